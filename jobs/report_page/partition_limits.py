@@ -64,8 +64,8 @@ OF_THE_PROPOSAL = "(with the limits of KIP-578, a proposal, which skips full bro
 TRUST = (CREATE_TOPIC, AUTO_CREATE, CREATE_PARTITIONS, DELETE_TOPIC, PLACEMENTS)
 NO_CLUSTER = (
     "Replicas are counted from the first change to topics on, and the capture shows none, or no Metadata response "
-    "that names brokers: capture the controller's connections while teams create topics, or describe the cluster in a "
-    "file and run `size`."
+    "that names brokers. Capture the controller's connections while teams create topics, or describe the cluster in "
+    "a file and run `size`."
 )
 
 

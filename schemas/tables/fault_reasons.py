@@ -132,8 +132,8 @@ RECORDS = FaultReasons(
         "unknown_codec": Reason("A codec that Kafka does not have for this format.", REPORT),
         "unreadable": Reason("The codec cannot read the bytes.", REPORT),
         "excessive": Reason(
-            "The batch expands beyond 64 MiB, or beyond 1,200 times its size and a MiB, or with others of the same "
-            "request or response beyond 1 GiB: it was not expanded farther.",
+            "The batch expands beyond 64 MiB, or beyond 1,200 times its size and a MiB. Or it does so beyond 1 GiB "
+            "with others of the same request or response. It was not expanded farther.",
             NOTHING,
         ),
         "bad_records": Reason("The bytes do not hold as many records as the batch's header says.", REPORT),

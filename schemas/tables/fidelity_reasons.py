@@ -81,7 +81,7 @@ OPEN_FETCHES = FidelityReasons(
             "unknown",
         ),
         "segment_end": FidelityReason(
-            "A segment of the log may end where a read did: one read ended there, with a whole batch and below its "
+            "A segment of the log may end where a read did. One read ended there, with a whole batch and below its "
             "limits, though the log went on. From two such reads on, the end counts as known.",
             "Nothing, or capture a second reader of the log.",
             "unknown",
@@ -92,8 +92,8 @@ OPEN_FETCHES = FidelityReasons(
             "unknown",
         ),
         "log_content_unknown": FidelityReason(
-            "Batches that decide the result are in no captured produce request or fetch response; or only in a produce "
-            "request, of a partition whose broker compresses them anew, to another size (`compression.type`).",
+            "Batches that decide the result are in no captured produce request or fetch response. Or they are in a "
+            "produce request alone, and the broker compresses them anew, to another size (`compression.type`).",
             WHAT_WAS_READ,
             "unknown",
         ),
@@ -253,7 +253,7 @@ HELD = FidelityReasons(
         "less_held": FidelityReason("Closed loop: the replay held fewer bytes by then.", DIRECTION, "different"),
         "after_giving_up": FidelityReason(
             "Closed loop: the replay held more or fewer bytes after the consumer had given up what it had buffered, "
-            "mostly in a rebalance; the application does not get back its time for those records.",
+            "mostly in a rebalance. The application does not get back its time for those records.",
             DIRECTION,
             "different",
         ),
@@ -277,7 +277,7 @@ QUEUE = FidelityReasons(
             "unknown",
         ),
         "waited_otherwise": FidelityReason(
-            "The consumer asked for more only after a while, though its queue cannot have been full: it was paused or "
+            "The consumer fetched more only after a while, though its queue cannot have been full. It was paused or "
             "rebalanced, or has lower thresholds than the replay.",
             "State what was in force: `--captured=consumer.queued.max.messages.kbytes=...`, "
             "`consumer.queued.min.messages`, `consumer.fetch.queue.backoff.ms`.",
@@ -371,8 +371,8 @@ SPLITS = FidelityReasons(
             "different",
         ),
         "split_not_replayed": FidelityReason(
-            "The batch was refused as too large and is not larger than `max.message.bytes`; for a whole producer: the "
-            "replay splits less often than the capture shows.",
+            "The batch was refused as too large and is not larger than `max.message.bytes`. For a whole producer: "
+            "the replay splits less often than the capture shows.",
             STATE_PRODUCER,
             "different",
         ),

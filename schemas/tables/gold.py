@@ -83,7 +83,7 @@ FETCH_FAIRNESS = table(
                             "the reader gave it up",
                   "ms", nullable=True),
     is_given_up=C("boolean", "The captured reader left the backlog before it was read, for good or to continue after "
-                             "it: the partition moved, was revoked or deleted, or the reader sought elsewhere; null "
+                             "it. The partition moved, was revoked or deleted, or the reader sought elsewhere; null "
                              "in open mode",
                   nullable=True),
 )  # fmt: skip
@@ -119,31 +119,31 @@ FETCH_CONSUMERS = table(
                          "in open mode"),
     left_out=C("bigint", "Captured fetches beyond the first 1,048,576 of their connections: the closed loop follows, "
                          "and `fidelity` compares, those before; 0 in open mode"),
-    throttle_time_ms=C("bigint", "For how long the lane's consumer_byte_rate holds the reader back, the sum of "
-                                 "throttle_time_ms of its responses from all brokers; 0 in a lane without that quota, "
-                                 "null in open mode", nullable=True),
+    throttle_time_ms=C("bigint", "For how long the lane's consumer_byte_rate holds the reader back: the sum of "
+                                 "throttle_time_ms of its responses from all brokers. It is 0 in a lane without that "
+                                 "quota, null in open mode", nullable=True),
     read_all=C("boolean", "Everything that the capture shows was read; false if so many fetches returned nothing that "
                           "the closed loop was cut off; null in open mode", nullable=True),
 )  # fmt: skip
 
 FETCH_RANGES = table(
     "fetch_ranges", "gold",
-    "What a reader comes to in closed loop when its pace and that of its brokers is drawn anew from the capture, again "
-    "and again: between p10 and p90 lie 80 % of that. What follows from rules alone is the same each time.",
+    "What a reader comes to in closed loop when its pace and that of its brokers is drawn anew from the capture, "
+    "again and again. Between p10 and p90 lie 80 % of that. What follows from rules alone is the same each time.",
     ("run_id", "scenario", "client_id", "client_address", "reader", "metric"), "run_id",
     run_id=RUN_ID,
     scenario=SCENARIO,
     **OF_READER,
-    metric=C("string", "catch_up_ms and requests, as in fetch_consumers; longest_wait_ms, of the partition that waits "
-                       "longest; held_bytes, bytes_max of fetch_memory; end_lag_bytes, not yet read when the capture "
-                       "ends; throttle_time_ms, as in fetch_consumers, where a lane has consumer_byte_rate"),
+    metric=C("string", "catch_up_ms and requests: as in fetch_consumers. longest_wait_ms: of the partition that "
+                       "waits longest. held_bytes: bytes_max of fetch_memory. end_lag_bytes: not yet read when the "
+                       "capture ends. throttle_time_ms: as in fetch_consumers, where a lane has consumer_byte_rate"),
     value=C("double", "At the captured pace; null for a backlog that is not read", nullable=True),
     p10=C("double", "What one in ten replications does not exceed; null for a backlog that is not read", nullable=True),
     p50=C("double", "... half of them", nullable=True),
     p90=C("double", "... nine in ten", nullable=True),
     is_exact=C("boolean", "p10 and p90 are the same: pace does not matter"),
-    replications=C("int", "How often the lane was replayed: 20 times, down to 5 for a reader with many fetches; 5 "
-                       "times in a lane in which it waits for nothing"),
+    replications=C("int", "How often the lane was replayed: 20 times, down to 5 for a reader with many fetches. It "
+                          "is 5 in a lane in which the reader waits for nothing"),
 )  # fmt: skip
 
 FETCH_TIMELINE = table(

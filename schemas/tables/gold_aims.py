@@ -15,9 +15,9 @@ _KEY = ("run_id", "algorithm", "scope_kind", "scope")
 
 AIM_SETTINGS = table(
     "aim_settings", "gold",
-    "The setting that meets an aim (`--find`), a row for each setting that the aim is over; and for the clients and "
-    "topics that gain most from a value of their own, each setting that is another for them. docs/find.md says how it "
-    "is looked for.",
+    "The setting that meets an aim (`--find`), a row for each setting that the aim is over. The clients and topics "
+    "that gain most from a value of their own have a row for each setting that is another for them. docs/find.md "
+    "says how it is looked for.",
     (*_KEY, "setting"), "run_id",
     run_id=RUN_ID,
     **_OF_AIM,
@@ -36,16 +36,16 @@ AIM_SETTINGS = table(
     outcomes=C("map<string,double>", "What the lane comes to, by outcome; p90 of those with ranges is NAME_p90; "
                                      "infinite for what never ends"),
     captured=C("map<string,double>", "... the captured lane"),
-    for_all=C("map<string,double>", "Of a client or topic: what it comes to in the lane that is chosen for all, in the "
-                                    "captured one if no setting meets the aim for all; empty for the cluster"),
+    for_all=C("map<string,double>", "Of a client or topic: what it comes to in the lane that is chosen for all. That "
+                                    "is the captured one if no setting meets the aim for all; empty for the cluster"),
     lanes_replayed=C("int", "Lanes that were replayed to look for it"),
     rounds=C("int", "Rounds in which they were"),
 )  # fmt: skip
 
 TRADE_OFF = table(
     "trade_off", "gold",
-    "Who pays what: a row for each lane that no other lane beats in the aim and in all its constraints' outcomes "
-    "together, beside the captured and the chosen one.",
+    "Who pays what: a row for each lane that no other lane beats in the aim and all its constraints' outcomes "
+    "together. The captured and the chosen lane are beside them.",
     (*_KEY, "scenario"), "run_id",
     run_id=RUN_ID,
     **_OF_AIM,

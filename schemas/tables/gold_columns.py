@@ -8,7 +8,7 @@ RUN_ID = C("string", "The run: a hash of what was replayed and the resolved scen
 SCENARIO = C("string", "The lane: `captured`, or the settings it changes as KEY=VALUE,...")
 MODE = C(
     "string",
-    "open: each captured request is answered under the lane's settings; closed: the reader goes on from what it "
+    "open: each captured request is answered under the lane's settings. closed: the reader goes on from what it "
     "received, until it has read everything that the capture shows",
 )
 OF_READER = {

@@ -13,7 +13,7 @@ PRINCIPAL = C("string", "Who asked, according to a request log; empty for none",
 PRODUCES_FAILED = C(
     "bigint",
     "Produce requests with batches for a topic that does not exist because it was refused, until the next change to "
-    "the topic; when they would be retried is not followed",
+    "the topic. When they would be retried is not followed",
 )
 FETCHES_FAILED = C("bigint", "Likewise Fetch requests of consumers")
 METADATA_FAILED = C(
@@ -53,8 +53,8 @@ PARTITION_LIMITS = table(
 
 PARTITION_LIMIT_REFUSALS = table(
     "partition_limit_refusals", "gold",
-    "One row per change to topics that a limit would have refused (KIP-578 is a proposal), and per change that fails "
-    "because its topic was refused.",
+    "One row per change to topics that a limit would have refused, and per change that fails because its topic was "
+    "refused. KIP-578 is a proposal.",
     ("run_id", "scenario", "connection_id", "exchange_no", "position"), "run_id",
     run_id=RUN_ID,
     scenario=SCENARIO,

@@ -36,14 +36,14 @@ _PACE = {
 
 CONSUMER_MEMORY = table(
     "consumer_memory", "gold",
-    "What a consumer process would hold of its responses, over all its connections, and what a bound would cost it "
-    "(KIP-81, a proposal; the captured lane has no bound).",
+    "What a consumer process would hold of its responses, over all its connections, and what a bound would cost it. "
+    "The bound is KIP-81's, a proposal; the captured lane has none.",
     _CLIENT_KEY, "run_id",
     **_CLIENT,
     variant=C("string", "memory_pool: SimpleMemoryPool as KIP-81's prototype uses it; in_flight_estimate: the KIP's "
                         "earlier text; rejected ones: requests_in_flight, completed_as_max"),
-    responses_of=C("string", "capture: the captured responses; closed_loop: those that it would get under the lane's "
-                             "limits, by the closed loop of fetch_max_bytes; bytes in use of one are not to be "
+    responses_of=C("string", "capture: the captured responses. closed_loop: those that it would get under the lane's "
+                             "limits, by the closed loop of fetch_max_bytes. Bytes in use of one are not to be "
                              "compared with those of the other"),
     pool_bytes=C("bigint", "buffer.memory; null for no bound", "bytes", nullable=True),
     config_refused=C("boolean", "buffer.memory is not above fetch.max.bytes: the prototype would not start"),
@@ -58,22 +58,23 @@ CONSUMER_MEMORY = table(
     decompressed_bytes=C("bigint", "... uncompressed, except cut batches, which are not decompressed; null if it is "
                                    "not known for a batch",
                          "bytes", nullable=True),
-    unmeasured_batches=C("bigint", "Compressed batches for which it is not known: all if batch_split was not asked "
-                                   "for at ingest, and all in closed loop; else those that could not be read"),
+    unmeasured_batches=C("bigint", "Compressed batches for which it is not known. Those are all if ingest was not to "
+                                   "prepare batch_split, and all in closed loop; else those that could not be read"),
     memory_bound_bytes=C("bigint", "KIP-74's bound: min(brokers x fetch.max.bytes, partitions x "
                                    "max.partition.fetch.bytes), by the lane's limits, else the largest asked for",
                          "bytes"),
     reckoned_bytes_max=C("bigint", "Most bytes that the variant took for used", "bytes"),
-    smallest_pool_bytes=C("bigint", "Smallest pool in which nothing of this lane would wait: exact in a lane in which "
-                                    "nothing waits or is larger than the pool, else a lower bound", "bytes"),
+    smallest_pool_bytes=C("bigint", "Smallest pool in which nothing of this lane would wait. It is exact if nothing "
+                                    "of the lane waits or is larger than the pool, else a lower bound", "bytes"),
     depleted_share=C("double", "Share of span_ms in which the pool had refused somebody"),
     waits=C("bigint", "Responses, or fetches held back, that had to wait for memory"),
     **_WAITS,
     **_PACE,
     starved_connections=C("bigint", "Connections that saw others served, while waiting once, as often as there are "
                                     "connections"),
-    pinned_responses=C("bigint", "Responses never released: one of their partitions was not fetched again (paused, "
-                                 "revoked without a sign of it, or the capture ends) while the process was there"),
+    pinned_responses=C("bigint", "Responses never released: one of their partitions was not fetched again while the "
+                                 "process was there. It was paused, or revoked without a sign of it, or the capture "
+                                 "ends"),
     unpooled_responses=C("bigint", "Coordinators' responses that the pool refused and the heap took"),
     larger_than_pool=C("bigint", "Responses larger than the pool: the connection is closed"),
     stuck_connections=C("bigint", "Connections that wait when nothing is left that would free memory"),
@@ -108,7 +109,8 @@ CONSUMER_MEMORY_EXCEEDANCE = table(
 BROKER_MEMORY = table(
     "broker_memory", "gold",
     "What a broker's requests would hold of queued.max.request.bytes (KIP-72), from their first byte until they are "
-    "parsed, or, for requests with delayed release (Produce, JoinGroup, SyncGroup, what may be forwarded), handled.",
+    "parsed. Requests with delayed release hold it until they are handled: Produce, JoinGroup, SyncGroup, what may "
+    "be forwarded.",
     ("run_id", "scenario", "broker"), "run_id",
     run_id=RUN_ID,
     scenario=SCENARIO,
@@ -136,9 +138,9 @@ BROKER_MEMORY = table(
 
 LIBRDKAFKA_QUEUE = table(
     "librdkafka_queue", "gold",
-    "What a consumer that is or uses librdkafka can have in its queue: what it fetches ahead of the application. Bytes "
-    "are those of values, uncompressed, as librdkafka counts them (fetchq_size in its statistics); they are taken for "
-    "all of a record but seven bytes, so that they have keys and headers, too, which it does not count.",
+    "What a consumer that is or uses librdkafka can have in its queue: what it fetches ahead of the application. "
+    "Bytes are those of values, uncompressed, as librdkafka counts them (fetchq_size in its statistics). They are "
+    "taken for all of a record but seven bytes. So they have keys and headers, too, which librdkafka does not count.",
     _CLIENT_KEY, "run_id",
     **_CLIENT,
     librdkafka=C("string", "Release of librdkafka, null if the client does not say", nullable=True),
@@ -172,27 +174,27 @@ LIBRDKAFKA_QUEUE = table(
     held_back=C("bigint", "Decisions not to ask, as the queue was full", nullable=True),
     pace_of=C("string", "What tells the application's pace: capture, which shows it while the queue is full; stated, "
                         "processing.us.per.record", nullable=True),
-    unknown_for=C("string", "Why there is no replay: never_full, the capture does not show the application's pace; "
-                            "sizes_not_measured; other_fetch_limits, the lane changes limits of fetches; "
-                            "capture_too_short, the capture brings less than the lane's queue takes",
+    unknown_for=C("string", "Why there is no replay. never_full: the capture does not show the application's pace. "
+                            "sizes_not_measured. other_fetch_limits: the lane changes limits of fetches. "
+                            "capture_too_short: the capture brings less than the lane's queue takes",
                   nullable=True),
 )  # fmt: skip
 
 PRODUCER_MEMORY = table(
     "producer_memory", "gold",
-    "What a Java producer process would hold of its buffer.memory: batches from their first record's time on, if that "
-    "can be the time of the append, else from their request, until their response. A lane other than the captured one "
-    "in which a batch of a busy producer would wait is replayed in closed loop.",
+    "What a Java producer process would hold of its buffer.memory. A batch is held until its response, from its "
+    "first record's time on, if that can be the time of the append, else from its request. A lane other than the "
+    "captured one in which a batch of a busy producer would wait is replayed in closed loop.",
     _CLIENT_KEY, "run_id",
     **_CLIENT,
     buffer_bytes=C("bigint", "buffer.memory", "bytes"),
     batch_size=C("int", "batch.size: what a batch takes at least", "bytes"),
-    times_of=C("string", "What decides when memory is held: capture, the captured times; closed_loop, threads that "
+    times_of=C("string", "What decides when memory is held. capture: the captured times. closed_loop: threads that "
                          "wait and connections that serve requests in turn, each for as long as captured"),
     sending_threads=C("int", "Threads that send, as stated; used by the closed loop"),
     share_behind=C("double", "Of the time that captured requests were under way, the share in which the broker had "
-                             "others of their connection before them; from 0.1 on, a lane in which a batch would wait "
-                             "is in closed loop"),
+                             "others of their connection before them. From 0.1 on, a lane in which a batch would "
+                             "wait is in closed loop"),
     batches=C("bigint", "Captured batches, each once"),
     batch_bytes=C("bigint", "... their bytes", "bytes"),
     batches_begun=C("bigint", "Batches that got memory; in closed loop they have other records than captured"),

@@ -10,8 +10,8 @@ BROKER = C("string", "The broker's node id, else its address and port")
 
 SESSION_CACHE = table(
     "session_cache", "gold",
-    "What a broker's cache of fetch sessions would do, by lane and 10 s (KIP-227), in closed loop: clients follow the "
-    "responses they would have got. Buckets without a fetch have no row.",
+    "What a broker's cache of fetch sessions would do, by lane and 10 s (KIP-227). It is in closed loop: clients "
+    "follow the responses they would have got. Buckets without a fetch have no row.",
     ("run_id", "scenario", "broker", "bucket_start"), "run_id",
     run_id=RUN_ID,
     scenario=SCENARIO,
@@ -69,9 +69,9 @@ SESSION_SLOTS = table(
     most_sessions=C("bigint", "Most sessions in a shard at a time"),
     zero_harm_slots=C("bigint", "max.incremental.fetch.session.cache.slots with which nobody is refused or evicted: "
                                 "most sessions in a shard at a time without a limit, times the shards"),
-    enough_slots=C("bigint", "... with which nobody is harmed who still fetches: a session that is idle longer than "
-                             "min.incremental.fetch.session.eviction.ms may go, and nobody came back to such a one; "
-                             "else the same as zero_harm_slots"),
+    enough_slots=C("bigint", "... with which nobody is harmed who still fetches. A session that is idle longer than "
+                             "min.incremental.fetch.session.eviction.ms may go, if nobody came back to such a one; "
+                             "else it is the same as zero_harm_slots"),
     slots_at_least=C("bigint", "The captured broker's slots: no fewer, as so many sessions existed at a time, before a "
                                "window too"),
     slots_at_most=C("bigint", "... and no more, as a shard with so many refuses; null if none is known to be full",

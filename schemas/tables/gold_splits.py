@@ -26,17 +26,17 @@ BATCH_SPLIT = table(
     is_limit_told=C("boolean", "Nobody stated max.message.bytes, and brokers' responses show another than Kafka's "
                                "default"),
     stored_codec=C("string", "Codec that brokers compress the topic's batches into anew (compression.type), after "
-                             "which they check max.message.bytes once more; null if they keep the producer's, as far "
-                             "as fetched batches show", nullable=True),
+                             "which they check max.message.bytes once more. It is null if they keep the producer's, "
+                             "as far as fetched batches show", nullable=True),
     records=C("bigint", "Records"),
     batches=C("bigint", "Batches sent for the first time"),
     over_limit=C("bigint", "... larger than max.message.bytes, as sent or as stored"),
     over_limit_share=C("double", "over_limit / batches: the probability that a batch is too large", nullable=True),
     splits=C("bigint", "Batches that were split, including those made by a split: Kafka's batch-split-total"),
     split_rate=C("double", "splits / batches; what Kafka calls so is batch_split_rate", nullable=True),
-    batch_split_rate=C("double", "splits, by second of the time from the producer's first request to its last, in the "
-                                 "window: Kafka's batch-split-rate, which looks at the last minute; null if that is no "
-                                 "time",
+    batch_split_rate=C("double", "splits, by second of the time from the producer's first request to its last, in "
+                                 "the window; null if that is no time. Kafka's batch-split-rate looks at the last "
+                                 "minute",
                        "1/s", nullable=True),
     split_batches=C("bigint", "Batches made by splits"),
     failed_batches=C("bigint", "Batches that are too large and cannot be split, or are not: the client fails their "
@@ -54,14 +54,15 @@ BATCH_SPLIT = table(
     is_recovering=C("boolean", "The estimate had not returned by the end"),
     measured_batches=C("bigint", "Closed batches whose very records were recompressed to get their size "
                                  "(recut.sizes=exact); the others have it from the model"),
-    size_error=C("double", "Mean relative error of the model's sizes of recut batches: on the measured ones, else on "
-                           "those that splits made in the capture; null if there are neither", nullable=True),
+    size_error=C("double", "Mean relative error of the model's sizes of recut batches. It is that on the measured "
+                           "ones, else on those that splits made in the capture; null if there are neither",
+                 nullable=True),
 )  # fmt: skip
 
 BATCH_SPLIT_RANGES = table(
     "batch_split_ranges", "gold",
-    "What a producer comes to when its pace and that of its brokers is drawn anew from the capture, again and again: "
-    "between p10 and p90 lie 80 % of that. What follows from rules alone is the same each time.",
+    "What a producer comes to when its pace and that of its brokers is drawn anew from the capture, again and again. "
+    "Between p10 and p90 lie 80 % of that. What follows from rules alone is the same each time.",
     ("run_id", "scenario", "client_id", "client_address", "topic", "metric"), "run_id",
     **_CLIENT,
     metric=C("string", "splits, split_rate, batches and bytes_resent, as in batch_split"),

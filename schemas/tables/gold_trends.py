@@ -8,8 +8,9 @@ from schemas.tables.table import table
 
 TRENDS = table(
     "trends", "gold",
-    "What a run comes to at the settings in force, a row a figure: of the client or broker that has most, or of all "
-    "together. `runs --trend` and the report write them, and they stay when their run leaves the lake by its age.",
+    "What a run comes to at the settings in force, a row a figure. A figure is that of the client or broker that has "
+    "most, or of all together. `runs --trend` and the report write them, and they stay when their run leaves the "
+    "lake by its age.",
     ("run_id", "kind", "metric"), "run_id",
     run_id=RUN_ID,
     replayed_by=C("string", "As in runs: figures of other code are made anew"),

@@ -58,9 +58,9 @@ CHANGES = FidelityReasons(
             "unknown",
         ),
         "racks_or_fenced_brokers": FidelityReason(
-            "There are too many possible draws to check: brokers are fenced, a rack takes several replicas of a "
-            "partition, or a partition leaves out so many racks that twice their number plus one is the number of "
-            "brokers or more (such as 3 racks of one broker each, with replication factor 2).",
+            "There are too many possible draws to check: brokers are fenced, or a rack takes several replicas of a "
+            "partition. Or a partition leaves out so many racks that twice their number plus one is at least the "
+            "number of brokers. Such are 3 racks of one broker each, with replication factor 2.",
             "Nothing.",
             "unknown",
         ),

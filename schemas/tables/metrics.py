@@ -11,12 +11,13 @@ METRICS: Mapping[str, Mapping[str, str]] = {
         "closed_loop_order": "Closed loop: the nth part of a partition's backlog follows a part of the same "
         "partition. Here and everywhere in the closed loop, a segment is taken to end only where "
         "a captured read shows it",
-        "closed_loop_bytes": "Closed loop: bytes read by the end of each 32nd of the captured time are, within 1 % of "
-        "all, what the capture had read within 100 ms or 2 % of that time",
+        "closed_loop_bytes": "Closed loop: bytes read by the end of each 32nd of the captured time are as captured, "
+        "within 1 % of all bytes. They may come 100 ms or 2 % of that time sooner or later",
         "closed_loop_catch_up": "Closed loop: a partition's backlog is read within 100 ms or 20 % of the time it took",
         "closed_loop_requests": "Closed loop: requests sent differ by no more than 3 or 10 %",
-        "closed_loop_restarts": "Closed loop: when the reader leaves a partition out, or continues elsewhere in it, "
-        "it has read as far as the capture, within 1 % of all bytes or the largest response",
+        "closed_loop_restarts": "Closed loop: a reader that leaves a partition out, or continues elsewhere in it, "
+        "has read as far as the capture. 1 % of all bytes or the largest response is no "
+        "difference",
     },
     "session_cache": {
         "session_grants": "A full fetch gets a session, or is refused one",
@@ -30,12 +31,12 @@ METRICS: Mapping[str, Mapping[str, str]] = {
     "consumer_memory": {
         "drained_partitions": "The next fetch of a partition begins where its records ended",
         "closed_loop_held": "Closed loop at the captured settings: most bytes in use in each 32nd of the captured "
-        "time are, within 10 % and 1 % of the peak, what the capture had within 100 ms or 2 % of "
-        "that time",
-        "queue_decisions": "A librdkafka consumer that has a response finds its queue full, or asks for more at once: "
-        "a backoff, 100 ms or 2 % of the captured time sooner or later is no difference",
+        "time are as captured. They may differ by 10 % and 1 % of the peak, and come 100 ms or 2 "
+        "% of that time sooner or later",
+        "queue_decisions": "A librdkafka consumer that has a response finds its queue full, or fetches more at once. "
+        "A backoff, 100 ms or 2 % of the captured time sooner or later is no difference",
         "batches_without_wait": "A captured batch of a producer waits for memory no longer than until its last record",
-        "closed_loop_sends": "Closed loop at the captured settings, if a lane is replayed that way: a captured batch "
+        "closed_loop_sends": "Closed loop at the captured settings, if a lane is replayed that way. A captured batch "
         "of a producer has memory for its first record no later than 100 ms after the capture "
         "has its last",
     },

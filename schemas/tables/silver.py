@@ -43,8 +43,8 @@ CAPTURES = table(
     tcp_captured_bytes=C("bigint", "TCP payload in the file; less if the snaplen cut packets", "bytes"),
     first_time=C("timestamp", "Time of the first packet or line, by the file's own clock", "UTC", nullable=True),
     last_time=C("timestamp", "Time of the last packet or line, by the file's own clock", "UTC", nullable=True),
-    doubled_packets=C("bigint", "TCP packets with payload that the file has twice within 10 ms, as `-i any` sees them "
-                                "on two interfaces, or plain and in an envelope"),
+    doubled_packets=C("bigint", "TCP packets with payload that the file has twice within 10 ms: on two interfaces "
+                                "(`-i any`), or plain and in an envelope"),
     point=C("int", "Capture point, from 0: files of one point follow one another, files of different points saw the "
                    "same packets or the same time"),
     clock_offset_us=C("bigint", "Added to the file's times everywhere else: puts them on the clock of the first point "
@@ -65,9 +65,9 @@ CONNECTIONS = table(
     protocol=C("string", "kafka, tls, other, or unknown if no payload shows it"),
     broker=C("string", "The broker as in exchanges; null if the connection is not Kafka's", nullable=True,
              names="endpoint"),
-    cluster_id=C("string", "The cluster of the broker: from its Metadata responses, or from those of other brokers "
-                           "that list its address; if the capture set shows only one cluster, that one. Null if "
-                           "nothing shows it, and if the connection is not Kafka's",
+    cluster_id=C("string", "The cluster of the broker, from its Metadata responses or from those of other brokers "
+                           "that list its address. If the capture set shows only one cluster, it is that one. Null "
+                           "if nothing shows it, and if the connection is not Kafka's",
                  nullable=True),
     server=C("string", "Address and port of the side that was connected to", nullable=True, names="endpoint"),
     client=C("string", "Address and port of the side that connected", nullable=True, names="endpoint"),
@@ -126,8 +126,9 @@ EXCHANGES = table(
     unsent_bytes=C("bigint", "Bytes of both that were never sent: the sender ended the connection within its frame",
                    "bytes"),
     status=C("string", "answered, no_response (acks=0), unanswered, or orphan_response"),
-    error_code=C("smallint", "Top-level error of the response, else the first of a topic or partition; for Fetch, and "
-                             "in a request log for APIs that no other table is made from, only the top-level one",
+    error_code=C("smallint", "Top-level error of the response, else the first of a topic or partition. Only the "
+                             "top-level one counts for Fetch, and in a request log for APIs that no other table is "
+                             "made from",
                  nullable=True),
     throttle_time_ms=C("int", "Throttle time in the response", "ms", nullable=True),
     fetch_max_bytes=C("int", "max_bytes of a Fetch request, also without partitions", "bytes", nullable=True),
@@ -187,8 +188,8 @@ FETCH_PARTITIONS = table(
     session_epoch=C("int", "Fetch session epoch of the request"),
     response_session_id=C("int", "Fetch session id of the response", nullable=True),
     session_known=C("boolean", "The capture shows all partitions of the session, and so all that the fetch wanted"),
-    readable_known=C("boolean", "The capture shows all of them that had records to read, and from which offset: also "
-                                "of a session from before the capture, once responses have named those"),
+    readable_known=C("boolean", "The capture shows all of them that had records to read, and from which offset. That "
+                                "holds for a session from before the capture, too, once responses have named those"),
     is_delayed=C("boolean", "The high watermark in the response shows that a follower's fetch was parked "
                             "(DelayedFetch): when it came there was less than min_bytes"),
     topic=TOPIC,
@@ -228,8 +229,9 @@ FETCH_PARTITIONS = table(
 
 RECORD_BATCHES = table(
     "record_batches", "silver",
-    "One row per record batch of a produce request or a fetch response; in formats 0 and 1 per entry of the message "
-    "set: a message, or a wrapper of compressed ones, which is decompressed for its offsets, count and times.",
+    "One row per record batch of a produce request or a fetch response. In formats 0 and 1 it is one per entry of "
+    "the message set. An entry is a message, or a wrapper of compressed ones, which is decompressed for its offsets, "
+    "count and times.",
     ("capture_id", "connection_id", "exchange_no", "topic", "partition", "position"), "capture_id",
     capture_id=CAPTURE_ID,
     connection_id=CONNECTION_ID,
@@ -275,12 +277,13 @@ RECORD_BATCHES = table(
     keyless_records=C("int", "For produced batches, as are the columns that follow except the fault: records without "
                              "key, which the client's partitioner places",
                       nullable=True),
-    record_sizes=C("array<int>", "For each record, the bytes of key, value and headers with their lengths: what it "
-                                 "takes in any batch, apart from its own length, attributes and deltas",
+    record_sizes=C("array<int>", "For each record, the bytes of key, value and headers with their lengths. That is "
+                                 "what it takes in any batch, apart from its own length, attributes and deltas",
                    "bytes", nullable=True),
     create_times=C("array<bigint>", "Timestamp of each record", "ms since 1970", nullable=True),
     recompressed_bytes=C("array<int>", "In sampled batches: compressed bytes of the first eighth of the records, the "
-                                       "first two, ..., all, by gzip, then by snappy, lz4 and zstd, at Kafka's levels",
+                                       "first two, ..., all. They are by gzip, then by snappy, lz4 and zstd, at "
+                                       "Kafka's levels",
                          "bytes", nullable=True),
     records_fault=C("string", "Why the records could not be read: docs/reasons.md explains the words", nullable=True),
 )  # fmt: skip
@@ -293,8 +296,8 @@ QUARANTINE = table(
     connection_id=C("bigint", "As in connections; 0 for a line of a request log that names none"),
     direction=C("string", "request, response, or unknown before the client is known; line in a request log; row for a "
                           "row of a table that a gate refused"),
-    stream_offset=C("bigint", "Place in what that side sent, from the first byte the capture could have; for a line "
-                              "the same as packet; null for a refused row", "bytes", nullable=True),
+    stream_offset=C("bigint", "Place in what that side sent, from the first byte the capture could have. For a line "
+                              "it is the same as packet; null for a refused row", "bytes", nullable=True),
     exchange_no=C("bigint", "The exchange it belongs to; null for bytes in no frame", nullable=True),
     reason=C("string",
              "Why: docs/reasons.md explains the words; for a row that a gate refused, its rules' names"),
@@ -335,10 +338,10 @@ CAPTURE_QUALITY = table(
     fetches=C("bigint", "Fetches that name a partition or are in a session"),
     fetches_of_unknown_sessions=C("bigint", "... that could read more than the capture shows, because their session is "
                                             "from before it (KIP-227)"),
-    unnamed_connections=C("bigint", "Connections to a broker whose node id is not known, so that a listener of it "
-                                    "counts as a broker of its own; controllers' listeners are none"),
-    unnamed_brokers=C("array<string>", "Those brokers, in the row of the capture set the first 20: address and port, "
-                                       "why its node id is not known, and what to do"),
+    unnamed_connections=C("bigint", "Connections to a broker whose node id is not known, so that each of its "
+                                    "listeners counts as a broker. Controllers' listeners are no brokers"),
+    unnamed_brokers=C("array<string>", "Those brokers, in the row of the capture set the first 20: address, port, "
+                                       "why the node id is not known, what to do"),
 )  # fmt: skip
 
 LOG_AGREEMENT = table(
@@ -355,8 +358,8 @@ LOG_AGREEMENT = table(
     only_in_log=C("bigint", "Requests that the packets lack; for a column, values"),
     different_connection_id=C("bigint", "The first exchange that differs: its connection", nullable=True),
     different_exchange_no=C("bigint", "... and its number", nullable=True),
-    log_behind_us=C("bigint", "By how much the log's time of a response is later than the packets', the median: hours "
-                              "if its times are not UTC; only for the requests, else null",
+    log_behind_us=C("bigint", "By how much the log's time of a response is later than the packets', the median. It "
+                              "is hours if the log's times are not UTC; null but for the requests",
                     "microseconds", nullable=True),
 )  # fmt: skip
 

@@ -57,8 +57,8 @@ CLUSTER_METADATA = table(
 
 TOPIC_CHANGES = table(
     "topic_changes", "silver",
-    "One row per topic that a request asks to create, delete or grow, or per partition that it asks to move, "
-    "including those that were refused.",
+    "One row per topic that a request is to create, delete or grow, or per partition that it is to move. Refused "
+    "ones are included.",
     ("capture_id", "connection_id", "exchange_no", "position"), "capture_id",
     capture_id=CAPTURE_ID,
     connection_id=CONNECTION_ID,
@@ -68,9 +68,9 @@ TOPIC_CHANGES = table(
     client_id=CLIENT_ID,
     request_time=REQUEST_TIME,
     response_time=RESPONSE_TIME,
-    kind=C("string", "create_topic, delete_topic, create_partitions, reassign_partition, or auto_create: a "
-                     "Metadata request that names the topic and allows its creation, and a whole response that does "
-                     "not show it"),
+    kind=C("string", "create_topic, delete_topic, create_partitions, reassign_partition or auto_create. The last is "
+                     "a Metadata request that names the topic and allows its creation, with a whole response that "
+                     "does not show it"),
     position=C("int", "Place in the request among its topics, or partitions to be moved, from 0"),
     topic=TOPIC,
     topic_id=TOPIC_ID,

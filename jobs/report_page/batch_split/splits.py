@@ -48,7 +48,7 @@ NO_PRODUCER = (
 )
 NONE_REPLAYED = (
     "The capture shows no produce request of a Java client, and only the Java client's estimate and splits are "
-    "replayed: capture the broker's side of producers' connections with `tcpdump -s 0`."
+    "replayed. Capture the broker's side of producers' connections with `tcpdump -s 0`."
 )
 
 
