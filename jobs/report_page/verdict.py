@@ -245,7 +245,7 @@ def repeat_command(lake: str, verdict: Verdict) -> str:
 
 
 def keep_lines(made: Sequence[Recommendation]) -> Iterator[str]:
-    """What to keep: a line a setting and value, with the smallest value that would do."""
+    """What to keep: a line a setting and value, with the smallest value that would have done in this capture."""
     alike = kept_together(made)
     for together in alike[:MOST_KEPT]:
         first = together[0]
@@ -285,12 +285,12 @@ def kept_together(made: Sequence[Recommendation]) -> list[Alike]:
 
 
 def enough_value_text(alike: Alike) -> str:
-    """The end of a line on what to keep: the smallest value that would do for all of them, if it is known, and that the
-    setting is only proposed, if it is.
+    """The end of a line on what to keep: the smallest value that would have done for all of them in this capture, if it
+    is known, and that the setting is only proposed, if it is.
     """
     values = [int(recommendation.enough) for recommendation in alike if recommendation.enough is not None]
-    would_do = f"; {value_text(alike[0].setting, str(max(values)))} would do" if values else ""
-    return f"{would_do}{'; a proposal, in no release' if alike[0].is_proposal else ''}"
+    enough = f"; {value_text(alike[0].setting, str(max(values)))} would have done" if values else ""
+    return f"{enough}{'; a proposal, in no release' if alike[0].is_proposal else ''}"
 
 
 def ask_lines(findings: Findings) -> Iterator[str]:

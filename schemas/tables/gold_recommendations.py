@@ -23,7 +23,7 @@ RECOMMENDATIONS = table(
                           "bound; null if it is not known", nullable=True),
     source=C("string", "Where that is known from: captured, inferred, stated or default"),
     recommended=C("string", "The value to set, as Kafka's files have it; value_now if it is to be kept", nullable=True),
-    enough=C("string", "The smallest value that would do, if the replay tells it", nullable=True),
+    enough=C("string", "The smallest value that would have done in this capture, if the replay tells it", nullable=True),
     gain=C("string", "What the change gains, as a sentence; empty if nothing is to be changed"),
     gain_metric=C("string", "What the gain is measured by, such as longest_wait_ms", nullable=True),
     gain_before=C("double", "... replayed as captured", nullable=True),

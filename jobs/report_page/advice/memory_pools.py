@@ -122,7 +122,7 @@ def consumer_pool_advice(findings: Findings, captured: Row) -> Recommendation:
         now=now,
         recommended=now.value,
         sure=confidence_in_replay(findings, algorithms.CONSUMER_MEMORY, (CONSUMER,)),
-        reason=f"{short_size(enough)} is enough for everyone.",
+        reason=f"{short_size(enough)} was enough for everyone.",
         enough=str(enough),
         is_proposal=True,
     )

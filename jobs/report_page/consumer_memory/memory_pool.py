@@ -75,7 +75,7 @@ def bounded_memory_answer(findings: Findings) -> str:
     captured = captured_row(rows)
     if captured is None or not findings.of(hungry_consumers):
         raise Unanswered(NO_CONSUMER)
-    text = f"{size_text(captured['smallest'])} of {PROPOSED} is enough for everyone{refused_pool_text(findings)}"
+    text = f"{size_text(captured['smallest'])} of {PROPOSED} was enough for everyone{refused_pool_text(findings)}"
     pools = [row for row in rows if pool_bytes(row[CONSUMER_MEMORY.scenario]) is not None]
     if not pools:
         return f"{text}. --set=consumer.buffer.memory=16MiB,64MiB replays what a smaller pool costs."

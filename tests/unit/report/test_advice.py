@@ -250,7 +250,7 @@ def test_no_pool_of_a_broker_is_advised_that_kafka_does_not_take() -> None:
 
 def test_a_pool_that_no_release_has_is_a_proposal() -> None:
     (one,) = make_recommendations(memory(pools=(pool("consumers"),)))
-    assert (one.is_proposal, one.reason) == (True, "101 B is enough for everyone.")
+    assert (one.is_proposal, one.reason) == (True, "101 B was enough for everyone.")
 
 
 def batches(lane: str, rate: float, size: int, failed: int = 0, ends: tuple[float, float] | None = None) -> Row:

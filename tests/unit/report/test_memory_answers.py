@@ -80,7 +80,7 @@ def test_the_smallest_pool_is_told_beside_what_the_prototype_starts_with() -> No
     }
     told = bounded_memory_answer(findings(found, {algorithms.CONSUMER_MEMORY: LANES}))
     assert told.startswith(
-        "101 B of buffer.memory of consumers (KIP-81, a proposal) is enough for everyone. The "
+        "101 B of buffer.memory of consumers (KIP-81, a proposal) was enough for everyone. The "
         "proposal's prototype accepts only a pool larger than fetch.max.bytes, here 50.0 MiB. "
     )
 

@@ -64,7 +64,7 @@ def test_what_is_kept_says_what_would_do() -> None:
         gain=Effect(), cost=Effect(),
     )  # fmt: skip
     (line,) = [line for line in screen(findings(), kept) if line.startswith("KEEP")]
-    assert line.endswith("max.incremental.fetch.session.cache.slots  brokers  1,000 (default); 8 would do")
+    assert line.endswith("max.incremental.fetch.session.cache.slots  brokers  1,000 (default); 8 would have done")
 
 
 def test_a_refused_run_says_so_first() -> None:
