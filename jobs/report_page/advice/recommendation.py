@@ -64,7 +64,8 @@ class Recommendation:
     """What to do about a setting, and why.
 
     verdict: CHANGE, KEEP or WITHHELD. recommended: the value to set, or the value in force if it is to be kept. enough:
-    the smallest value that would have done in this capture, if the replay shows it. sure: how far the replay agrees with the capture.
+    the smallest value that would have done in this capture, if the replay shows it. sure: how far the replay agrees
+    with the capture.
     """
 
     algorithm: str
