@@ -16,7 +16,7 @@ from schemas.tables.values import KRAFT, RELEASE, ZOOKEEPER
 from schemas.wire.fetch import FETCH_REQUEST
 from schemas.wire.releases import FETCHES, MARKS
 from udfs.replay.partition_limits.settings import CONTROLLER
-from udfs.replay.shared.lanes import KAFKA_RELEASE, PROPOSAL, release_number
+from udfs.replay.shared.lanes import KAFKA_RELEASE, PROPOSAL, numbers_of_release
 
 FOLLOWER = r"^broker-\d+-fetcher-\d+$"
 BY_APIS, BY_FOLLOWERS = "the API versions that brokers offer", "what followers say of themselves"
@@ -135,5 +135,7 @@ def oldest_and_newest(rows: Sequence[Row]) -> tuple[str, str] | None:
     """
     newest: dict[str, str] = {}
     for who, release, *_ in rows:
-        newest[who] = max(newest.get(who, release), release, key=release_number)
-    return (min(newest.values(), key=release_number), max(newest.values(), key=release_number)) if newest else None
+        newest[who] = max(newest.get(who, release), release, key=numbers_of_release)
+    return (
+        (min(newest.values(), key=numbers_of_release), max(newest.values(), key=numbers_of_release)) if newest else None
+    )

@@ -14,7 +14,7 @@ from jobs.scenarios.moment import Moment
 from jobs.scenarios.settings import Value, in_catalogue_order, key_with_topic, setting_of, settings
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.fetch_max_bytes.settings import TRAFFIC_SPEED
-from udfs.replay.shared.lanes import NO_LIMIT, release_numbers
+from udfs.replay.shared.lanes import NO_LIMIT, stated_release_numbers
 from udfs.replay.shared.window import Window
 
 Grids = Mapping[str, Mapping[str, tuple[Value, ...]]]
@@ -144,7 +144,7 @@ def with_defaults_of(scenario: Scenario, release: str | None) -> Scenario:
 
     release: a value of the setting `kafka`; None where none is known.
     """
-    numbers = release_numbers(release)
+    numbers = stated_release_numbers(release)
     of_brokers = [key for key in scenario.assumed if setting_of(key).set_on == "broker"]
     earlier = {key: value for key in of_brokers if (value := setting_of(key).default_in(numbers)) is not None}
     known = {key: value for key, value in earlier.items() if key in scenario.captured}

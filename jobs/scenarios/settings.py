@@ -17,7 +17,7 @@ from jobs.paths import CONF, SHOWN_DOCS, own_text
 from jobs.units import format_bytes, format_ms, format_number, parse_bytes, parse_int, parse_ms, parse_number
 from udfs.errors import SettingError
 from udfs.replay.partition_limits.schedule import format_schedule, parse_schedule
-from udfs.replay.shared.lanes import NO_LIMIT, release_number
+from udfs.replay.shared.lanes import NO_LIMIT, numbers_of_release
 from udfs.replay.shared.lanes import Value as Value
 
 _PARSERS: Mapping[str, Callable[[str], int | float]] = {
@@ -112,8 +112,8 @@ class Setting(BaseModel):
 
     def default_in(self, release: tuple[int, ...] | None) -> Value | None:
         """The default in a release such as (2, 4) of what the setting is set on; None stands for the newest release."""
-        for first, value in sorted(self.default_before.items(), key=lambda earlier: release_number(earlier[0])):
-            if release is not None and release < release_number(first):
+        for first, value in sorted(self.default_before.items(), key=lambda earlier: numbers_of_release(earlier[0])):
+            if release is not None and release < numbers_of_release(first):
                 return self.parse(str(value))
         return self.default_value
 
@@ -180,8 +180,8 @@ def followed_for(release: str, releases: Sequence[str]) -> str | None:
     >>> followed_for("3.5", ["4.0", "3.7", "2.4"]), followed_for("3.7.1", ["4.0", "3.7", "2.4"])
     ('3.7', '3.7')
     """
-    wanted = release_number(release)[:2]
-    return next((candidate for candidate in reversed(releases) if release_number(candidate) >= wanted), None)
+    wanted = numbers_of_release(release)[:2]
+    return next((candidate for candidate in reversed(releases) if numbers_of_release(candidate) >= wanted), None)
 
 
 @cache

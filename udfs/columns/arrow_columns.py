@@ -98,8 +98,13 @@ def bool_values(column: pa.Array[Any]) -> Bools:
     return column.to_numpy(zero_copy_only=False)
 
 
+def us_since_1970(times: Any) -> Any:
+    """A column of times, an Array or a ChunkedArray, as microseconds since 1970: int64[n]."""
+    return times.cast(pa.int64())
+
+
 def is_not_null(column: pa.Array[Any]) -> Bools:
-    """Where the column is not null: bool[n]."""
+    """Where a column of any type is not null: bool[n]."""
     return bool_values(column.is_valid())
 
 

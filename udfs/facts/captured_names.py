@@ -14,7 +14,7 @@ from schemas.tables.silver import CONNECTIONS, EXCHANGES
 from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
 from schemas.tables.table import Table
 from schemas.tables.values import CREATE_TOPIC, DELETE_TOPIC
-from udfs.columns.arrow_columns import compute
+from udfs.columns.arrow_columns import compute, us_since_1970
 
 SHOWN_ID, CHANGE, BROKER, SERVER, CLUSTER = "id", "change", "broker", "server", "cluster"
 FOLLOWER, CONTROLLER = "follower", "controller"
@@ -105,7 +105,7 @@ def _names_in(table: Table, rows: pa.Table) -> list[pa.Table]:
         return _names_in_changes(rows)
     m = CLUSTER_METADATA
     server = rows[m.broker]
-    requested, answered = (us_of(rows[column]) for column in (m.request_time, m.response_time))
+    requested, answered = (us_since_1970(rows[column]) for column in (m.request_time, m.response_time))
     return [
         named_rows(CLUSTER, server, rows[m.cluster_id]),
         named_rows(BROKER, server, rows[m.host], rows[m.port].cast(pa.string()), rows[m.node_id].cast(pa.int64())),
@@ -117,9 +117,9 @@ def _names_in_changes(rows: pa.Table) -> list[pa.Table]:
     t = TOPIC_CHANGES
     is_checked_only = compute.fill_null(rows[t.validate_only], False)
     done = rows.filter(compute.and_not(compute.equal(rows[t.error_code], 0), is_checked_only))
-    requested = us_of(done[t.request_time])
+    requested = us_since_1970(done[t.request_time])
     made = done.filter(compute.is_in(done[t.kind], value_set=pa.array([CREATE_TOPIC, DELETE_TOPIC])))
-    changes = named_rows(CHANGE, made[t.broker], made[t.topic], made[t.kind], us_of(made[t.request_time]))
+    changes = named_rows(CHANGE, made[t.broker], made[t.topic], made[t.kind], us_since_1970(made[t.request_time]))
     return [named_rows(SHOWN_ID, done[t.broker], done[t.topic], done[t.topic_id], requested, requested), changes]
 
 
@@ -135,11 +135,6 @@ def _nodes_in_exchanges(rows: pa.Table) -> list[pa.Table]:
         named_rows(FOLLOWER, of[x.broker], of[x.client_address], first=of["node"]),
         named_rows(CONTROLLER, requests[x.broker], requests[x.broker]),
     ]
-
-
-def us_of(times: Any) -> Any:
-    """Timestamps as microseconds since 1970: int64."""
-    return times.cast(pa.int64())
 
 
 def named_rows(what: str, server: Any, name: Any, value: Any = None, first: Any = None, last: Any = None) -> pa.Table:

@@ -11,8 +11,8 @@ from schemas.tables.silver import FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.silver_topics import CLUSTER_METADATA
 from schemas.tables.table import Table
 from schemas.tables.values import FOLLOWER, FROM_PRODUCE
-from udfs.columns.arrow_columns import compute
-from udfs.facts.captured_names import CONTROLLER, LEADER, LED, PLACED, PRODUCED, READ, gather_names, named_rows, us_of
+from udfs.columns.arrow_columns import compute, us_since_1970
+from udfs.facts.captured_names import CONTROLLER, LEADER, LED, PLACED, PRODUCED, READ, gather_names, named_rows
 
 _M, _F, _B = CLUSTER_METADATA, FETCH_PARTITIONS, RECORD_BATCHES
 LEADING_COLUMNS: Mapping[Table, tuple[str, ...]] = {
@@ -47,7 +47,7 @@ def _leaders_in(rows: pa.Table) -> list[pa.Table]:
     racked = rows.filter(_is_true(compute.not_equal(rows[m.rack], "")))
     known = compute.and_(compute.greater_equal(rows[m.leader_id], 0), compute.greater_equal(rows[m.leader_epoch], 0))
     led = rows.filter(_is_true(known))
-    value, time = _join_numbers(led, m.partition, m.leader_epoch, m.leader_id), us_of(led[m.response_time])
+    value, time = _join_numbers(led, m.partition, m.leader_epoch, m.leader_id), us_since_1970(led[m.response_time])
     by_topic = [named_rows(LEADER, led[m.broker], led[topic], value, time, time) for topic in (m.topic, m.topic_id)]
     return [named_rows(PLACED, racked[m.broker], racked[m.broker]), *by_topic]
 
@@ -88,7 +88,7 @@ def _produced_in(rows: pa.Table) -> list[pa.Table]:
     b = RECORD_BATCHES
     answered = compute.and_(compute.equal(rows[b.error_code], 0), compute.not_equal(rows[b.acks], 0))
     of = rows.filter(_is_true(compute.and_(answered, compute.equal(rows[b.source].cast(pa.string()), FROM_PRODUCE))))
-    time = us_of(of[b.request_time])
+    time = us_since_1970(of[b.request_time])
     return [
         named_rows(
             PRODUCED, of[b.broker], _topic_texts(of, b.topic_id, b.topic), _join_numbers(of, b.partition), time, time

@@ -81,8 +81,8 @@ def note_returned(session: Session, returned: Returned, first: int, end: int) ->
 
 
 @kernel
-def shows_wait(session: Session) -> int:
-    """1 if a response shows that the fetch, should it be a follower's, was parked before it was answered; else 0.
+def shows_wait(session: Session) -> bool:
+    """Does a response show that the fetch, should it be a follower's, was parked before it was answered?
 
     A leader reads, and only then notes how far the follower is (Partition.fetchRecords, Kafka 4.3; it was so in 0.10,
     too). Until then the high watermark is not beyond the offset that the follower asked for last, as long as the leader
@@ -92,8 +92,8 @@ def shows_wait(session: Session) -> int:
     for position in range(session.state[ORDERED]):
         entry = session.entries[session.order[position]]
         if entry.moves_on == 1 and entry.returned != NOWHERE and entry.high_watermark >= entry.fetch_offset:
-            return 1
-    return 0
+            return True
+    return False
 
 
 @kernel
@@ -102,10 +102,10 @@ def write_rows(session: Session, fetch: Record, f: int, n_read: int, rows: Fetch
 
     n_read: how many of the partitions the session had when the broker read them. n: of rows before.
     """
-    is_delayed = shows_wait(session) if fetch.is_known == 1 and fetch.session_epoch > 0 else 0
+    is_delayed = fetch.is_known == 1 and fetch.session_epoch > 0 and shows_wait(session)
     for position in range(session.state[ORDERED]):
         entry = session.entries[session.order[position]]
-        rows.fetch[n], rows.is_delayed[n] = f, is_delayed
+        rows.fetch[n], rows.is_delayed[n] = f, 1 if is_delayed else 0
         rows.is_known[n], rows.is_readable[n] = fetch.is_known, fetch.is_readable
         rows.topic[n], rows.partition[n] = entry.topic, entry.partition
         rows.requested[n], rows.returned[n] = entry.requested, entry.returned

@@ -49,7 +49,7 @@ from udfs.replay.consumer_memory.silver_events import (
 from udfs.replay.fetch_max_bytes.replay import replay_responses
 from udfs.replay.fetch_max_bytes.settings import FetchLanes
 from udfs.replay.fetch_max_bytes.silver_events import READERS
-from udfs.replay.shared.client_software import java_clients, librdkafka_clients, release_code
+from udfs.replay.shared.client_software import java_clients, librdkafka_clients, release_code_of_text
 from udfs.replay.shared.dealing import DEALT, deal
 
 
@@ -61,7 +61,7 @@ def lanes_and_fetch_limits(scenario: Scenario) -> tuple[MemoryLanes, FetchLanes]
     settings = lane_settings(scenario, algorithms.CONSUMER_MEMORY, scenario.captured)
     lanes = memory_lanes(settings, limits_of_consumers(limits), numbers, scenario.assumed)
     kbytes = setting_of(MAX_KBYTES)
-    older = sorted((release_code(release), int(value)) for release, value in kbytes.default_before.items())
+    older = sorted((release_code_of_text(release), int(value)) for release, value in kbytes.default_before.items())
     lanes = replace(lanes, default_kbytes=int(kbytes.default_value or 0), older_kbytes=tuple(older))
     return replace(lanes, window=scenario.window), replace(limits, window=scenario.window)
 

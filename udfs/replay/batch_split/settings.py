@@ -11,7 +11,7 @@ from udfs.columns.arrays import Ints, Records
 from udfs.columns.records import new_records
 from udfs.columns.time_units import US_PER_MS
 from udfs.facts.record_sampling import SAMPLE_EVERY
-from udfs.replay.shared.lanes import KAFKA_RELEASE, PROPOSAL, LaneSettings, Value, release_numbers
+from udfs.replay.shared.lanes import KAFKA_RELEASE, PROPOSAL, LaneSettings, Value, stated_release_numbers
 from udfs.replay.shared.window import WHOLE, Window
 from udfs.wire.compressed_sizes import CODEC_NAMES
 
@@ -161,7 +161,7 @@ def _stated(lanes: LaneSettings, key: str, assumed: Collection[str]) -> Ints:
 
 def _halves(release: Value | None) -> int:
     """1 if a release, such as `4.3`, has the rule of HALVES_SINCE, else 0; NOT_STATED if no release is stated."""
-    numbers = release_numbers(release)
+    numbers = stated_release_numbers(release)
     return NOT_STATED if numbers is None else int(numbers >= HALVES_SINCE)
 
 

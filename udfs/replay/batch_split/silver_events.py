@@ -13,6 +13,7 @@ from schemas.tables.silver_topics import TOPIC_CHANGES
 from schemas.tables.steps import SENT
 from schemas.tables.values import CREATE_TOPIC, FROM_PRODUCE
 from udfs.columns.arrow_columns import compute as pc
+from udfs.columns.arrow_columns import us_since_1970
 from udfs.replay.batch_split.settings import HALVES_SINCE
 from udfs.replay.shared.client_software import Software, may_be_java, numbers_by_connection, release_of
 from udfs.replay.shared.dealing import Step
@@ -29,7 +30,6 @@ from udfs.replay.shared.silver_columns import (
     rows_where,
     same_columns,
     text_or_empty,
-    us_since_1970,
 )
 from udfs.wire.record_batches import MAGIC_VALUE_V2
 

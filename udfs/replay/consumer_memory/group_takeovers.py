@@ -23,7 +23,7 @@ from schemas.wire.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT_REQUE
 from schemas.wire.join_group import JOIN_GROUP_REQUEST
 from schemas.wire.sync_group import SYNC_GROUP_REQUEST
 from udfs.columns.arrays import Bools, Ints
-from udfs.columns.arrow_columns import arrow_array, concatenate_batches
+from udfs.columns.arrow_columns import arrow_array, concatenate_batches, us_since_1970
 from udfs.columns.arrow_columns import compute as pc
 from udfs.replay.consumer_memory.silver_events import kind_column
 from udfs.replay.shared.columns import codes_of, int_column, rows_alike
@@ -38,7 +38,6 @@ from udfs.replay.shared.silver_columns import (
     rows_where,
     same_columns,
     text_or_empty,
-    us_since_1970,
 )
 
 JOIN_GROUP = JOIN_GROUP_REQUEST.api_key

@@ -17,7 +17,7 @@ from schemas.tables.silver import RECORD_BATCHES
 from schemas.tables.steps import LOG_BATCHES, MEMORY_EVENTS
 from schemas.tables.values import BROKER, FROM_FETCH, FROM_PRODUCE
 from udfs.columns.arrays import Ints
-from udfs.columns.arrow_columns import arrow_array, is_not_null
+from udfs.columns.arrow_columns import arrow_array, is_not_null, us_since_1970
 from udfs.columns.arrow_columns import compute as pc
 from udfs.columns.time_units import NEVER
 from udfs.replay.consumer_memory.silver_events import kind_column
@@ -31,7 +31,6 @@ from udfs.replay.shared.silver_columns import (
     is_text,
     rows_where,
     same_columns,
-    us_since_1970,
 )
 
 _L, _B = LOG_BATCHES, RECORD_BATCHES

@@ -12,7 +12,7 @@ from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.steps import MEMORY_EVENTS
 from schemas.tables.values import ANSWERED, BROKER, CONSUMER, FROM_FETCH, FROM_PRODUCE, PRODUCER
 from udfs.capture.framing import SIZE_BYTES
-from udfs.columns.arrow_columns import arrow_array
+from udfs.columns.arrow_columns import arrow_array, us_since_1970
 from udfs.columns.arrow_columns import compute as pc
 from udfs.columns.time_units import US_PER_MS
 from udfs.replay.shared.dealing import Step
@@ -34,7 +34,6 @@ from udfs.replay.shared.silver_columns import (
     sum_or_null,
     text_number,
     text_or_empty,
-    us_since_1970,
 )
 from udfs.wire.record_batches import MAGIC_VALUE_V2, RECORD_BATCH_OVERHEAD
 

@@ -12,6 +12,7 @@ from schemas.tables.silver import FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.steps import LOG_EVENTS, READS
 from schemas.tables.values import FOLLOWER, FROM_PRODUCE, FULL
 from udfs.columns.arrow_columns import compute as pc
+from udfs.columns.arrow_columns import us_since_1970
 from udfs.replay.fetch_max_bytes.settings import JAVA_3, JAVA_4, LIBRDKAFKA
 from udfs.replay.shared.client_software import JAVA, Software, librdkafka_release, numbers_by_connection
 from udfs.replay.shared.dealing import Step
@@ -28,7 +29,6 @@ from udfs.replay.shared.silver_columns import (
     same_columns,
     sum_or_null,
     text_or_empty,
-    us_since_1970,
 )
 from udfs.wire.record_batches import MAGIC_VALUE_V2
 

@@ -17,14 +17,14 @@ from udfs.replay.shared.lanes import (
     NO_LIMIT,
     LaneSettings,
     Value,
-    release_number,
-    release_numbers,
+    numbers_of_release,
+    stated_release_numbers,
 )
 from udfs.replay.shared.window import WHOLE, Window
 
 CONTROLLER = "controller"
 """The setting that says which controller a release that exists with both works with: ZOOKEEPER, or KRaft's."""
-KRAFT_SINCE, ZOOKEEPER_UNTIL = map(release_number, BOTH_CONTROLLERS)
+KRAFT_SINCE, ZOOKEEPER_UNTIL = map(numbers_of_release, BOTH_CONTROLLERS)
 FORWARDED_SINCE = (2, 8)
 """The first release whose brokers have the controller make the topic that a Metadata request names (KIP-590)."""
 GROWTH_CHECKED_SINCE = (4, 4)
@@ -94,7 +94,7 @@ def limit_lanes(lanes: LaneSettings) -> LimitSettings:
     """The settings of the replay, from what the scenario sets. The setting `kafka` must be in force."""
     brokers, cluster = (schedules_of_lanes(lanes, key) for key in ("max.broker.partitions", "max.partitions"))
     steps = [limits_over_time(*pair) for pair in zip(brokers, cluster, strict=True)]
-    releases = [release_numbers(value) for value in lanes.values(KAFKA_RELEASE)]
+    releases = [stated_release_numbers(value) for value in lanes.values(KAFKA_RELEASE)]
     table = np.zeros(len(releases), LANE)
     controller = lanes.in_force.get(CONTROLLER)
     table["has_kraft"] = [has_kraft(release, controller) for release in releases]

@@ -17,7 +17,7 @@ from schemas.wire.fetch import FETCH_REQUEST
 from schemas.wire.metadata import METADATA_REQUEST
 from schemas.wire.produce import PRODUCE_REQUEST
 from udfs.columns.arrays import Ints
-from udfs.columns.arrow_columns import arrow_array, concatenate_batches
+from udfs.columns.arrow_columns import arrow_array, concatenate_batches, us_since_1970
 from udfs.columns.arrow_columns import compute as pc
 from udfs.facts.arrow_tables import arrow_schema
 from udfs.replay.shared.columns import codes_of, int_column
@@ -32,7 +32,6 @@ from udfs.replay.shared.silver_columns import (
     rows_where,
     same_columns,
     text_or_empty,
-    us_since_1970,
 )
 from udfs.replay.shared.window import WHOLE, Window
 

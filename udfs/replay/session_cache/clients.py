@@ -93,7 +93,7 @@ def skips_epochs(client: Record, fetch: Record) -> bool:
 
 
 @kernel
-def is_request_expected(client: Record, fetch: Record) -> int:
+def how_expected(client: Record, fetch: Record) -> int:
     """Are the request's session and epoch what the client's rules say: AS_EXPECTED, AFTER_LOSS or UNEXPECTED?"""
     if fetch.epoch == FINAL_EPOCH or (client.id == fetch.session_id and client.epoch == fetch.epoch):
         return AS_EXPECTED
@@ -174,7 +174,7 @@ def note_client(clients: Clients, fetch: Record) -> Record:
     """Note with a fetch which client sent it and why. Returns the client, as its fetches before left it."""
     fetch.owner = owner_of(clients, fetch.connection, fetch.session_id)
     client = clients.state[fetch.owner]
-    fetch.expected = is_request_expected(client, fetch)
+    fetch.expected = how_expected(client, fetch)
     fetch.act = act_of(client, fetch)
     note_loss(client, fetch)
     return client

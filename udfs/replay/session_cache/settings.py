@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from udfs.columns.arrays import Ints, Records
-from udfs.replay.shared.lanes import KAFKA_RELEASE, PROPOSAL, LaneSettings, Value, release_numbers
+from udfs.replay.shared.lanes import KAFKA_RELEASE, PROPOSAL, LaneSettings, Value, stated_release_numbers
 from udfs.replay.shared.window import WHOLE, Window
 
 SLOTS = "broker.max.incremental.fetch.session.cache.slots"
@@ -62,7 +62,7 @@ def shards_of_release(release: Value | None) -> int:
     """The shards of a release's cache; the newest one's where no release is known. The KIP's text has one cache."""
     if release is None:
         return SHARDS
-    numbers = release_numbers(release)
+    numbers = stated_release_numbers(release)
     return SHARDS if numbers is not None and numbers >= SHARDED_SINCE else 1
 
 
@@ -70,7 +70,7 @@ def eviction_rules(release: Value | None) -> int:
     """The rules of eviction of a release, or of the KIP's text."""
     if release == PROPOSAL:
         return KIP_TEXT
-    numbers = release_numbers(release)
+    numbers = stated_release_numbers(release)
     return OLDEST_CREATED if numbers is not None and numbers < NEWEST_CREATED_SINCE else CURRENT
 
 

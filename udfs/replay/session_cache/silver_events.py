@@ -13,6 +13,7 @@ from schemas.tables.steps import SESSION_EVENTS
 from schemas.wire.fetch import FETCH_REQUEST
 from udfs.columns.arrays import stretch_edges
 from udfs.columns.arrow_columns import compute as pc
+from udfs.columns.arrow_columns import us_since_1970
 from udfs.columns.time_units import ALWAYS as NEVER_OPEN
 from udfs.replay.session_cache.events import OF_FETCH
 from udfs.replay.shared.dealing import Step
@@ -25,7 +26,6 @@ from udfs.replay.shared.silver_columns import (
     text_bytes,
     text_number,
     text_or_empty,
-    us_since_1970,
 )
 
 _T, _X, _F = SESSION_EVENTS, EXCHANGES, FETCH_PARTITIONS

@@ -127,21 +127,21 @@ def librdkafka_release(software: Software) -> int | None:
     if LIBRDKAFKA not in name and "rdkafka" not in version:
         return None
     release = release_of(version.rpartition("rdkafka-")[2].removeprefix("v"))
-    return 0 if release is None else number_of_release(release)
+    return 0 if release is None else release_code(release)
 
 
-def number_of_release(release: tuple[int, int]) -> int:
+def release_code(release: tuple[int, int]) -> int:
     """A release as 1000 x major + minor.
 
-    >>> number_of_release((2, 16))
+    >>> release_code((2, 16))
     2016
     """
     return 1000 * release[0] + min(release[1], 999)
 
 
-def release_code(release: str) -> int:
+def release_code_of_text(release: str) -> int:
     """A release as settings spell it, such as 1.5, as 1000 x major + minor; 0 if it is not spelled so."""
-    return number_of_release(release_of(release) or (0, 0))
+    return release_code(release_of(release) or (0, 0))
 
 
 def librdkafka_clients(software: Mapping[int, Software]) -> ByConnection:

@@ -35,7 +35,9 @@ def numbers_of(column: pa.Array[Any]) -> npt.NDArray[np.integer[Any]]:
 
 
 def known_rows(column: pa.Array[Any]) -> Bools:
-    """Where the column is not null: bool[rows]."""
+    """Where a column is not null: bool[rows]. It takes a fraction of the time of `is_not_null`, and no column of the
+    type null.
+    """
     return _bits(column, column.buffers()[0]) if column.null_count else np.ones(len(column), np.bool_)
 
 

@@ -59,15 +59,15 @@ class LaneSettings:
         return np.array([known.get(str(value), unset) for value in self.values(key)], np.int64)
 
 
-def release_numbers(value: Value | None) -> tuple[int, ...] | None:
+def stated_release_numbers(value: Value | None) -> tuple[int, ...] | None:
     """A value of the setting `kafka` as numbers, which can be compared; None for a proposal's text and for no value."""
-    return None if value is None or value == PROPOSAL else release_number(str(value))
+    return None if value is None or value == PROPOSAL else numbers_of_release(str(value))
 
 
-def release_number(release: str) -> tuple[int, ...]:
+def numbers_of_release(release: str) -> tuple[int, ...]:
     """A release as numbers, which can be compared.
 
-    >>> release_number("3.10") > release_number("3.9")
+    >>> numbers_of_release("3.10") > numbers_of_release("3.9")
     True
     """
     return tuple(map(int, release.split(".")))

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from schemas.tables.silver import RECORD_BATCHES
 from udfs.columns.arrays import Bools, Ints
-from udfs.columns.arrow_columns import arrow_array, compute
+from udfs.columns.arrow_columns import arrow_array, compute, us_since_1970
 from udfs.columns.time_units import US_PER_MS
 
 Column = Any
@@ -47,11 +47,6 @@ def null_unless(condition: Column, column: Column) -> Column:
 def rows_where(rows: pa.RecordBatch, condition: Column) -> pa.RecordBatch:
     """The rows that a condition holds for; where it is null it does not hold."""
     return rows if compute.all(compute.fill_null(condition, False)).as_py() else rows.filter(condition)
-
-
-def us_since_1970(column: Column) -> Column:
-    """A column of times as microseconds since 1970."""
-    return column.cast(pa.int64())
 
 
 def is_known(column: Column) -> Column:

@@ -13,7 +13,7 @@ from udfs.replay.session_cache.captured_cache import go_on_in_session, put_sessi
 from udfs.replay.session_cache.clients import (
     act_of,
     go_on_from,
-    is_request_expected,
+    how_expected,
     note_loss,
     note_times,
     skips_epochs,
@@ -81,7 +81,7 @@ def test_a_request_is_unexpected_only_where_the_response_before_it_on_its_connec
     fetch = new_records(FETCH, 1, session_id=session[0], epoch=session[1], connection=connection)[0]
     if expected == UNEXPECTED and (is_certain, connection) != (1, 9):
         expected = AFTER_LOSS
-    assert is_request_expected(known, fetch) == expected
+    assert how_expected(known, fetch) == expected
 
 
 @pytest.mark.parametrize(
