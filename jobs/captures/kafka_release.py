@@ -136,6 +136,5 @@ def oldest_and_newest(rows: Sequence[Row]) -> tuple[str, str] | None:
     newest: dict[str, str] = {}
     for who, release, *_ in rows:
         newest[who] = max(newest.get(who, release), release, key=numbers_of_release)
-    return (
-        (min(newest.values(), key=numbers_of_release), max(newest.values(), key=numbers_of_release)) if newest else None
-    )
+    by_age = sorted(newest.values(), key=numbers_of_release)
+    return (by_age[0], by_age[-1]) if by_age else None

@@ -21,8 +21,13 @@ from jobs.session.driver import driver_of
 from schemas.tables.silver import CONNECTIONS, EXCHANGES
 from schemas.tables.table import Table
 from udfs.facts.arrow_tables import arrow_schema
-from udfs.replay.shared.client_software import COLUMNS as SOFTWARE_COLUMNS
-from udfs.replay.shared.client_software import SOFTWARE, Software, software_by_connection, software_rows
+from udfs.replay.shared.client_software import (
+    SOFTWARE,
+    SOFTWARE_COLUMNS,
+    Software,
+    software_by_connection,
+    software_rows,
+)
 from udfs.replay.shared.dealing import DEALT, Step, deal_events, whole_rows, with_texts_once
 from udfs.replay.shared.silver_files import FilePart, columns_in, file_parts
 

@@ -62,7 +62,7 @@ LAST_BELIEVABLE_VERSION = 100
 
 OK, TRUNCATED, UNKNOWN_API = int(DecodeFault.OK), int(DecodeFault.TRUNCATED), int(DecodeFault.UNKNOWN_API)
 
-CONNECTION = np.dtype(
+FOLLOWED_CONNECTION = np.dtype(
     [
         (name, np.int64)
         for name in (

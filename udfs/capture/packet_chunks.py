@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from udfs.capture.chunk_output import LOSSES, REQUESTS, RESPONSES, new_output
 from udfs.capture.connection_boundaries import IS_FRAME
-from udfs.capture.conversation import CONNECTION
+from udfs.capture.conversation import FOLLOWED_CONNECTION
 from udfs.capture.framing import FRAME
 from udfs.capture.reassembly import reassemble
 from udfs.capture.segments import DIRECTION, UNKNOWN, Arena, Packets
@@ -31,9 +31,9 @@ class Frames:
     """The frames that one chunk of packets completes.
 
     arena: uint8, the bytes of all frames. requests, responses: FRAME[n]; the `partner` of a request is the index of its
-    response, and that of a response the index of its request. losses: LOSS[n]. connections, directions: CONNECTION[n]
-    and DIRECTION[2n], their state at the end of the chunk. endpoints: 36 bytes for each connection. finished: how many
-    of the connections have ended.
+    response, and that of a response the index of its request. losses: LOSS[n]. connections, directions:
+    FOLLOWED_CONNECTION[n] and DIRECTION[2n], their state at the end of the chunk. endpoints: 36 bytes for each
+    connection. finished: how many of the connections have ended.
     """
 
     arena: Bytes
@@ -51,7 +51,7 @@ class UnfinishedConnection:
     """The last connection of a chunk, which goes on in the next one; `endpoints` is None before the first chunk."""
 
     endpoints: bytes | None = None
-    connection: Records = field(default_factory=lambda: np.zeros(1, CONNECTION))
+    connection: Records = field(default_factory=lambda: np.zeros(1, FOLLOWED_CONNECTION))
     directions: Records = field(default_factory=lambda: np.zeros(2, DIRECTION))
     requests: Records = field(default_factory=lambda: np.zeros(0, FRAME))
     request_bytes: Bytes = field(default_factory=lambda: np.zeros(0, np.uint8))
@@ -229,7 +229,7 @@ def run_chunk(
     arena = Arena(np.empty(carried_bytes + int(packets.captured.sum()), np.uint8), np.full(1, carried_bytes))
     arena.data[:carried_bytes] = carried.request_bytes
     most = len(endpoints) + most_openings(packets)
-    connections, directions = np.zeros(most, CONNECTION), np.zeros(2 * most, DIRECTION)
+    connections, directions = np.zeros(most, FOLLOWED_CONNECTION), np.zeros(2 * most, DIRECTION)
     connections[:1], directions[:2] = carried.connection, carried.directions
     n, output, kept = reassemble(
         packets._replace(payload=read_only(packets.payload)), connections, directions,

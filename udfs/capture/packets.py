@@ -21,7 +21,7 @@ from udfs.errors import CaptureError
 from udfs.kernels.kernel import kernel
 from udfs.wire.byte_spans import gather_spans
 
-COLUMNS: list[tuple[str, pa.DataType]] = [
+PACKET_FIELDS: list[tuple[str, pa.DataType]] = [
     ("bucket", pa.int32()),
     ("connection", pa.binary()),
     ("direction", pa.int8()),
@@ -35,7 +35,7 @@ COLUMNS: list[tuple[str, pa.DataType]] = [
     ("payload_bytes", pa.int32()),
     ("payload", pa.binary()),
 ]
-PACKETS = pa.schema(COLUMNS)
+PACKETS = pa.schema(PACKET_FIELDS)
 """One TCP packet that carries payload, SYN, FIN or RST; in a connection by (sort_ns, file_no, packet_no).
 
 bucket:        of the connection, by a digest of its 36 bytes

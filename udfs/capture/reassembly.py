@@ -223,9 +223,9 @@ def reassemble(
 ) -> tuple[int, ChunkOutput, Ints]:  # fmt: skip
     """Frame a chunk of packets, connection by connection.
 
-    connections, directions: CONNECTION[n] and DIRECTION[2n], zeros, with a row for each connection that there can be.
-    is_carried: connection 0 goes on from an earlier chunk, with its state in connections[0] and directions[0:2], its
-    open requests in `output` and their bytes in the arena. is_last: no chunk follows.
+    connections, directions: FOLLOWED_CONNECTION[n] and DIRECTION[2n], zeros, with a row for each connection that there
+    can be. is_carried: connection 0 goes on from an earlier chunk, with its state in connections[0] and
+    directions[0:2], its open requests in `output` and their bytes in the arena. is_last: no chunk follows.
 
     Returns (how many connections there are, their output, what the next chunk needs as by `unframed_pieces`). The last
     connection is unfinished unless is_last.

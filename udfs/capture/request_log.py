@@ -97,7 +97,7 @@ _ENVELOPE: list[tuple[str, pa.DataType]] = [
     ("clientInformation", _struct(softwareName=pa.string(), softwareVersion=pa.string())),
 ]
 ENVELOPE = pa.schema(_ENVELOPE)
-COLUMNS = {
+FIELDS_OF_COLUMNS = {
     "api_key": ("requestHeader", "requestApiKey"),
     "api_version": ("requestHeader", "requestApiVersion"),
     "correlation_id": ("requestHeader", "correlationId"),
@@ -165,7 +165,7 @@ def _requests_in_block(block: LineBlock, zone: str, file_no: int, bodies_of: tup
 
 def _request_columns(objects: pa.StructArray) -> tuple[dict[str, pa.Array[Any]], Ints, Bools]:
     """(columns of the requests, time they took in ns, which of them have all that a request must have)."""
-    columns = {name: pc.struct_field(objects, list(path)) for name, path in COLUMNS.items()}
+    columns = {name: pc.struct_field(objects, list(path)) for name, path in FIELDS_OF_COLUMNS.items()}
     for name, paths in SOFTWARE.items():
         columns[name] = pc.coalesce(*(pc.struct_field(objects, list(path)) for path in paths))
     for name, key in {**TIMES, **SECURITY, "connection": "connection"}.items():

@@ -9,7 +9,7 @@ import numpy as np
 from udfs.columns.arrays import Ints
 from udfs.kernels.kernel import allocating_kernel
 
-FETCH = np.dtype(
+LISTED_FETCH = np.dtype(
     [
         (name, np.int64)
         for name in (
@@ -68,7 +68,7 @@ class Returned(NamedTuple):
 
 
 class Lists(NamedTuple):
-    """The partitions that requests and responses list; the ranges in FETCH say which are those of a fetch."""
+    """The partitions that requests and responses list; the ranges in LISTED_FETCH say which are those of a fetch."""
 
     requested: Requested
     forgotten: Forgotten

@@ -13,7 +13,7 @@ from udfs.wire.partition_hash import partition_hash
 NOWHERE = -1
 NO_HIGH_WATERMARK = -1
 
-ENTRY = np.dtype(
+SESSION_ENTRY = np.dtype(
     [
         (name, np.int64)
         for name in (
@@ -41,9 +41,9 @@ ENTRY = np.dtype(
 class Session(NamedTuple):
     """A connection's fetch session.
 
-    entries: ENTRY[n], in the order in which they were added. order: int64[n], entries in the order in which the broker
-    reads them. moved: working memory. slots, stamps: hash table from partition to entry; a slot is in use only if its
-    stamp is the current generation. state: int64[8], by the constants below.
+    entries: SESSION_ENTRY[n], in the order in which they were added. order: int64[n], entries in the order in which the
+    broker reads them. moved: working memory. slots, stamps: hash table from partition to entry; a slot is in use only
+    if its stamp is the current generation. state: int64[8], by the constants below.
     """
 
     entries: Records
@@ -66,7 +66,7 @@ def new_session(capacity: int) -> Session:
     state = np.zeros(8, np.int64)
     state[GENERATION] = 1  # which no slot has as its stamp
     return Session(
-        np.zeros(capacity, ENTRY), np.empty(capacity, np.int64), np.empty(capacity, np.int64),
+        np.zeros(capacity, SESSION_ENTRY), np.empty(capacity, np.int64), np.empty(capacity, np.int64),
         np.empty(slots, np.int64), np.zeros(slots, np.int64), state,
     )  # fmt: skip
 

@@ -20,7 +20,7 @@ from udfs.columns.picking import pick_values, position_among
 from udfs.facts.arrow_tables import Values, make_rows
 from udfs.facts.exchange_messages import Messages
 from udfs.facts.exchanges import Exchanges, shared_columns
-from udfs.facts.fetch_lists import FETCH, FetchPartitionRows, Forgotten, Lists, Requested, Returned
+from udfs.facts.fetch_lists import LISTED_FETCH, FetchPartitionRows, Forgotten, Lists, Requested, Returned
 from udfs.facts.fetch_session import NOWHERE, Session, new_session, resize_session
 from udfs.facts.message_bodies import note_faults, request_bodies, request_body_starts, response_bodies
 from udfs.facts.number_columns import Picked
@@ -145,9 +145,9 @@ def row_ranges(decoded: DecodedFrames, path: str, frames: int) -> tuple[Ints, In
 
 
 def decoded_fetches(exchanges: Exchanges, messages: FetchMessages) -> Records:
-    """The exchanges whose request was decoded, as FETCH[n] for `udfs.facts.session_follower`."""
+    """The exchanges whose request was decoded, as LISTED_FETCH[n] for `udfs.facts.session_follower`."""
     usable = messages.request_exchanges != UNKNOWN
-    fetches = np.zeros(int(usable.sum()), FETCH)
+    fetches = np.zeros(int(usable.sum()), LISTED_FETCH)
     top = messages.request.levels[""]
     fetches["connection"] = exchanges.connection[messages.request_exchanges[usable]]
     for name in ("session_id", "session_epoch", "max_bytes"):

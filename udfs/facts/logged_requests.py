@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from udfs.capture.chunk_output import LOSS
-from udfs.capture.conversation import CONNECTION, KAFKA
+from udfs.capture.conversation import FOLLOWED_CONNECTION, KAFKA
 from udfs.capture.endpoints import logged_connection
 from udfs.capture.framing import FRAME
 from udfs.capture.packet_chunks import Frames, number_runs, packet_number
@@ -30,7 +30,7 @@ class LoggedConnection:
     """The connection that may go on in the next chunk; its name is empty if there is none."""
 
     name: str = ""
-    state: Records = field(default_factory=lambda: np.zeros(1, CONNECTION))
+    state: Records = field(default_factory=lambda: np.zeros(1, FOLLOWED_CONNECTION))
 
 
 @dataclass(frozen=True)
@@ -146,9 +146,9 @@ def _frames(n: int) -> Records:
 
 
 def _connections(names: list[str], requests: Records, completed: Ints, carried: LoggedConnection) -> Records:
-    """The connections, CONNECTION[n]; the first one goes on from the carried one, if there is one."""
+    """The connections, FOLLOWED_CONNECTION[n]; the first one goes on from the carried one, if there is one."""
     n = len(names)
-    connections = np.zeros(n, CONNECTION)
+    connections = np.zeros(n, FOLLOWED_CONNECTION)
     connections["first_time"], connections["last_time"] = np.iinfo(np.int64).max, np.iinfo(np.int64).min
     if carried.name:
         connections[:1] = carried.state

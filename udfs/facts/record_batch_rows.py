@@ -23,7 +23,7 @@ from udfs.facts.fetches import FetchMessages, consumer_exchanges
 from udfs.facts.message_bodies import note_faults, request_bodies, response_bodies
 from udfs.facts.number_columns import Picked
 from udfs.facts.record_sampling import RecordSampling
-from udfs.facts.record_sizes import COLUMNS, record_columns
+from udfs.facts.record_sizes import SIZE_COLUMNS, record_columns
 from udfs.wire.message_sets import Unwrapped, unwrap_batches
 from udfs.wire.messages import decode_bodies
 from udfs.wire.record_batches import MAGIC_VALUE_V2, RecordBatches, walk_batches
@@ -184,7 +184,7 @@ def rows_without_records(
             t.error_code: Picked(fields.error_code, parent),
             t.acks: Picked(fields.acks, parent),
             **header_columns(batches, source),
-            **nulls_besides(t, set(t.columns) - set(COLUMNS), len(parent)),
+            **nulls_besides(t, set(t.columns) - set(SIZE_COLUMNS), len(parent)),
         },
     )
 

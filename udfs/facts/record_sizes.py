@@ -33,7 +33,7 @@ from udfs.wire.records import (
 
 CRC_AT = 17
 
-COLUMNS = (
+SIZE_COLUMNS = (
     RECORD_BATCHES.uncompressed_bytes, RECORD_BATCHES.keyless_records, RECORD_BATCHES.record_sizes,
     RECORD_BATCHES.create_times, RECORD_BATCHES.recompressed_bytes, RECORD_BATCHES.records_fault,
 )  # fmt: skip
@@ -52,7 +52,7 @@ def record_columns(
     sampling: RecordSampling | None,
     budget_of: BudgetOf,
 ) -> Iterator[tuple[range, Columns]]:
-    """The columns in COLUMNS, a range of rows at a time.
+    """The columns in SIZE_COLUMNS, a range of rows at a time.
 
     They are null for a batch that is not read, and for one that cannot be read, which has a fault instead. Wrappers of
     message sets have been read already. source: FROM_PRODUCE or FROM_FETCH. reads_records: bool[batches], which batches
@@ -79,10 +79,10 @@ def sampled_columns(
     sampling: RecordSampling | None,
     budget_of: BudgetOf,
 ) -> Iterator[tuple[range, Columns]]:
-    """The columns in COLUMNS for batches of magic 2, a range of rows at a time; see `record_columns`."""
+    """The columns in SIZE_COLUMNS for batches of magic 2, a range of rows at a time; see `record_columns`."""
     n = len(batches.parent)
     if sampling is None:
-        yield range(n), nulls_besides(RECORD_BATCHES, set(RECORD_BATCHES.columns) - set(COLUMNS), n)
+        yield range(n), nulls_besides(RECORD_BATCHES, set(RECORD_BATCHES.columns) - set(SIZE_COLUMNS), n)
         return
     first, held = 0, 0
     read: dict[int, dict[str, Any]] = {}
@@ -101,9 +101,13 @@ def sampled_columns(
 
 
 def columns_of_sizes(read: Mapping[int, Mapping[str, Any]], rows: range) -> Columns:
-    """The columns in COLUMNS for a range of rows, null for rows that were not read; read: values by row and column."""
+    """The columns in SIZE_COLUMNS for a range of rows, null for rows that were not read.
+
+    read: values by row and column.
+    """
     return {
-        str(column): pa.array([read.get(row, {}).get(column) for row in rows], TYPES[column.type]) for column in COLUMNS
+        str(column): pa.array([read.get(row, {}).get(column) for row in rows], TYPES[column.type])
+        for column in SIZE_COLUMNS
     }
 
 

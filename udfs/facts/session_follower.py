@@ -270,9 +270,9 @@ def follow_sessions(
 ) -> tuple[FetchPartitionRows, int, int, Session, int]:
     """Follow the fetches from `first` on until about `row_limit` rows are written.
 
-    fetches: FETCH[n], by connection and in its order. session, connection: where the last call left off; connection is
-    NOWHERE for none. capacity: int64[n], how many partitions a connection's session can come to hold, by fetch.
-    Returns (rows, how many of them are written, the fetch to go on from, session, connection).
+    fetches: LISTED_FETCH[n], by connection and in its order. session, connection: where the last call left off;
+    connection is NOWHERE for none. capacity: int64[n], how many partitions a connection's session can come to hold, by
+    fetch. Returns (rows, how many of them are written, the fetch to go on from, session, connection).
     """
     rows = unwritten_rows(row_limit)
     n = 0

@@ -23,7 +23,7 @@ import pyarrow as pa
 from schemas.tables import algorithms
 from schemas.wire.declared import FETCH as FETCH_MESSAGES
 from udfs.capture.chunk_output import LOSS
-from udfs.capture.conversation import CONNECTION
+from udfs.capture.conversation import FOLLOWED_CONNECTION
 from udfs.capture.file_index import index_capture
 from udfs.capture.frame_dump_rows import dumped_connection
 from udfs.capture.framing import FRAME, SIZE_BYTES
@@ -145,7 +145,7 @@ def warm_up_decoding() -> None:
         requests=requests,
         responses=responses,
         losses=np.zeros(0, LOSS),
-        connections=np.zeros(1, CONNECTION),
+        connections=np.zeros(1, FOLLOWED_CONNECTION),
         directions=np.zeros(2, DIRECTION),
         endpoints=[bytes(CONNECTION_BYTES)],
         finished=1,

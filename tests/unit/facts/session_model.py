@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from schemas.wire.errors import INVALID_FETCH_SESSION_EPOCH
-from udfs.facts.fetch_lists import FETCH, Forgotten, Lists, Requested, Returned
+from udfs.facts.fetch_lists import LISTED_FETCH, Forgotten, Lists, Requested, Returned
 from udfs.facts.fetch_session import NOWHERE, new_session, resize_session
 from udfs.facts.session_follower import follow_sessions
 
@@ -251,7 +251,7 @@ def columns(rows: list[tuple[int, ...]], kind: Any) -> Any:
 
 
 def fetch_array(fetches: list[Fetch]) -> tuple[np.ndarray, Lists]:
-    array = np.zeros(len(fetches), FETCH)
+    array = np.zeros(len(fetches), LISTED_FETCH)
     requested: list[tuple[int, ...]] = []
     forgotten: list[tuple[int, ...]] = []
     returned: list[tuple[int, ...]] = []

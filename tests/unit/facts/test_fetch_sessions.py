@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.facts.session_model import Fetch, Got, Partition, Row, Want, followed, modelled
-from udfs.facts.fetch_lists import FETCH
+from udfs.facts.fetch_lists import LISTED_FETCH
 from udfs.facts.fetch_session import GENERATION, ORDERED, new_session
 from udfs.facts.session_follower import most_rows
 
@@ -297,7 +297,7 @@ def test_calls_of_any_length_give_the_same_rows(fetches: list[Fetch], row_limit:
 
 
 def test_a_fetch_has_at_most_a_row_for_each_partition_of_its_session_its_request_and_its_response() -> None:
-    session, fetch = new_session(8), np.zeros(1, FETCH)
+    session, fetch = new_session(8), np.zeros(1, LISTED_FETCH)
     session.state[ORDERED] = 5
     fetch["requested_from"], fetch["requested_to"] = 10, 13
     fetch["returned_from"], fetch["returned_to"] = 20, 22

@@ -104,7 +104,7 @@ class ProducerFidelity:
     def judge(self, sent: Sent, settings: Records, limits: Ints, stored: Ints) -> Records:
         """Count the verdicts on batches and refusals. Returns the order of closes and splits that the batches show.
 
-        settings: SETTINGS[lanes]. limits: int64[topics], max.message.bytes. stored: as `checked_sizes` has it.
+        settings: SPLIT_SETTINGS[lanes]. limits: int64[topics], max.message.bytes. stored: as `checked_sizes` has it.
         """
         self.count_refusals(sent, limits, stored)
         self.count_near_limit(sent, limits, stored)

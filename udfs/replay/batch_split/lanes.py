@@ -111,7 +111,10 @@ def not_measured(first: int, end: int, codec: int) -> int:
 
 
 def replay_stretch(sim: ProducerSim, lanes: range, measure: Measure = not_measured) -> list[Records]:
-    """Replay some lanes. Returns the full spans of their timelines, SPAN[spans], lane by lane in the order of time."""
+    """Replay some lanes.
+
+    Returns the full spans of their timelines, SPLIT_SPAN[spans], lane by lane in the order of time.
+    """
     progress, spans = sim.progress[0], list[Records]()
     progress["lane"], progress["appended"], progress["spans"], progress["unmeasured"] = lanes.start, NOT_BEGUN, 0, NONE
     while not replay_lanes(sim, lanes.stop):

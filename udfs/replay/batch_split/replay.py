@@ -29,7 +29,7 @@ from udfs.replay.batch_split.timing import capture_at_times, soonest_times, time
 from udfs.replay.shared.lanes import CAPTURED
 from udfs.replay.shared.rows_by_key import by_key
 
-CLIENT = (SENT.client_id, SENT.client_address)
+CLIENT_KEY = (SENT.client_id, SENT.client_address)
 STRETCH_RECORDS = 1 << 18
 """How many records of a producer are in memory at a time. Its estimates go on from one stretch to the next. Batches
 that are being filled at the end of a stretch are sent then, so one batch of each partition ends too early."""
@@ -64,7 +64,7 @@ def rows_with_records(
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """The gold rows of `replay_with_records`, producer by producer."""
     held = HeldRecords()
-    for (*_, is_sent), parts in by_key(batches, (*CLIENT, IS_SENT)):
+    for (*_, is_sent), parts in by_key(batches, (*CLIENT_KEY, IS_SENT)):
         if is_sent:
             sent = (part.select([*map(str, SENT.columns)]) for part in parts)
             yield from rows_of_producers(sent, lanes, run_id, STRETCH_RECORDS, held)
@@ -81,7 +81,7 @@ def rows_of_producers(
     held: the records, if all rows are of one producer; without them sizes come from the model in every lane.
     """
     memory = new_memory()
-    for (client_id, client_address), parts in by_key(batches, CLIENT):
+    for (client_id, client_address), parts in by_key(batches, CLIENT_KEY):
         producer = Producer(client_id, client_address, lanes, ProducerFidelity(memory, lanes.window))
         for rows in cut_stretches(parts, most):
             if rows[SENT.append_from][0].as_py() < lanes.window.end:
@@ -136,7 +136,15 @@ def send_again(producer: Producer, sent: Sent, settings: Records, order: Records
     capture = capture_at_times(sent, times, linger_us)
     limits = with_replications(producer.max_message_bytes, producer.replications)
     window, stored = producer.lanes.window, producer.stored_codecs
-    sim = new_sim(capture, settings, limits, producer.estimates, producer.outcomes, window, stored)
+    sim = new_sim(
+        capture,
+        settings,
+        limits,
+        estimates=producer.estimates,
+        outcomes=producer.outcomes,
+        window=window,
+        stored=stored,
+    )
     producer.spans += replay_stretch(sim, range(producer.at_once), measure)
     closed_at_once = capture._replace(batches=timed_batches(sent, soonest_times(sent, times, linger_us), linger_us))
     lane_at_once = range(producer.at_once, producer.at_once + 1)

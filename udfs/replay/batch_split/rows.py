@@ -23,7 +23,7 @@ from udfs.facts.arrow_tables import make_rows
 from udfs.replay.batch_split.fidelity import Metric
 from udfs.replay.batch_split.producer import Producer
 from udfs.replay.batch_split.settings import DAMPED, NOT_STATED
-from udfs.replay.batch_split.state import MICRO, SPAN
+from udfs.replay.batch_split.state import MICRO, SPLIT_SPAN
 from udfs.replay.shared.fidelity_rows import AGREED, NO_REASON, FidelityCounts, count_cases, fidelity_rows
 from udfs.replay.shared.lanes import AS_CAPTURED, CAPTURED
 from udfs.replay.shared.replications import quantiles
@@ -203,11 +203,11 @@ def timeline_rows(producer: Producer, run_id: str) -> pa.RecordBatch:
 
 
 def last_spans(producer: Producer) -> Records:
-    """The spans that were not full at the end, lane by lane: SPAN[spans]."""
+    """The spans that were not full at the end, lane by lane: SPLIT_SPAN[spans]."""
     lane, topic = np.nonzero(producer.outcomes["span_batches"][: producer.at_once])
     outcomes = producer.outcomes[lane, topic]
     return new_records(
-        SPAN,
+        SPLIT_SPAN,
         len(lane),
         lane=lane,
         topic=topic,

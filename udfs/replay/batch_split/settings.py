@@ -36,7 +36,7 @@ NOT_STATED = -1
 producer's batches; the rule of HALVES_SINCE and the default of linger.ms in the client's release; a topic's limit in
 its creation or in brokers' responses, else in Kafka's default."""
 
-SETTINGS = np.dtype(
+SPLIT_SETTINGS = np.dtype(
     [
         ("batch_size", np.int64),  # bytes, or NOT_STATED
         ("linger_us", np.int64),  # us, or NOT_STATED
@@ -101,7 +101,7 @@ def _set_lanes(limits: Ints, by_lane: Ints) -> None:
 class SplitLanes:
     """The lanes of a replay.
 
-    settings: SETTINGS[lanes]. default_batch_size: Kafka's batch.size, bytes. window: the time that counts.
+    settings: SPLIT_SETTINGS[lanes]. default_batch_size: Kafka's batch.size, bytes. window: the time that counts.
     """
 
     names: tuple[str, ...]
@@ -126,7 +126,7 @@ def split_lanes(lanes: LaneSettings, assumed: Collection[str]) -> SplitLanes:
     every = 1 if lanes.in_force.get(RECOMPRESS) == "all" else SAMPLE_EVERY
     linger_ms = _stated(lanes, LINGER, assumed)
     settings = new_records(
-        SETTINGS,
+        SPLIT_SETTINGS,
         len(lanes.names),
         batch_size=_stated(lanes, BATCH_SIZE, assumed),
         linger_us=np.where(linger_ms == NOT_STATED, NOT_STATED, linger_ms * US_PER_MS),

@@ -139,10 +139,10 @@ SPLIT_OUTCOME = np.dtype(
 )
 """What a lane comes to for a topic in the window; `since_split` is of all that came before, too."""
 
-SPAN = int_fields("lane", "topic", "first_batch", "batches", "splits", "estimated", "observed", "time")
+SPLIT_SPAN = int_fields("lane", "topic", "first_batch", "batches", "splits", "estimated", "observed", "time")
 """A span of the timeline: the sums of estimated and observed ratios in MICRO, and the us at which it ended."""
 
-PROGRESS = int_fields(
+LANE_PROGRESS = int_fields(
     "lane",  # the one that is replayed
     "appended",  # records of it that were appended, or NOT_BEGUN
     "spans",  # spans that wait to be taken away
@@ -187,10 +187,11 @@ class Capture(NamedTuple):
 class ProducerSim(NamedTuple):
     """The replay of a stretch of what a producer sent, in every lane.
 
-    settings: SETTINGS[lanes]; limits: int64[lanes, topics], max.message.bytes. estimates: float32[lanes, topics,
+    settings: SPLIT_SETTINGS[lanes]; limits: int64[lanes, topics], max.message.bytes. estimates: float32[lanes, topics,
     codecs] and outcomes: SPLIT_OUTCOME[lanes, topics], as the stretch before left them. filling: FILLING[partitions].
     ready: READY[records]. current: int64[topics], the partition that got a record last. stored: int64[topics], the
-    codec that brokers compress a topic's batches into, or AS_PRODUCED. spans: SPAN[SPANS_ROOM]. progress: PROGRESS[1].
+    codec that brokers compress a topic's batches into, or AS_PRODUCED. spans: SPLIT_SPAN[SPANS_ROOM]. progress:
+    LANE_PROGRESS[1].
     """
 
     capture: Capture
@@ -224,7 +225,7 @@ def new_sim(
         current=np.zeros(topics, np.int64),
         stored=read_only(np.full(topics, AS_PRODUCED) if stored is None else stored),
         heap=Heap(np.zeros(room, np.int64), np.zeros(room, np.int64), np.zeros(1, np.int64)),
-        spans=np.zeros(SPANS_ROOM, SPAN),
+        spans=np.zeros(SPANS_ROOM, SPLIT_SPAN),
         progress=new_progress(window),
     )
 
@@ -232,7 +233,7 @@ def new_sim(
 def new_progress(window: Window) -> Records:
     """The progress of a replay before its first record."""
     last = NEVER if window.end == NEVER else window.end - 1
-    return new_records(PROGRESS, 1, counts_from=window.begin, last=last)
+    return new_records(LANE_PROGRESS, 1, counts_from=window.begin, last=last)
 
 
 def read_only_capture(capture: Capture) -> Capture:

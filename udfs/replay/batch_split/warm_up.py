@@ -10,14 +10,14 @@ from udfs.columns.arrays import read_only
 from udfs.facts.arrow_tables import TYPES
 from udfs.kernels.blank_rows import blank_rows
 from udfs.replay.batch_split.replay import replay_splits
-from udfs.replay.batch_split.settings import NOT_STATED, SETTINGS, SplitLanes, TopicLimits
+from udfs.replay.batch_split.settings import NOT_STATED, SPLIT_SETTINGS, SplitLanes, TopicLimits
 from udfs.wire.compressed_sizes import encode_records
 from udfs.wire.records import record_sizes
 
 
 def warm_up() -> None:
     """A batch of one record, in two lanes, and the walk over a record."""
-    settings = np.ones(2, SETTINGS)
+    settings = np.ones(2, SPLIT_SETTINGS)
     settings["batch_size"] = NOT_STATED
     limits = TopicLimits(({}, {}), np.ones(2, np.int64), np.ones(2, np.int64), 1)
     sizes = {

@@ -23,7 +23,7 @@ from udfs.columns.time_units import NEVER
 from udfs.replay.consumer_memory.silver_events import kind_column
 from udfs.replay.shared.columns import int_column
 from udfs.replay.shared.dealing import FIRST_OF_ALL, Step
-from udfs.replay.shared.rows_by_key import FETCH, key_boundaries, whole_fetches
+from udfs.replay.shared.rows_by_key import FETCH_KEY, key_boundaries, whole_fetches
 from udfs.replay.shared.silver_columns import (
     constant_text_column,
     event_rows,
@@ -106,7 +106,7 @@ def with_releases(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 def released_earlier(batch: pa.RecordBatch, kinds: Ints) -> pa.RecordBatch:
     """Whole exchanges, whose requests were handled when a fetch had returned all that they brought, if not before."""
     t = MEMORY_EVENTS
-    begins = key_boundaries(batch, FETCH)
+    begins = key_boundaries(batch, FETCH_KEY)
     is_fetched = kinds == MemoryEvent.FETCHED
     when_fetched = np.where(is_fetched, int_column(batch, t.released, NEVER), FIRST_OF_ALL)
     of_row = np.repeat(np.maximum.reduceat(when_fetched, begins[:-1]), np.diff(begins))

@@ -19,7 +19,7 @@ from udfs.columns.records import join_records, pick_records
 from udfs.facts.arrow_tables import make_rows
 from udfs.replay.fetch_max_bytes.state import CARRIED, READ, READABLE_BATCH, UNKNOWN
 from udfs.replay.shared.key_numbers import key_numbers
-from udfs.replay.shared.rows_by_key import FETCH, key_boundaries
+from udfs.replay.shared.rows_by_key import FETCH_KEY, key_boundaries
 
 READER = (READS.client_id, READS.client_address, READS.reader)
 """The columns that say which reader a row is of."""
@@ -109,7 +109,7 @@ def reads_of(rows: pa.RecordBatch) -> Reads:
     ends, raw = offsets_and_bytes(rows[READS.lists])
     size_ends = (ends - ends[0]) // SIZE_BYTES
     reads["first_size"], reads["end_size"] = size_ends[:-1], size_ends[1:]
-    return Reads(reads, key_boundaries(rows, FETCH), raw[ends[0] : ends[-1]].view(np.int32).astype(np.int64))
+    return Reads(reads, key_boundaries(rows, FETCH_KEY), raw[ends[0] : ends[-1]].view(np.int32).astype(np.int64))
 
 
 def carried_of(rows: pa.RecordBatch) -> Records:

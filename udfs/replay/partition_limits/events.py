@@ -38,7 +38,7 @@ NO_RESPONSE = -(1 << 15)
 UNEVEN = -2
 """In place of a number of replicas, where the partitions that a request names differ in it, or have none."""
 
-REQUEST = int_fields(
+TOPIC_REQUEST = int_fields(
     "time",  # us
     "request",  # rows of the same request have the same number and follow each other
     "kind",
@@ -82,7 +82,7 @@ ORDER = (
 class TopicEvents(NamedTuple):
     """What the events of a cluster say; brokers and topics are numbered.
 
-    requests: REQUEST[requests] in the order of their times; rows: of TOPIC_EVENTS, which they are made from.
+    requests: TOPIC_REQUEST[requests] in the order of their times; rows: of TOPIC_EVENTS, which they are made from.
     named_brokers: int64[replicas], the brokers that requests name. sightings: SIGHTING[sightings]. shown_brokers:
     int64[replicas], the brokers of those. topics: how many topic names there are.
     """
@@ -180,8 +180,8 @@ def parse_assignments(column: pa.Array[Any]) -> Assignments:
 
 
 def requests_from_rows(rows: pa.RecordBatch, names: pa.Array[Any], assignments: Assignments) -> Records:
-    """The changes requested: REQUEST[rows]."""
-    requests, kind_names = np.zeros(rows.num_rows, REQUEST), pa.array(list(KINDS))
+    """The changes requested: TOPIC_REQUEST[rows]."""
+    requests, kind_names = np.zeros(rows.num_rows, TOPIC_REQUEST), pa.array(list(KINDS))
     for name, column, missing in (
         ("time", _E.time, 0),
         ("partition", _E.partition, 0),

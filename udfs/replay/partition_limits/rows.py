@@ -37,7 +37,7 @@ from udfs.replay.partition_limits.state import (
     REQUEST_RECORDS,
     History,
 )
-from udfs.replay.partition_limits.sums import GROUPED, SUMS, sum_outcomes
+from udfs.replay.partition_limits.sums import GROUPED, LIMIT_SUMS, sum_outcomes
 from udfs.replay.shared.columns import int_column
 
 LIMIT_NAMES = {
@@ -148,7 +148,7 @@ def lane_rows(
 
 def summed_rows(groups: RequestGroups, results: LaneResults, run_id: str) -> pa.RecordBatch:
     """Rows of `partition_limits`."""
-    t, sums = PARTITION_LIMITS, np.zeros((len(results.settings.names), len(groups)), SUMS)
+    t, sums = PARTITION_LIMITS, np.zeros((len(results.settings.names), len(groups)), LIMIT_SUMS)
     sum_outcomes(results.outcomes, groups.changes, sums)
     failed = sums["produces_failed"] + sums["fetches_failed"] + sums["metadata_failed"]
     lane, group = np.nonzero(sums["changes"] + failed)
@@ -159,7 +159,7 @@ def summed_rows(groups: RequestGroups, results: LaneResults, run_id: str) -> pa.
             t.run_id: repeated_text_column(run_id, len(lane)),
             t.scenario: results.names(lane),
             **{name: column.take(arrow_array(group)) for name, column in groups.keys.items()},
-            **{name: sums[name] for name in (SUMS.names or ())[1:]},
+            **{name: sums[name] for name in (LIMIT_SUMS.names or ())[1:]},
         },
     )
 

@@ -44,17 +44,17 @@ LANE = np.dtype(
 )
 """The settings of a lane."""
 
-LIMITS = int_fields("time", "max_broker_partitions", "max_partitions")
+LIMITS_FROM = int_fields("time", "max_broker_partitions", "max_partitions")
 """The limits of KIP-578 (a proposal) that are in force from a time on (us), UNLIMITED for none."""
 
 
 class LimitSettings(NamedTuple):
     """The lanes of the replay; the first one is the captured one.
 
-    names: of the lanes. lanes: LANE[lanes]. steps: LIMITS[steps], lane by lane. num_partitions and replication_factor:
-    what a topic gets for which neither is stated (num.partitions, default.replication.factor). brokers_create_topics:
-    the captured brokers made topics that Metadata requests name themselves, which the proposal exempts; so they do in
-    every lane. window: the time that counts.
+    names: of the lanes. lanes: LANE[lanes]. steps: LIMITS_FROM[steps], lane by lane. num_partitions and
+    replication_factor: what a topic gets for which neither is stated (num.partitions, default.replication.factor).
+    brokers_create_topics: the captured brokers made topics that Metadata requests name themselves, which the proposal
+    exempts; so they do in every lane. window: the time that counts.
     """
 
     names: tuple[str, ...]
@@ -76,12 +76,12 @@ class LimitSettings(NamedTuple):
         return bool(self.lanes["mutation_rate"][CAPTURED] > 0)
 
     def limits_at(self, lane: int, times: Ints) -> Records:
-        """The limits in force in a lane at each time: LIMITS[times]."""
+        """The limits in force in a lane at each time: LIMITS_FROM[times]."""
         steps = self.steps[self.lanes["first_step"][lane] : self.lanes["end_step"][lane]]
         return steps[np.searchsorted(steps["time"], times, "right") - 1]
 
     def last_limits(self) -> Records:
-        """The limits in force at the end of each lane, or of the window: LIMITS[lanes]."""
+        """The limits in force at the end of each lane, or of the window: LIMITS_FROM[lanes]."""
         end = np.array([self.window.end - 1])
         return np.concatenate([self.limits_at(lane, end) for lane in range(len(self.names))])
 
@@ -119,9 +119,9 @@ def schedules_of_lanes(lanes: LaneSettings, key: str) -> list[Schedule]:
 
 
 def limits_over_time(broker_limit: Schedule, cluster_limit: Schedule) -> Records:
-    """Both limits from each time on at which one of them changes: LIMITS[steps]."""
+    """Both limits from each time on at which one of them changes: LIMITS_FROM[steps]."""
     times = np.unique([*broker_limit.times, *cluster_limit.times])
-    steps = np.zeros(len(times), LIMITS)
+    steps = np.zeros(len(times), LIMITS_FROM)
     steps["time"] = times
     steps["max_broker_partitions"], steps["max_partitions"] = broker_limit.at(times), cluster_limit.at(times)
     return steps
@@ -129,7 +129,7 @@ def limits_over_time(broker_limit: Schedule, cluster_limit: Schedule) -> Records
 
 def unlimited_lane() -> LimitSettings:
     """One lane without any limit, in which replicas are placed as the proposal has it."""
-    lane, step = np.zeros(1, LANE), np.array([(-UNLIMITED, UNLIMITED, UNLIMITED)], LIMITS)
+    lane, step = np.zeros(1, LANE), np.array([(-UNLIMITED, UNLIMITED, UNLIMITED)], LIMITS_FROM)
     lane["end_step"] = 1
     return LimitSettings(("unlimited",), read_only(lane), read_only(step))
 

@@ -63,8 +63,8 @@ COUNTED = {
 }
 """By API the column that counts the requests which use a changed topic."""
 BROKER_KEY, PARTITION_KEY = (_T.node_id,), (_T.topic, _T.topic_id, _T.partition)
-REQUEST = (_T.connection_id, _T.exchange_no)
-PLACE = (*REQUEST, _T.position)
+REQUEST_KEY = (_T.connection_id, _T.exchange_no)
+PLACE = (*REQUEST_KEY, _T.position)
 """What orders the entries of Metadata responses that came at one time."""
 
 
@@ -287,8 +287,8 @@ def topic_events(batches: Iterable[pa.RecordBatch]) -> pa.Table:
     brokers = last_row_of_each(of_kind[TopicEvent.BROKER], BROKER_KEY)
     shown = first_row_of_each(of_kind[TopicEvent.SIGHTING], PARTITION_KEY)
     requests, uses = of_kind[TopicEvent.REQUEST], of_kind[TopicEvent.USES]
-    changes = with_columns(of_kind[TopicEvent.CHANGE], requests, REQUEST, (t.api_version, t.principal))
-    changes = with_columns(changes, uses, (*REQUEST, t.position), tuple(COUNTED.values()))
+    changes = with_columns(of_kind[TopicEvent.CHANGE], requests, REQUEST_KEY, (t.api_version, t.principal))
+    changes = with_columns(changes, uses, (*REQUEST_KEY, t.position), tuple(COUNTED.values()))
     parts = (with_nulls_in(brokers, t.time, *PLACE), with_nulls_in(shown, *PLACE), changes)
     return pa.Table.from_batches(parts).cast(schema)
 

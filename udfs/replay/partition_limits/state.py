@@ -77,13 +77,13 @@ UNDO = int_fields(
 )
 """What a change altered, so that it can be taken back."""
 
-CLIENT = np.dtype([("tokens", np.float64), ("token_time", np.int64)])
+QUOTA_CLIENT = np.dtype([("tokens", np.float64), ("token_time", np.int64)])
 """What is left of a client's controller mutation quota (KIP-599), in partitions, and since when (us)."""
 
-CONNECTION = np.dtype([("muted_until", np.int64)])
+MUTED_CONNECTION = np.dtype([("muted_until", np.int64)])
 """Until when its broker does not read a throttled connection (us)."""
 
-CLUSTER = int_fields(
+CLUSTER_STATE = int_fields(
     "replicas",  # of all brokers, without those of internal topics
     "step",  # of the lane's limits over time
     "max_broker_partitions",  # in force, UNLIMITED for none
@@ -108,7 +108,7 @@ CHANGE_OUTCOME = int_fields(
 """What became of a change in a lane."""
 
 
-CAPTURED = int_fields(
+CAPTURED_RESULT = int_fields(
     "row",  # of TOPIC_EVENTS that the change is made from, NONE where no captured request asks for it
     "error_code",  # of the response, NO_RESPONSE without one
     "reason",  # code of CHANGES, why the error cannot be derived; AGREED where it can
@@ -120,7 +120,7 @@ class History(NamedTuple):
     """All changes to a cluster's topics in the order of their times, the same for every lane.
 
     changes: CHANGE[changes]. named_brokers: int64[replicas], the brokers that changes name and Metadata shows.
-    topics: how many topic names there are. captured: CAPTURED[changes]. rows: of TOPIC_EVENTS, the requests.
+    topics: how many topic names there are. captured: CAPTURED_RESULT[changes]. rows: of TOPIC_EVENTS, the requests.
     in_window: bool[changes], the changes that results count; those before the window are replayed as state.
     """
 
@@ -136,12 +136,13 @@ class History(NamedTuple):
 class ClusterSim(NamedTuple):
     """A cluster's replay in one lane after the other.
 
-    The history and the settings are only read: changes, named_brokers, brokers, lanes (LANE[lanes]) and steps (LIMITS).
-    The state of the lane at hand: cluster (CLUSTER[1]), broker_replicas (int64[brokers], without those of internal
-    topics; an array of its own, for it is searched alone), topics (TOPIC[topics]), chunks (CHUNK[changes]), undo
-    (UNDO[changes]), slots (int64[slots], the broker of each replica), clients (CLIENT) and connections (CONNECTION).
-    Working memory: added (int64[brokers]), placement (PLACEMENT[1]), stripes and arrangement.
-    The results: outcomes (CHANGE_OUTCOME[lanes, changes]) and replicas (int64[lanes], those of all brokers at the end).
+    The history and the settings are only read: changes, named_brokers, brokers, lanes (LANE[lanes]) and steps
+    (LIMITS_FROM). The state of the lane at hand: cluster (CLUSTER_STATE[1]), broker_replicas (int64[brokers], without
+    those of internal topics; an array of its own, for it is searched alone), topics (TOPIC[topics]), chunks
+    (CHUNK[changes]), undo (UNDO[changes]), slots (int64[slots], the broker of each replica), clients (QUOTA_CLIENT) and
+    connections (MUTED_CONNECTION). Working memory: added (int64[brokers]), placement (PLACEMENT[1]), stripes and
+    arrangement. The results: outcomes (CHANGE_OUTCOME[lanes, changes]) and replicas (int64[lanes], those of all brokers
+    at the end).
     """
 
     changes: Records
@@ -175,14 +176,14 @@ def new_sim(history: History, settings: LimitSettings, lanes: int = 1) -> Cluste
         brokers=history.brokers,
         lanes=settings.lanes,
         steps=settings.steps,
-        cluster=np.zeros(1, CLUSTER),
+        cluster=np.zeros(1, CLUSTER_STATE),
         broker_replicas=np.zeros(brokers, np.int64),
         topics=np.zeros(history.topics, TOPIC),
         chunks=np.zeros(n, CHUNK),
         undo=np.zeros(n, UNDO),
         slots=np.zeros(int(changes["slots"].sum()), np.int64),
-        clients=np.zeros(int(changes["client"].max(initial=0)) + 1, CLIENT),
-        connections=np.zeros(int(changes["connection"].max(initial=0)) + 1, CONNECTION),
+        clients=np.zeros(int(changes["client"].max(initial=0)) + 1, QUOTA_CLIENT),
+        connections=np.zeros(int(changes["connection"].max(initial=0)) + 1, MUTED_CONNECTION),
         added=np.zeros(brokers, np.int64),
         placement=np.zeros(1, PLACEMENT),
         stripes=new_stripes(history.brokers, random),

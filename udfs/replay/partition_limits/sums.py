@@ -25,7 +25,7 @@ GROUPED = int_fields(
 )
 """What the sums of a change's group need to know of the change."""
 
-SUMS = int_fields(
+LIMIT_SUMS = int_fields(
     "changes",  # that are summed; from here on columns of PARTITION_LIMITS
     "tried",
     "done",
@@ -82,7 +82,7 @@ def add_outcome(sums: Record, outcome: Record, change: Record) -> None:
 def sum_outcomes(outcomes: Records, changes: Records, sums: Records) -> None:
     """Sum up the changes that are tried, or whose topic is absent because it was refused.
 
-    outcomes: CHANGE_OUTCOME[lanes, changes]. changes: GROUPED[changes]. sums: SUMS[lanes, groups], zero at first.
+    outcomes: CHANGE_OUTCOME[lanes, changes]. changes: GROUPED[changes]. sums: LIMIT_SUMS[lanes, groups], zero at first.
     """
     for lane in range(len(outcomes)):
         for number in range(len(changes)):

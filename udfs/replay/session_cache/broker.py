@@ -23,7 +23,7 @@ from udfs.replay.session_cache.state import (
     BUCKET,
     CACHE_OUTCOME,
     EVICTION,
-    FETCH,
+    SESSION_FETCH,
     UNSEEN,
     Buckets,
     Captured,
@@ -49,7 +49,9 @@ class BrokerReplay:
     clients: Clients = field(default_factory=new_clients)
     contents: Contents = field(default_factory=new_contents)
     turns: Records = field(default_factory=lambda: turn_of(NONE))
-    unfinished: Records = field(default_factory=lambda: np.zeros(0, FETCH))  # fetches that have not been answered yet
+    unfinished: Records = field(
+        default_factory=lambda: np.zeros(0, SESSION_FETCH)
+    )  # fetches that have not been answered yet
     names: list[int] = field(default_factory=list)  # the broker's clients, each by its number in Keys.clients
     name_of: Ints = field(default_factory=lambda: np.full(0, NONE))  # the place in `names` of each number, or NONE
     evictions: Counter[tuple[int, int, int]] = field(default_factory=Counter)  # by lane, evictor and victim
@@ -93,7 +95,7 @@ def new_lanes(settings: Records, seed: int) -> Lanes:
 
 def new_captured(settings: Records, seed: int) -> Captured:
     """The captured broker before its first fetch."""
-    unseen = np.zeros(1, FETCH)
+    unseen = np.zeros(1, SESSION_FETCH)
     unseen["owner"], unseen["privileged"], unseen["version"] = UNSEEN, 1, FIRST_WITH_TOPIC_IDS
     return Captured(
         cache=new_cache(settings, seed),

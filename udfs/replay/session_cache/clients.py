@@ -19,13 +19,13 @@ from udfs.replay.session_cache.state import (
     AS_EXPECTED,
     BEGIN_ANEW,
     BY_RULES,
-    CLIENT,
     FINAL_EPOCH,
     FROM_BEFORE,
     INITIAL_EPOCH,
     NO_SESSION,
     NO_TIME,
     RENEW,
+    SESSION_CLIENT,
     UNEXPECTED,
     WITHOUT_SESSION,
     WRONG_EPOCH,
@@ -39,7 +39,7 @@ def follow_response(client: Record, error: int, response_session_id: int) -> Non
     """Have the client's session follow from a response, as FetchSessionHandler.handleResponse does.
 
     A response without error is taken for one with the right partitions, as all that were captured are.
-    client: a row of CLIENT or of LANE_CLIENT.
+    client: a row of SESSION_CLIENT or of LANE_CLIENT.
     """
     if error == FETCH_SESSION_ID_NOT_FOUND:
         client.id, client.epoch = NO_SESSION, INITIAL_EPOCH
@@ -186,7 +186,7 @@ def note_clients(fetches: Records, first: int, rows: Records, clients: Clients) 
 
     Returns the place of the first fetch that is not noted: where memory ran out, or the number of fetches.
 
-    fetches: FETCH[n], in the order of their requests. rows: LISTED_PARTITION[m].
+    fetches: SESSION_FETCH[n], in the order of their requests. rows: LISTED_PARTITION[m].
     """
     for place in range(first, len(fetches)):
         if not has_room_for_client(clients):
@@ -217,7 +217,7 @@ def has_room_for_client(clients: Clients) -> bool:
 
 def larger_clients(clients: Clients) -> Clients:
     """The clients, with room for twice as many."""
-    state = np.concatenate([clients.state, np.zeros(len(clients.state), CLIENT)])
+    state = np.concatenate([clients.state, np.zeros(len(clients.state), SESSION_CLIENT)])
     by_connection, by_session = (
         with_room_for(known, len(known.keys)) for known in (clients.by_connection, clients.by_session)
     )
@@ -226,4 +226,4 @@ def larger_clients(clients: Clients) -> Clients:
 
 def new_clients() -> Clients:
     """Clients of whom only UNSEEN, number 0, is known."""
-    return Clients(np.zeros(16, CLIENT), np.ones(1, np.int64), new_map(), new_map())
+    return Clients(np.zeros(16, SESSION_CLIENT), np.ones(1, np.int64), new_map(), new_map())

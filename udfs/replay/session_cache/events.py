@@ -15,7 +15,7 @@ from schemas.wire.fetch import SESSION_ERRORS
 from udfs.columns.arrays import Ints, Records, stretch_edges
 from udfs.columns.records import join_records
 from udfs.columns.sentinels import NONE
-from udfs.replay.session_cache.state import EPOCH_UNKNOWN, FETCH, LISTED_PARTITION, NO_TIME, SIZE_UNKNOWN
+from udfs.replay.session_cache.state import EPOCH_UNKNOWN, LISTED_PARTITION, NO_TIME, SESSION_FETCH, SIZE_UNKNOWN
 from udfs.replay.shared.columns import int_column, known_rows, numbers_of
 from udfs.replay.shared.key_numbers import key_numbers
 
@@ -39,7 +39,7 @@ FETCH_COLUMNS: Mapping[str, tuple[str, int]] = {
     "privileged": (_T.is_follower, 0),
     "is_cut": (_T.is_cut, 0),
 }
-"""The column of each field of FETCH, and what stands for null."""
+"""The column of each field of SESSION_FETCH, and what stands for null."""
 PARTITION_COLUMNS: Mapping[str, tuple[str, int]] = {
     "topic": (_T.topic_key, 0),
     "fetch_offset": (_T.fetch_offset, -1),
@@ -74,7 +74,7 @@ class Keys:
 
 
 class ListedFetches(NamedTuple):
-    """Whole fetches, FETCH[n], and the rows that they come from, LISTED_PARTITION[m], blank for a row that is a
+    """Whole fetches, SESSION_FETCH[n], and the rows that they come from, LISTED_PARTITION[m], blank for a row that is a
     fetch.
     """
 
@@ -130,7 +130,7 @@ def join_parts(parts: list[ListedFetches]) -> ListedFetches:
     behind = stretch_edges([len(part.rows) for part in parts])
     for part, before in zip(parts, behind[:-1].tolist(), strict=True):
         part.fetches["first"] += before
-    fetches = join_records(FETCH, [part.fetches for part in parts])
+    fetches = join_records(SESSION_FETCH, [part.fetches for part in parts])
     rows = join_records(LISTED_PARTITION, [part.rows for part in parts])
     fetches["end"] = np.append(fetches["first"][1:] - 1, len(rows))[: len(fetches)]
     return ListedFetches(fetches, rows)
@@ -141,7 +141,7 @@ def part_of_batch(batch: pa.RecordBatch, keys: Keys) -> ListedFetches:
     columns: dict[str, pa.Array[Any]] = dict(zip(batch.schema.names, batch.columns, strict=True))
     is_fetch = numbers_of(columns[_T.position]) == OF_FETCH
     places = np.flatnonzero(is_fetch)
-    fetches, rows = np.zeros(len(places), FETCH), np.zeros(batch.num_rows, LISTED_PARTITION)
+    fetches, rows = np.zeros(len(places), SESSION_FETCH), np.zeros(batch.num_rows, LISTED_PARTITION)
     for name, (column, missing) in FETCH_COLUMNS.items():
         known = known_rows(columns[column])[places]
         fetches[name] = np.where(known, numbers_of(columns[column])[places], missing)

@@ -29,7 +29,8 @@ has all full responses since the last id."""
 
 def events_to_play(fetches: Records) -> Records:
     """The events of these fetches that have not been replayed yet, EVENT[n], in the order of their times. Of events at
-    the same time, those of the earlier fetch come first, and its request before its response. fetches: FETCH[fetches].
+    the same time, those of the earlier fetch come first, and its request before its response. fetches:
+    SESSION_FETCH[fetches].
     """
     requests = np.flatnonzero(fetches["is_handled"] == 0)
     requests = requests[np.argsort(fetches["handled_us"][requests], kind="stable")]

@@ -41,7 +41,7 @@ from udfs.replay.session_cache.order import (
 from udfs.replay.session_cache.rows import BrokerResult, all_rows, cache_rows, result_of
 from udfs.replay.session_cache.settings import SessionLanes
 from udfs.replay.session_cache.slots import note_all_gone
-from udfs.replay.session_cache.state import FETCH, INITIAL_EPOCH
+from udfs.replay.session_cache.state import INITIAL_EPOCH, SESSION_FETCH
 
 BROKERS_AT_ONCE, BUCKETS_AT_ONCE = 100, 100
 """The results of so many brokers, and so many buckets of one broker, are held before rows are made of them."""
@@ -95,7 +95,7 @@ def take_fetches(replay: BrokerReplay, part: ListedFetches) -> None:
     replay.fetches += len(fetches)
     number_names(replay, fetches)
     note_intents(replay, fetches, read_only(part.rows))
-    replay.unfinished = join_records(FETCH, [replay.unfinished, fetches])
+    replay.unfinished = join_records(SESSION_FETCH, [replay.unfinished, fetches])
     play_until(replay, int(fetches["request_us"][-1]))
 
 

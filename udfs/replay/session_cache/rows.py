@@ -26,7 +26,7 @@ from udfs.replay.session_cache.events import Keys
 from udfs.replay.session_cache.fidelity import METRICS
 from udfs.replay.session_cache.settings import SessionLanes, ways_to_be_idle
 from udfs.replay.session_cache.slots import slots_range
-from udfs.replay.session_cache.state import CAPTURED_SUMS, HOLDINGS, SUMS, Buckets
+from udfs.replay.session_cache.state import CACHE_SUMS, CAPTURED_SUMS, HOLDINGS, Buckets
 from udfs.replay.shared.fidelity_rows import AGREED, NO_REASON, FidelityCounts, count_cases, fidelity_rows
 from udfs.replay.shared.key_numbers import client_of
 from udfs.replay.shared.window import Window
@@ -57,7 +57,7 @@ class BrokerResult:
 
 
 def result_of(replay: BrokerReplay, keys: Keys, settings: Records) -> BrokerResult:
-    """What a broker came to, once all its events were played. settings: SETTINGS[lanes]."""
+    """What a broker came to, once all its events were played. settings: CACHE_SETTINGS[lanes]."""
     names = list(keys.clients)
     captured, buckets = replay.captured, replay.lanes.buckets
     unseen_until_us = int(captured.unseen["handled_us"][0] + settings["eviction_ms"][0] * US_PER_MS)
@@ -89,7 +89,7 @@ def cache_rows(parts: Sequence[tuple[str, Buckets]], lanes: SessionLanes, run_id
     n, t = len(lanes.names), SESSION_CACHE
     captured = np.concatenate([buckets.captured for _, buckets in parts])
     outcomes = np.concatenate([buckets.outcomes[:, :n] for _, buckets in parts]).ravel()
-    sums = {name: outcomes[name] for name in (*SUMS, *HOLDINGS)}
+    sums = {name: outcomes[name] for name in (*CACHE_SUMS, *HOLDINGS)}
     brokers = np.repeat(np.arange(len(parts)), [n * len(buckets.captured) for _, buckets in parts])
     occupied = [buckets.occupied[:, :n] for _, buckets in parts]
     return make_rows(
@@ -175,7 +175,7 @@ def slot_rows(results: Sequence[BrokerResult], lanes: SessionLanes, run_id: str)
 
 def unlimited_lanes(settings: Records) -> tuple[Ints, Ints]:
     """For each lane, where the lanes without a limit are that go with it: (that with as many shards, that in which idle
-    sessions go). Both int64[lanes], places in what `with_unlimited` returns. settings: SETTINGS[lanes].
+    sessions go). Both int64[lanes], places in what `with_unlimited` returns. settings: CACHE_SETTINGS[lanes].
     """
     shards, of_shards = np.unique(settings["shards"], return_inverse=True)
     unlimited: Ints = len(settings) + of_shards

@@ -26,7 +26,7 @@ UNLIMITED = (1 << 31) - 1
 CURRENT, OLDEST_CREATED, KIP_TEXT = range(3)
 """Rules of eviction: those of today, those before KAFKA-9137, and those of KIP-227's text."""
 
-SETTINGS = np.dtype(
+CACHE_SETTINGS = np.dtype(
     [
         ("slots", np.int64),  # of each shard
         ("shards", np.int64),
@@ -40,7 +40,7 @@ SETTINGS = np.dtype(
 
 @dataclass(frozen=True)
 class SessionLanes:
-    """The lanes of a replay. settings: SETTINGS[lanes]. window: the time that counts."""
+    """The lanes of a replay. settings: CACHE_SETTINGS[lanes]. window: the time that counts."""
 
     names: tuple[str, ...]
     settings: Records
@@ -82,8 +82,8 @@ def cache_settings(
     slots: those of all shards together. Slots that do not divide evenly among the shards are lost, as in Kafka.
     """
     columns = np.broadcast_arrays(np.asarray(slots) // shards, shards, eviction_ms, rules, idle_go)
-    settings = np.zeros(np.size(columns[0]), SETTINGS)
-    for name, column in zip(SETTINGS.fields or (), columns, strict=True):
+    settings = np.zeros(np.size(columns[0]), CACHE_SETTINGS)
+    for name, column in zip(CACHE_SETTINGS.fields or (), columns, strict=True):
         settings[name] = column
     return settings
 
@@ -91,7 +91,7 @@ def cache_settings(
 def with_unlimited(settings: Records) -> Records:
     """The lanes, and behind them lanes without a limit, which never have to refuse or evict.
 
-    There is one for each number of shards, and one for each of `ways_to_be_idle`. settings: SETTINGS[lanes].
+    There is one for each number of shards, and one for each of `ways_to_be_idle`. settings: CACHE_SETTINGS[lanes].
     """
     shards = np.unique(settings["shards"])
     unlimited = cache_settings(UNLIMITED * shards, shards, 0, CURRENT)
@@ -99,7 +99,7 @@ def with_unlimited(settings: Records) -> Records:
 
 
 def ways_to_be_idle(settings: Records) -> tuple[Records, Ints]:
-    """(lanes without a limit in which sessions go once they are idle, SETTINGS[ways]; the way of each lane,
+    """(lanes without a limit in which sessions go once they are idle, CACHE_SETTINGS[ways]; the way of each lane,
     int64[lanes]).
 
     A way is a combination of what decides on when a session is idle: shards, eviction_ms and rules.

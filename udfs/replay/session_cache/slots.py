@@ -15,20 +15,20 @@ from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
 from udfs.replay.session_cache.cache import shard_of
 from udfs.replay.session_cache.order import OVERLAP_US
-from udfs.replay.session_cache.state import NO_SESSION, REFUSAL, SPAN, SessionSpans
+from udfs.replay.session_cache.state import NO_SESSION, REFUSAL, SESSION_SPAN, SessionSpans
 from udfs.replay.shared.int_map import ABSENT, new_map, place_of_key, put_key, with_room_for
 
 
 def new_spans() -> SessionSpans:
     """Spans without a session or a refusal."""
-    return SessionSpans(np.zeros(0, SPAN), new_map(), np.zeros(0, REFUSAL), np.zeros(2, np.int64))
+    return SessionSpans(np.zeros(0, SESSION_SPAN), new_map(), np.zeros(0, REFUSAL), np.zeros(2, np.int64))
 
 
 def with_spans(spans: SessionSpans, more: int) -> SessionSpans:
     """The spans, with room for `more` further sessions and as many refusals."""
     used, refused = spans.used.tolist()
     if used + more > len(spans.spans):
-        spans = spans._replace(spans=np.concatenate([spans.spans[:used], np.zeros(used + 2 * more, SPAN)]))
+        spans = spans._replace(spans=np.concatenate([spans.spans[:used], np.zeros(used + 2 * more, SESSION_SPAN)]))
     if refused + more > len(spans.refusals):
         room = np.zeros(refused + 2 * more, REFUSAL)
         spans = spans._replace(refusals=np.concatenate([spans.refusals[:refused], room]))

@@ -30,7 +30,7 @@ AS_EXPECTED, AFTER_LOSS, UNEXPECTED = range(3)
 """Whether the client's rules explain a fetch. AFTER_LOSS: they cannot tell, as a message before it was not captured, or
 it is the first one of a new connection."""
 
-FETCH = np.dtype(
+SESSION_FETCH = np.dtype(
     [
         # As captured.
         ("number", np.int64),  # its place among the broker's fetches
@@ -120,7 +120,7 @@ EVENT = np.dtype(
 )
 """Something that the broker does: it takes up a request, or answers it."""
 
-CLIENT = np.dtype(
+SESSION_CLIENT = np.dtype(
     [
         ("id", np.int64),  # session id of the next request
         ("epoch", np.int64),
@@ -181,7 +181,7 @@ class Cache(NamedTuple):
     s * room on, of which the first `live` are taken.
     """
 
-    settings: Records  # SETTINGS[lanes]
+    settings: Records  # CACHE_SETTINGS[lanes]
     totals: Records  # TOTALS[lanes]
     sessions: Records  # SESSION[lanes, places]
     live: Ints  # int64[lanes, shards]: sessions of each shard
@@ -189,10 +189,21 @@ class Cache(NamedTuple):
     headroom: Ints  # int64[1]: how many more sessions there is surely memory for in any shard
 
 
-SUMS = ("fetches", "full_fetches", "created", "refused", "refused_despite_room", "evicted", "evicted_despite_room",
-        "not_found", "partitions_reread", "request_bytes", "response_bytes")  # fmt: skip
+CACHE_SUMS = (
+    "fetches",
+    "full_fetches",
+    "created",
+    "refused",
+    "refused_despite_room",
+    "evicted",
+    "evicted_despite_room",
+    "not_found",
+    "partitions_reread",
+    "request_bytes",
+    "response_bytes",
+)
 HOLDINGS = ("live_sessions", "follower_sessions", "cached_partitions")
-CACHE_OUTCOME = np.dtype([(name, np.int64) for name in (*SUMS, *HOLDINGS)])
+CACHE_OUTCOME = np.dtype([(name, np.int64) for name in (*CACHE_SUMS, *HOLDINGS)])
 """What a lane did in a bucket of time, and what it held at the end of it: columns of the table SESSION_CACHE."""
 CAPTURED_SUMS = ("fetches", "created", "refused", "not_found", "request_bytes", "response_bytes")
 """The sums that the capture shows as well."""
@@ -222,7 +233,7 @@ class Lanes(NamedTuple):
     evicted: Ints  # int64[1]: how many evictions have been noted
 
 
-SPAN = np.dtype([("shard", np.int64), ("opened_us", np.int64), ("served_us", np.int64), ("gone_us", np.int64)])
+SESSION_SPAN = np.dtype([("shard", np.int64), ("opened_us", np.int64), ("served_us", np.int64), ("gone_us", np.int64)])
 """A captured session: when a response opened it, when the last fetch found it, and when it was gone at the latest."""
 REFUSAL = np.dtype([("shard", np.int64), ("us", np.int64)])
 """A full response without a session."""
@@ -231,7 +242,7 @@ REFUSAL = np.dtype([("shard", np.int64), ("us", np.int64)])
 class SessionSpans(NamedTuple):
     """The captured sessions of a broker, and the refusals."""
 
-    spans: Records  # SPAN[room]
+    spans: Records  # SESSION_SPAN[room]
     by_id: IntMap  # which span a session id has
     refusals: Records  # REFUSAL[room]
     used: Ints  # int64[2]: spans and refusals
@@ -243,14 +254,14 @@ class Captured(NamedTuple):
     cache: Cache  # of one lane; it goes on from what the capture shows
     verdicts: Ints  # int64[names, metrics, verdicts]
     closed_us: Ints  # int64[shards]: when a session of the shard was closed last
-    unseen: Records  # FETCH[1]: a fetch of the client UNSEEN, handled when the first captured fetch was
+    unseen: Records  # SESSION_FETCH[1]: a fetch of the client UNSEEN, handled when the first captured fetch was
     spans: SessionSpans
 
 
 class Clients(NamedTuple):
     """A broker's clients, and which of them a connection or a session belongs to."""
 
-    state: Records  # CLIENT[room]
+    state: Records  # SESSION_CLIENT[room]
     known: Ints  # int64[1]: how many clients there are
     by_connection: IntMap
     by_session: IntMap

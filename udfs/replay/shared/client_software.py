@@ -24,7 +24,7 @@ LIBRDKAFKA = "librdkafka"
 API_VERSIONS, PRODUCE = API_KEYS["API_VERSIONS"], API_KEYS["PRODUCE"]
 NAMES_ITSELF_FROM = {API_VERSIONS: 3, PRODUCE: 8}
 """Versions that came with Kafka 2.4, whose client names itself in the first (KIP-511)."""
-COLUMNS = (
+SOFTWARE_COLUMNS = (
     EXCHANGES.connection_id, EXCHANGES.api_key, EXCHANGES.api_version, EXCHANGES.client_software_name,
     EXCHANGES.client_software_version,
 )  # fmt: skip

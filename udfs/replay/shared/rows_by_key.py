@@ -15,7 +15,7 @@ from udfs.columns.arrays import Ints
 from udfs.columns.arrow_columns import concatenate_batches
 from udfs.replay.shared.columns import codes_of
 
-FETCH = (READS.connection_id, READS.exchange_no)
+FETCH_KEY = (READS.connection_id, READS.exchange_no)
 """The columns that tell fetches apart in READS, and in other tables with a row for each partition of a fetch."""
 
 Key = tuple[Any, ...]
@@ -51,7 +51,7 @@ def whole_fetches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
         if batch.num_rows == 0:
             continue
         joined = concatenate_batches([*held, batch])
-        last = int(key_boundaries(joined, FETCH)[-2])
+        last = int(key_boundaries(joined, FETCH_KEY)[-2])
         if last:
             yield joined.slice(0, last)
         held = [joined.slice(last)]

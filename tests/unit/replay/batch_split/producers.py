@@ -20,7 +20,7 @@ from udfs.facts.arrow_tables import arrow_schema, unpack_rows
 from udfs.replay.batch_split.estimate import record_bytes
 from udfs.replay.batch_split.lanes import Measure, not_measured, replay_stretch
 from udfs.replay.batch_split.replay import replay_splits
-from udfs.replay.batch_split.settings import SETTINGS, TODAY, SplitLanes, TopicLimits
+from udfs.replay.batch_split.settings import SPLIT_SETTINGS, TODAY, SplitLanes, TopicLimits
 from udfs.replay.batch_split.state import (
     BATCH,
     PART,
@@ -95,13 +95,13 @@ def limits_of(*producers: Producer) -> TopicLimits:
 
 
 def settings_of(*producers: Producer) -> Records:
-    """A lane for each producer: SETTINGS[lanes]."""
+    """A lane for each producer: SPLIT_SETTINGS[lanes]."""
     constants = {
         name.replace(".", "_"): float(str(settings()[f"compression.ratio.{name}"].default))
         for name in ("improving.step", "deteriorate.step", "estimation.factor")
     }
     return new_records(
-        SETTINGS,
+        SPLIT_SETTINGS,
         len(producers),
         batch_size=[p.batch_size for p in producers],
         linger_us=[p.linger * US_PER_MS for p in producers],

@@ -57,7 +57,7 @@ def creation(exchange: int, topic: str, max_message_bytes: int | None, **columns
 
 
 def producers(clients: list[Row], requests: list[Row] | None = None) -> Producers:
-    batches = client_software.software_rows(silver_rows(EXCHANGES, client_software.COLUMNS, requests or []))
+    batches = client_software.software_rows(silver_rows(EXCHANGES, client_software.SOFTWARE_COLUMNS, requests or []))
     software = client_software.software_by_connection(pa.Table.from_batches(batches, client_software.SOFTWARE))
     return producers_of(small_rows(CONNECTIONS, CONNECTION_COLUMNS, clients), software, default_linger_ms)
 

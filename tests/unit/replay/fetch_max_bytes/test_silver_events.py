@@ -57,7 +57,7 @@ def test_whose_rules_a_client_follows_its_software_tells(
 ) -> None:
     """A client that is packed into another jar says `unknown` for its version (AppInfoParser)."""
     exchange = {"connection_id": 5, "client_software_name": name, "client_software_version": version}
-    of = client_software.software_rows(silver_rows(EXCHANGES, client_software.COLUMNS, [exchange]))
+    of = client_software.software_rows(silver_rows(EXCHANGES, client_software.SOFTWARE_COLUMNS, [exchange]))
     profiles = profiles_by_connection(
         client_software.software_by_connection(pa.Table.from_batches(of, client_software.SOFTWARE))
     )

@@ -26,11 +26,11 @@ from udfs.replay.session_cache.state import (
     AS_EXPECTED,
     BEGIN_ANEW,
     BY_RULES,
-    CLIENT,
-    FETCH,
     FROM_BEFORE,
     NO_TIME,
     RENEW,
+    SESSION_CLIENT,
+    SESSION_FETCH,
     UNEXPECTED,
     WITHOUT_SESSION,
     WRONG_EPOCH,
@@ -47,7 +47,7 @@ BITS = (0, 1)
 def test_a_fetch_without_response_is_answered_when_its_wait_is_over(
     response_us: int, handled_us: int, answered_us: int
 ) -> None:
-    fetch = new_records(FETCH, 1, response_us=response_us)[0]
+    fetch = new_records(SESSION_FETCH, 1, response_us=response_us)[0]
     note_times(fetch, handled_us, 500)
     assert (fetch["handled_us"], fetch["answered_us"]) == (handled_us, answered_us)
 
@@ -56,8 +56,10 @@ def test_epochs_are_skipped_where_the_broker_takes_a_later_one_of_the_same_sessi
     for error, throttled, same, client_epoch, epoch in product(
         (0, NOT_FOUND, WRONG, OTHER_IDS), BITS, BITS, BITS, (1, 2)
     ):
-        client = new_records(CLIENT, 1, id=5, epoch=client_epoch)[0]
-        fetch = new_records(FETCH, 1, session_id=5 if same else 6, epoch=epoch, error=error, is_throttled=throttled)[0]
+        client = new_records(SESSION_CLIENT, 1, id=5, epoch=client_epoch)[0]
+        fetch = new_records(
+            SESSION_FETCH, 1, session_id=5 if same else 6, epoch=epoch, error=error, is_throttled=throttled
+        )[0]
         expected = error in (0, OTHER_IDS) and not throttled and same and client_epoch == 1 and epoch == 2
         assert skips_epochs(client, fetch) == expected, (client, fetch)
 
@@ -77,8 +79,8 @@ def test_epochs_are_skipped_where_the_broker_takes_a_later_one_of_the_same_sessi
 def test_a_request_is_unexpected_only_where_the_response_before_it_on_its_connection_was_captured(
     session: tuple[int, int], client: tuple[int, int], expected: int, is_certain: int, connection: int
 ) -> None:
-    known = new_records(CLIENT, 1, id=client[0], epoch=client[1], connection=9, is_certain=is_certain)[0]
-    fetch = new_records(FETCH, 1, session_id=session[0], epoch=session[1], connection=connection)[0]
+    known = new_records(SESSION_CLIENT, 1, id=client[0], epoch=client[1], connection=9, is_certain=is_certain)[0]
+    fetch = new_records(SESSION_FETCH, 1, session_id=session[0], epoch=session[1], connection=connection)[0]
     if expected == UNEXPECTED and (is_certain, connection) != (1, 9):
         expected = AFTER_LOSS
     assert how_expected(known, fetch) == expected
@@ -103,8 +105,8 @@ def test_a_request_is_unexpected_only_where_the_response_before_it_on_its_connec
 def test_a_client_acts_by_its_rules_or_of_its_own_accord(
     session: tuple[int, int], client: tuple[int, int], told: dict[str, int], act: int
 ) -> None:
-    known = new_records(CLIENT, 1, id=client[0], epoch=client[1])[0]
-    fetch = new_records(FETCH, 1, session_id=session[0], epoch=session[1], **told)[0]
+    known = new_records(SESSION_CLIENT, 1, id=client[0], epoch=client[1])[0]
+    fetch = new_records(SESSION_FETCH, 1, session_id=session[0], epoch=session[1], **told)[0]
     assert act_of(known, fetch) == act
 
 
@@ -124,9 +126,9 @@ def test_a_client_acts_by_its_rules_or_of_its_own_accord(
 def test_a_fetch_is_lost_from_the_first_one_that_the_capture_lacks_until_another_session(
     client: dict[str, int], fetch: dict[str, int], is_lost: int, partitions: int
 ) -> None:
-    known = new_records(CLIENT, 1, **{"id": 5, "epoch": 3, "connection": 9, "is_certain": 1} | client)[0]
+    known = new_records(SESSION_CLIENT, 1, **{"id": 5, "epoch": 3, "connection": 9, "is_certain": 1} | client)[0]
     noted = new_records(
-        FETCH, 1, **{"session_id": 5, "epoch": 3, "connection": 9, "is_known": 1, "end": partitions} | fetch
+        SESSION_FETCH, 1, **{"session_id": 5, "epoch": 3, "connection": 9, "is_known": 1, "end": partitions} | fetch
     )[0]
     note_loss(known, noted)
     assert (noted["is_lost"], known["is_lost"]) == (is_lost, is_lost)
@@ -145,7 +147,10 @@ def test_a_fetch_is_lost_from_the_first_one_that_the_capture_lacks_until_another
 def test_a_client_goes_on_with_the_next_epoch_though_its_answer_is_not_captured(
     fetch: dict[str, int], client: tuple[int, int, int]
 ) -> None:
-    known, sent = new_records(CLIENT, 1)[0], new_records(FETCH, 1, session_id=5, connection=9, **fetch)[0]
+    known, sent = (
+        new_records(SESSION_CLIENT, 1)[0],
+        new_records(SESSION_FETCH, 1, session_id=5, connection=9, **fetch)[0],
+    )
     go_on_from(known, sent)
     assert (known["id"], known["epoch"], known["is_certain"]) == client
     assert (known["connection"], known["answered_us"]) == (9, sent["response_us"])
@@ -154,7 +159,7 @@ def test_a_client_goes_on_with_the_next_epoch_though_its_answer_is_not_captured(
 @pytest.mark.parametrize(("error", "live"), [(0, 1), (NOT_FOUND, 0), (WRONG, 1), (OTHER_IDS, 1)])
 def test_only_a_session_that_was_not_found_is_gone(error: int, live: int) -> None:
     cache = with_clients(new_cache(cache_settings(2, 1, 100, CURRENT), 1), 1)
-    fetch = new_records(FETCH, 1, size=3, session_id=5, epoch=1)[0]
+    fetch = new_records(SESSION_FETCH, 1, size=3, session_id=5, epoch=1)[0]
     place = put_session(cache, 5, fetch, 0)
     go_on_in_session(cache, fetch, place, error, 0)
     assert cache.live[0, 0] == live
@@ -171,4 +176,7 @@ def test_fetches_behind_the_window_are_needed_only_of_a_broker_that_goes_on(
 ) -> None:
     replay = new_broker("1", SessionLanes(("lane",), cache_settings(8, 1, 100, CURRENT), Window(0, 100)), "seed")
     replay.begin_us, replay.life = begin_us, 0
-    assert len(needed_fetches(replay, new_records(FETCH, 2, request_us=[first_us, first_us + 1], life=life))) == needed
+    assert (
+        len(needed_fetches(replay, new_records(SESSION_FETCH, 2, request_us=[first_us, first_us + 1], life=life)))
+        == needed
+    )

@@ -15,7 +15,7 @@ from udfs.columns.arrays import Records, read_only
 from udfs.columns.sentinels import NONE
 from udfs.replay.session_cache.contents.measure import measure_all
 from udfs.replay.session_cache.contents.state import new_contents, with_entries, with_stretches
-from udfs.replay.session_cache.state import FETCH, LISTED_PARTITION, SIZE_UNKNOWN
+from udfs.replay.session_cache.state import LISTED_PARTITION, SESSION_FETCH, SIZE_UNKNOWN
 
 
 class Want(NamedTuple):
@@ -53,7 +53,7 @@ def measured(*fetches: list[Want], version: int) -> list[Records]:
     contents = with_stretches(new_contents(), 1)
     measured_fetches = []
     for number, wanted in enumerate(fetches):
-        fetch = np.zeros(1, FETCH)
+        fetch = np.zeros(1, SESSION_FETCH)
         fetch["number"], fetch["version"], fetch["end"], fetch["response_us"] = number, version, len(wanted), 1
         fetch["request_bytes"] = fetch["response_bytes"] = SIZE_UNKNOWN
         while measure_all(fetch, 0, rows_of(wanted), contents) == 0:

@@ -9,8 +9,8 @@ from udfs.columns.records import new_records
 from udfs.replay.session_cache.cache import next_epoch, use_session
 from udfs.replay.session_cache.eviction import can_be_evicted, is_older, is_smaller, yields_place
 from udfs.replay.session_cache.memory import new_cache
-from udfs.replay.session_cache.settings import CURRENT, KIP_TEXT, OLDEST_CREATED, SETTINGS
-from udfs.replay.session_cache.state import FETCH, FINAL_EPOCH, GREATEST_ID, SESSION
+from udfs.replay.session_cache.settings import CACHE_SETTINGS, CURRENT, KIP_TEXT, OLDEST_CREATED
+from udfs.replay.session_cache.state import FINAL_EPOCH, GREATEST_ID, SESSION, SESSION_FETCH
 
 EVICTION_MS = 100
 BITS = (0, 1)
@@ -21,11 +21,11 @@ def session(**fields: int) -> Record:
 
 
 def fetch(**fields: int) -> Record:
-    return new_records(FETCH, 1, **fields)[0]
+    return new_records(SESSION_FETCH, 1, **fields)[0]
 
 
 def settings(rules: int) -> Record:
-    return new_records(SETTINGS, 1, rules=rules, eviction_ms=EVICTION_MS)[0]
+    return new_records(CACHE_SETTINGS, 1, rules=rules, eviction_ms=EVICTION_MS)[0]
 
 
 def test_a_session_is_older_by_its_last_use_then_by_its_id() -> None:
@@ -59,7 +59,7 @@ def test_by_the_kips_text_a_session_yields_to_a_followers_or_once_it_is_old_to_a
 def test_a_use_decides_who_may_evict_a_session() -> None:
     """Anybody, where it is older than the time; a follower, where it is a consumer's; nobody else."""
     for age, privileged, by in product((EVICTION_MS, EVICTION_MS + 1), BITS, BITS):
-        cache = new_cache(new_records(SETTINGS, 1, shards=1, slots=1, rules=CURRENT, eviction_ms=EVICTION_MS), 1)
+        cache = new_cache(new_records(CACHE_SETTINGS, 1, shards=1, slots=1, rules=CURRENT, eviction_ms=EVICTION_MS), 1)
         cache.sessions[0, 0]["created_ms"], cache.sessions[0, 0]["privileged"] = 7, privileged
         use_session(cache, 0, cache.sessions[0, 0], 3, 7 + age)
         expected = age > EVICTION_MS or (by == 1 and privileged == 0)
@@ -68,7 +68,7 @@ def test_a_use_decides_who_may_evict_a_session() -> None:
 
 def test_before_kafka_9137_a_use_did_not_change_the_last_use() -> None:
     for rules, last_used in ((CURRENT, 9), (OLDEST_CREATED, 7)):
-        cache = new_cache(new_records(SETTINGS, 1, shards=1, slots=1, rules=rules, eviction_ms=EVICTION_MS), 1)
+        cache = new_cache(new_records(CACHE_SETTINGS, 1, shards=1, slots=1, rules=rules, eviction_ms=EVICTION_MS), 1)
         cache.sessions[0, 0]["last_used_ms"], cache.sessions[0, 0]["size"] = 7, 2
         cache.totals["partitions"] = 10
         use_session(cache, 0, cache.sessions[0, 0], 5, 9)

@@ -23,7 +23,7 @@ from udfs.replay.session_cache.fidelity import (
     judge_contents,
     request_verdict,
 )
-from udfs.replay.session_cache.state import AFTER_LOSS, AS_EXPECTED, FETCH, NO_TIME, UNEXPECTED
+from udfs.replay.session_cache.state import AFTER_LOSS, AS_EXPECTED, NO_TIME, SESSION_FETCH, UNEXPECTED
 from udfs.replay.shared.fidelity_rows import AGREED
 
 BITS = (0, 1)
@@ -32,7 +32,7 @@ EPOCHS = (-1, 0, 1)
 
 def test_a_request_is_judged_by_what_its_client_was_expected_to_send_where_that_is_known() -> None:
     for expected, is_known, epoch, mislisted in product((AS_EXPECTED, AFTER_LOSS, UNEXPECTED), BITS, EPOCHS, BITS):
-        fetch = new_records(FETCH, 1, expected=expected, is_known=is_known, epoch=epoch, mislisted=mislisted)[0]
+        fetch = new_records(SESSION_FETCH, 1, expected=expected, is_known=is_known, epoch=epoch, mislisted=mislisted)[0]
         verdict = AGREED if (expected, mislisted) == (AS_EXPECTED, 0) else OTHER_REQUEST
         if epoch > 0 and not is_known:
             verdict = SESSION_FROM_BEFORE
@@ -47,9 +47,9 @@ def test_partitions_are_judged_by_whole_answers_within_a_session(name: str) -> N
     spoilt = {"response_us": NO_TIME, "error": 70, "is_throttled": 1, "epoch": -1}[name]
     verdicts = np.zeros((len(METRICS), VERDICTS), np.int64)
     whole = {"response_us": 9, "is_known": 1, "epoch": 0}
-    judge_contents(verdicts, new_records(FETCH, 1, **whole | {name: spoilt})[0])
+    judge_contents(verdicts, new_records(SESSION_FETCH, 1, **whole | {name: spoilt})[0])
     assert (verdicts[PARTITIONS].sum(), verdicts[REQUESTS].sum()) == (0, 1)
-    judge_contents(verdicts, new_records(FETCH, 1, **whole)[0])
+    judge_contents(verdicts, new_records(SESSION_FETCH, 1, **whole)[0])
     assert (verdicts[PARTITIONS, AGREED], verdicts[PARTITIONS].sum()) == (1, 1)
 
 
@@ -57,7 +57,7 @@ def test_partitions_and_those_of_an_incremental_response_have_a_verdict_each() -
     for is_known, is_lost, strayed, misreturned, epoch in product(BITS, BITS, BITS, BITS, (0, 1)):
         verdicts = np.zeros((len(METRICS), VERDICTS), np.int64)
         told = {"is_known": is_known, "is_lost": is_lost, "strayed": strayed, "misreturned": misreturned}
-        judge_contents(verdicts, new_records(FETCH, 1, response_us=9, epoch=epoch, **told)[0])
+        judge_contents(verdicts, new_records(SESSION_FETCH, 1, response_us=9, epoch=epoch, **told)[0])
         expected = np.zeros_like(verdicts)
         expected[PARTITIONS, OTHER_PARTITIONS if strayed else AGREED] = is_known
         expected[RESPONSES, OTHER_PARTITIONS if misreturned else AGREED] = is_known and epoch

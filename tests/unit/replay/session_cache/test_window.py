@@ -15,13 +15,13 @@ from tests.unit.replay.session_cache.event_rows import Gold, gold_rows
 from tests.unit.replay.session_cache.test_replay import BROKERS, FOUR, random_capture
 from udfs.replay.session_cache import events
 from udfs.replay.session_cache.dispatch import BUCKET_US
-from udfs.replay.session_cache.state import CAPTURED_SUMS, SUMS
+from udfs.replay.session_cache.state import CACHE_SUMS, CAPTURED_SUMS
 from udfs.replay.shared.window import Window
 
 MANY = random_capture(400)
 LAST_US = int(MANY["request_time"][-1].as_py())
 CUTS = [LAST_US // 7, LAST_US // 2, LAST_US // BUCKET_US * BUCKET_US, LAST_US - 1]
-COUNTED = (*SUMS, *(f"captured_{name}" for name in CAPTURED_SUMS), "unknown_fetches")
+COUNTED = (*CACHE_SUMS, *(f"captured_{name}" for name in CAPTURED_SUMS), "unknown_fetches")
 
 
 def gold_of(begin: int | None = None, end: int | None = None, batch: Any = MANY) -> Gold:

@@ -13,10 +13,10 @@ from tests.gate_rows import Row
 from tests.silver_rows import row_of, silver_rows
 from udfs.replay.shared.client_software import (
     API_VERSIONS,
-    COLUMNS,
     JAVA,
     PRODUCE,
     SOFTWARE,
+    SOFTWARE_COLUMNS,
     Software,
     java_clients,
     librdkafka_clients,
@@ -28,7 +28,7 @@ HEARTBEAT = 12
 
 
 def software(rows: list[Row], batch_rows: int = 10_000) -> dict[int, Software]:
-    batches = list(software_rows(silver_rows(EXCHANGES, COLUMNS, rows, batch_rows)))
+    batches = list(software_rows(silver_rows(EXCHANGES, SOFTWARE_COLUMNS, rows, batch_rows)))
     return software_by_connection(pa.Table.from_batches(batches, SOFTWARE))
 
 

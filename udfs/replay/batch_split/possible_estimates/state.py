@@ -87,7 +87,7 @@ created next; and the step before, or NONE."""
 PLACED = int_fields("batch", "rank")
 """For a close or split, the batch that was created next, and its rank among all of them; NONE where nothing tells."""
 
-PROGRESS = int_fields(
+JUDGED_BATCH = int_fields(
     "batch",  # the one that is judged
     "till",  # us: what can have been by then can be behind its estimate
     "place",  # of a record: only closes of batches whose last record stands before it can be behind the estimate
@@ -100,7 +100,7 @@ PROGRESS = int_fields(
 
 class Memory(NamedTuple):
     """Working memory. possible: ESTIMATE[MOST_ESTIMATES + 1], the estimates that are possible. agreeing: ESTIMATE,
-    those of them that agree with the batch that is judged. steps: STEP[MOST_STEPS]. progress: PROGRESS[1].
+    those of them that agree with the batch that is judged. steps: STEP[MOST_STEPS]. progress: JUDGED_BATCH[1].
     """
 
     possible: Records
@@ -130,10 +130,10 @@ class EstimateGroup(NamedTuple):
 class GroupSim(NamedTuple):
     """The batches of a group, and the estimates that are possible when each of them is created.
 
-    records: RECORD[records]. settings: SETTINGS[1], the captured ones. bounds: float32[2], of every estimate. in_order:
-    one order of closes and splits is sought that gives all batches; batches of the same ms are then taken in the order
-    of their records. Results are verdicts: int64[batches]; order: PLACED[closes and splits]; was_full: bool[batches],
-    false where each agreeing estimate leaves room for the next record.
+    records: RECORD[records]. settings: SPLIT_SETTINGS[1], the captured ones. bounds: float32[2], of every estimate.
+    in_order: one order of closes and splits is sought that gives all batches; batches of the same ms are then taken in
+    the order of their records. Results are verdicts: int64[batches]; order: PLACED[closes and splits]; was_full:
+    bool[batches], false where each agreeing estimate leaves room for the next record.
     """
 
     batches: Records
@@ -153,11 +153,11 @@ class GroupSim(NamedTuple):
 def new_memory() -> Memory:
     """Working memory for one group after the other."""
     possible, agreeing = (np.zeros(MOST_ESTIMATES + 1, ESTIMATE) for _ in range(2))
-    return Memory(possible, agreeing, np.zeros(MOST_STEPS, STEP), np.zeros(1, PROGRESS))
+    return Memory(possible, agreeing, np.zeros(MOST_STEPS, STEP), np.zeros(1, JUDGED_BATCH))
 
 
 def new_sim(group: EstimateGroup, records: Records, settings: Records, memory: Memory, *, in_order: bool) -> GroupSim:
-    """A group's batches, before the first of them is created. settings: SETTINGS[lanes]."""
+    """A group's batches, before the first of them is created. settings: SPLIT_SETTINGS[lanes]."""
     memory.progress[0] = 0
     memory.possible[0] = (0, 0, 0, NONE, 0, group.initial)
     return GroupSim(

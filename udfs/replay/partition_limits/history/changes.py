@@ -22,7 +22,7 @@ from udfs.replay.partition_limits.history.shown_partitions import (
 )
 from udfs.replay.partition_limits.history.topic_ids import gone_before, subjects_of, topic_ids_in_order
 from udfs.replay.partition_limits.settings import LimitSettings
-from udfs.replay.partition_limits.state import APPEAR, CAPTURED, CHANGE, CREATE, VANISH, History
+from udfs.replay.partition_limits.state import APPEAR, CAPTURED_RESULT, CHANGE, CREATE, VANISH, History
 
 NO_REQUEST = -2
 """In place of the number of a request, for a change that no captured one asks for."""
@@ -59,8 +59,8 @@ def history_of(events: TopicEvents, settings: LimitSettings, seed: int) -> Histo
 
 
 def not_captured(changes: int) -> Records:
-    """What the capture says of changes that no captured request asks for: CAPTURED[changes]."""
-    captured = np.zeros(changes, CAPTURED)
+    """What the capture says of changes that no captured request asks for: CAPTURED_RESULT[changes]."""
+    captured = np.zeros(changes, CAPTURED_RESULT)
     captured["row"], captured["error_code"] = NONE, NO_RESPONSE
     return captured
 

@@ -14,7 +14,7 @@ from udfs.replay.partition_limits.history.topic_ids import are_creations, have_n
 from udfs.replay.partition_limits.history.topic_times import times_done
 from udfs.replay.partition_limits.request_limits import MAX_PER_REQUEST
 from udfs.replay.partition_limits.settings import LimitSettings
-from udfs.replay.partition_limits.state import AUTO_CREATE, CAPTURED, CHANGE, CREATE, DELETE, GROW, MOVE, NOTHING
+from udfs.replay.partition_limits.state import AUTO_CREATE, CAPTURED_RESULT, CHANGE, CREATE, DELETE, GROW, MOVE, NOTHING
 from udfs.replay.shared.fidelity_rows import AGREED
 
 MAX_REPLICAS = 1_000_000
@@ -43,11 +43,11 @@ REASONS = {
 def requested_changes(
     requests: Records, ids: Records, subjects: Ints, topics: Records, settings: LimitSettings
 ) -> tuple[Records, Records]:
-    """The changes that requests ask for, CHANGE[requests], and what the capture says of them, CAPTURED[requests].
+    """The changes that requests ask for, CHANGE[requests], and their CAPTURED_RESULT[requests].
 
-    requests: REQUEST. ids: TOPIC_ID. subjects: by request the id that it is about. topics: SHOWN_TOPIC[requests].
+    requests: TOPIC_REQUEST. ids: TOPIC_ID. subjects: by request the id that it is about. topics: SHOWN_TOPIC[requests].
     """
-    changes, captured = np.zeros(len(requests), CHANGE), np.zeros(len(requests), CAPTURED)
+    changes, captured = np.zeros(len(requests), CHANGE), np.zeros(len(requests), CAPTURED_RESULT)
     makes_nothing = (requests["kind"] == AUTO_CREATE) & ~are_creations(requests, ids, subjects)
     kind = np.where(makes_nothing, NOTHING, requests["kind"])
     for name in ("time", "request", "topic", "configs", "partition", "is_internal", "validate_only", "is_strict",
@@ -112,7 +112,7 @@ def slots_needed(requests: Records, changes: Records) -> Ints:
 
 
 def request_records(requests: Records, partitions: Ints) -> Ints:
-    """For each change the metadata records that its whole request would make. requests: REQUEST[requests]."""
+    """For each change the metadata records that its whole request would make. requests: TOPIC_REQUEST[requests]."""
     records = np.maximum(partitions, 0) + requests["configs"] + 1
     return np.bincount(requests["request"], records)[requests["request"]].astype(np.int64)
 

@@ -27,7 +27,7 @@ TOPIC_ID = int_fields(
 
 def topic_ids_in_order(sightings: Records, requests: Records) -> tuple[Records, Ints]:
     """The ids in the order of their topics and of when they were first shown: TOPIC_ID[ids]; and the number of the id
-    of each sighting. sightings: SIGHTING; requests: REQUEST.
+    of each sighting. sightings: SIGHTING; requests: TOPIC_REQUEST.
     """
     key, group = np.unique(sightings["topic"] << 32 | sightings["topic_id"], return_inverse=True)
     ids = np.zeros(len(key), TOPIC_ID)

@@ -46,7 +46,7 @@ class TopicTimes(NamedTuple):
 
 
 def times_done(requests: Records, *kinds: int) -> TopicTimes:
-    """When changes of these kinds were done. requests: REQUEST[requests]."""
+    """When changes of these kinds were done. requests: TOPIC_REQUEST[requests]."""
     is_done = np.isin(requests["kind"], kinds) & (requests["is_done"] == 1)
     return TopicTimes.of(requests["topic"], requests["time"], is_done)
 

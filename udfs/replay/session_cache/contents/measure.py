@@ -130,7 +130,7 @@ def measure_fetch(contents: Contents, client: Record, rows: Records, fetch: Reco
 def measure_all(fetches: Records, first: int, rows: Records, contents: Contents) -> int:
     """Note with fetches from `first` on what is in them. Returns the first that is not noted, where memory ran out.
 
-    fetches: FETCH[n], whose owners are known. rows: LISTED_PARTITION[m].
+    fetches: SESSION_FETCH[n], whose owners are known. rows: LISTED_PARTITION[m].
     """
     for place in range(first, len(fetches)):
         fetch = fetches[place]

@@ -15,7 +15,7 @@ from udfs.columns.sentinels import NONE
 from udfs.replay.shared.int_map import IntMap, new_map, with_room_for
 from udfs.wire.fetch_sizes import TALLY, FetchSizes, fetch_sizes
 
-ENTRY = np.dtype(
+CONTENT_ENTRY = np.dtype(
     [
         ("topic", np.int64),
         ("fetch_offset", np.int64),
@@ -62,13 +62,13 @@ class Contents(NamedTuple):
     """The partitions of all clients, and what a fetch is read with."""
 
     clients: Records  # STRETCH[clients]
-    entries: Records  # ENTRY[room]
+    entries: Records  # CONTENT_ENTRY[room]
     slots: Ints  # int64[2 * room]: by client the hash table of its entries, twice as long as its room
     end: Ints  # int64[1]: entries in use
     reading: Records  # READING[1]
     tallies: Records  # TALLY[TALLIES]
     places: Ints  # int64[room]: the entry of each row of a fetch, or NONE
-    held: Records  # ENTRY[1]: holds an entry while two are swapped
+    held: Records  # CONTENT_ENTRY[1]: holds an entry while two are swapped
     sizes: FetchSizes
     topics: IntMap  # a number for each topic that was ever forgotten
     forgotten: Ints  # int64: by that number, how many partitions of the topic the current fetch forgets
@@ -79,13 +79,13 @@ def new_contents() -> Contents:
     room = 256
     return Contents(
         clients=np.zeros(0, STRETCH),
-        entries=np.zeros(room, ENTRY),
+        entries=np.zeros(room, CONTENT_ENTRY),
         slots=np.full(2 * room, NONE),
         end=np.zeros(1, np.int64),
         reading=np.zeros(1, READING),
         tallies=np.zeros(TALLIES, TALLY),
         places=np.zeros(room, np.int64),
-        held=np.zeros(1, ENTRY),
+        held=np.zeros(1, CONTENT_ENTRY),
         sizes=fetch_sizes(),
         topics=new_map(),
         forgotten=np.zeros(64, np.int64),
@@ -102,7 +102,7 @@ def with_stretches(contents: Contents, clients: int) -> Contents:
 def with_entries(contents: Contents) -> Contents:
     """The contents, with room for twice as many partitions."""
     room = 2 * len(contents.entries)
-    entries, slots = np.zeros(room, ENTRY), np.full(2 * room, NONE)
+    entries, slots = np.zeros(room, CONTENT_ENTRY), np.full(2 * room, NONE)
     entries[: len(contents.entries)], slots[: len(contents.slots)] = contents.entries, contents.slots
     topics = with_room_for(contents.topics, len(contents.topics.keys))
     return contents._replace(
