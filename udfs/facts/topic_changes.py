@@ -212,8 +212,7 @@ def assignment_texts(request: DecodedFrames, path: str, partition: Ints, nodes: 
         pa.array(brokers.column("value")).cast(pa.string()), brokers.parent, np.full(len(partition), True)
     )
     parts = [pa.array(partition).cast(pa.string()), pc.binary_join(ids, ",")]
-    texts: pa.Array[Any] = pc.binary_join_element_wise(*parts, ":")  # type: ignore[call-overload]  # the stubs lack ":"
-    return texts
+    return pc.binary_join_element_wise(*parts, ":")  # type: ignore[call-overload]  # the stubs lack ":"
 
 
 def group_into_lists(values: pa.Array[Any], parent: Ints, there: Bools) -> pa.Array[Any]:

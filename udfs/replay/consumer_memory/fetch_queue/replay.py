@@ -74,8 +74,7 @@ def librdkafka_consumers(consumers: Consumers) -> Ints:
     """The units whose client is librdkafka: int64[n]."""
     is_librdkafka = np.zeros(consumers.units, np.bool_)
     np.logical_or.at(is_librdkafka, consumers.exchanges["unit"], consumers.exchanges["librdkafka"] != NONE)
-    numbers: Ints = consumers.numbers[is_librdkafka[consumers.numbers]]
-    return numbers
+    return consumers.numbers[is_librdkafka[consumers.numbers]]
 
 
 def replay_consumer(consumers: Consumers, unit: int, lanes: MemoryLanes) -> ReplayedQueue:

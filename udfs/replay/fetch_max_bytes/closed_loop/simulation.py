@@ -149,8 +149,7 @@ def until_response(sim: ReaderSim, lane: int, node: int, returned: int, waited_u
     unit_node, rules = sim.unit.nodes[node], sim.rules[node, lane]
     speed, has_waited = rules.speed, waited_us > 0
     if has_waited and waited_us >= rules.max_wait_us:
-        late: float = speed * unit_node.late_us
-        return late
+        return speed * unit_node.late_us
     if has_waited and speed <= 1.0:
         return 0.0
     sending = sim.unit.sending[unit_node.first_sending : unit_node.end_sending]

@@ -353,8 +353,7 @@ def readable_to(sim: ReaderSim, partition: int, time: int) -> int:
 @kernel
 def bytes_of_batches(sim: ReaderSim, begin: int, end: int) -> int:
     """Bytes of the batches [begin, end)."""
-    size: int = sim.unit.batches[end].bytes_before - sim.unit.batches[begin].bytes_before
-    return size
+    return sim.unit.batches[end].bytes_before - sim.unit.batches[begin].bytes_before
 
 
 @kernel

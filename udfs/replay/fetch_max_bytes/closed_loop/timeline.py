@@ -77,8 +77,7 @@ def reader_time(line: Timeline, time: int) -> int:
 def moment_of(line: Timeline, gone: int) -> int:
     """When so much of the reader's time has gone by (us)."""
     stay = line.stays[first_above(line.stays["before"], 0, len(line.stays), gone) - 1]
-    moment: int = stay.begin + gone - stay.before
-    return moment
+    return stay.begin + gone - stay.before
 
 
 @kernel
