@@ -77,7 +77,7 @@ def eviction_rules(release: Value | None) -> int:
 def cache_settings(
     slots: npt.ArrayLike, shards: npt.ArrayLike, eviction_ms: npt.ArrayLike, rules: npt.ArrayLike, idle_go: int = 0
 ) -> Records:
-    """SETTINGS[lanes] from a value for each lane, or one for all.
+    """CACHE_SETTINGS[lanes] from a value for each lane, or one for all.
 
     slots: those of all shards together. Slots that do not divide evenly among the shards are lost, as in Kafka.
     """
