@@ -42,7 +42,6 @@ from udfs.facts.arrow_tables import arrow_schema
 T = TypeVar("T")
 _NOT_THERE = ("PATH_NOT_FOUND", "DELTA_TABLE_NOT_FOUND")
 """The kinds of Delta's errors for a folder that is not there, and for one that is no table."""
-_NO_COLUMN = "no column"
 TASKS_AT_A_TIME = 3
 ONE_TASK_ROWS = 20_000
 """No more rows than these are one partition. A query of them is one task, without the shuffles that groups and joins
@@ -140,8 +139,9 @@ def stored_rows(spark: SparkSession, lake: str, table: Table, identity: str) -> 
     local, partition = table_to_read(spark, lake, table), (str(table.replaced_by), identity)
     path = table_path(lake, table) if local is None else local.path
     files = delta_log.partition_files(spark, path, partition) if local is None else local.files(partition)
-    for file in () if local is None else local.all_files(partition)[:1]:  # one release wrote them all
-        check_complete_file(file, table, identity)
+    if local is not None:
+        for file in (local.all_files(partition) if files is None else files)[:1]:  # one release wrote them all
+            check_complete_file(file, table, identity)
     if files is None:
         return rows_by_delta(spark, lake, table).where(F.col(table.replaced_by) == identity)
     rows = rows_in(spark, path, table, files)
@@ -197,18 +197,23 @@ def check_declared_columns(schema: StructType, table: Table, where: str) -> None
     """Compare with the declaration. Raises LakeError that lists every difference."""
     faults = column_faults(schema, table)
     if faults:
-        is_older = all(fault.startswith(_NO_COLUMN) for fault in faults)
+        is_older = not column_faults(StructType([*schema, *columns_to_add(schema, table)]), table)
         to_do = (
             "`migrate` with this --lake adds what an older release did not have" if is_older else "Use another --lake"
         )
         raise LakeError(f"{where} is not the table this version writes: {'; '.join(faults)}. {to_do}")
 
 
+def columns_to_add(schema: StructType, table: Table) -> StructType:
+    """The columns that a table is declared with and does not have, each with what it means."""
+    return StructType([column for column in described_schema(table) if column.name not in schema.names])
+
+
 def column_faults(schema: StructType, table: Table) -> list[str]:
     """How columns differ from those that are declared, whatever their order; one text each."""
     columns = {f.name: f.dataType.simpleString() for f in schema}
     wanted = {f.name: f.dataType.simpleString() for f in spark_schema(table)}
-    faults = [f"{_NO_COLUMN} `{name}`" for name in wanted if name not in columns]
+    faults = [f"no column `{name}`" for name in wanted if name not in columns]
     faults += [f"unknown column `{name}`" for name in columns if name not in wanted]
     faults += [
         f"column `{name}` is {columns[name]}, expected {kind}"

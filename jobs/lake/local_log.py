@@ -200,12 +200,17 @@ def rows_in_files(paths: Sequence[str]) -> int:
 
     Raises LakeError where a file cannot be read.
     """
-    return sum(_rows_in(path) for path in paths)
+    return sum(_footer_of(path).num_rows for path in paths)
 
 
-def _rows_in(path: str) -> int:
+def columns_of_file(path: str) -> list[str]:
+    """The columns of a Parquet file. Raises LakeError where it cannot be read."""
+    return list(_footer_of(path).schema.to_arrow_schema().names)
+
+
+def _footer_of(path: str) -> pq.FileMetaData:
     try:
-        return pq.read_metadata(path).num_rows
+        return pq.read_metadata(path)
     except (OSError, pa.ArrowInvalid) as fault:
         raise LakeError(f"{path}: cannot be read: {_one_line_text(fault)}") from fault
 

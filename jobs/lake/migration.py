@@ -17,15 +17,15 @@ from pyspark.sql.types import StructField, StructType
 from jobs.lake import delta_log
 from jobs.lake.delta_tables import (
     column_faults,
-    described_schema,
+    columns_to_add,
     local_table,
     run_side_by_side,
     stored_columns,
     table_path,
 )
 from jobs.lake.lake_storage import literal_pattern
-from jobs.lake.local_log import forget_checksum, lake_errors
-from jobs.lake.older_rows import columns_of_file, incomplete_text, lacking_columns
+from jobs.lake.local_log import LocalTable, Partition, columns_of_file, forget_checksum, lake_errors
+from jobs.lake.older_rows import incomplete_text, lacking_columns
 from jobs.lake.pruning import Holdings
 from schemas.tables.table import Table
 from udfs.errors import LakeError
@@ -44,7 +44,7 @@ def missing_columns(spark: SparkSession, lake: str, tables: Iterable[Table]) -> 
     for table in tables:
         stored = stored_columns(spark, lake, table, local_table(spark, lake, table))
         if stored is not None:
-            missing = StructType([of for of in described_schema(table) if of.name not in stored.names])
+            missing = columns_to_add(stored, table)
             others = column_faults(StructType([*stored, *missing]), table)
             faults += [f"{table_path(lake, table)} cannot be migrated: {'; '.join(others)}"] if others else []
             found += [NewColumns(table, missing)] if missing else []
@@ -87,31 +87,30 @@ def incomplete_rows(spark: SparkSession, lake: str, holdings: Holdings) -> Mappi
 
 
 def _lacking_by_id(spark: SparkSession, lake: str, table: Table, identities: Iterable[str]) -> dict[str, list[str]]:
-    lacking = {identity: lacking_of_identity(spark, lake, table, identity) for identity in identities}
-    return {identity: columns for identity, columns in lacking.items() if columns}
-
-
-def lacking_of_identity(spark: SparkSession, lake: str, table: Table, identity: str) -> list[str]:
-    """The columns, of those that are never null, that a table's rows of a capture set or run lack.
-
-    All these rows were written by one release, so that one of their files says it.
+    """As `incomplete_rows`, of one table. All rows of an identity were written by one release, so that one of their
+    files says what they lack.
     """
-    columns = _columns_of_rows(spark, lake, table, identity)
-    return [] if columns is None else lacking_columns(table, columns)
+    local, lacking = local_table(spark, lake, table), dict[str, list[str]]()
+    for identity in identities:
+        columns = _columns_of_rows(spark, table_path(lake, table), local, (str(table.replaced_by), identity))
+        if columns is not None and (of_rows := lacking_columns(table, columns)):
+            lacking[identity] = of_rows
+    return lacking
 
 
-def _columns_of_rows(spark: SparkSession, lake: str, table: Table, identity: str) -> list[str] | None:
-    """The columns of one of the files with these rows; None where there is none, or Spark does not say which."""
-    local, partition = local_table(spark, lake, table), (str(table.replaced_by), identity)
+def _columns_of_rows(
+    spark: SparkSession, path: str, local: LocalTable | None, partition: Partition
+) -> list[str] | None:
+    """The columns of one of the partition's files; None where there is none, or Spark does not say which."""
     if local is not None:
         return next((columns_of_file(file) for file in local.all_files(partition)), None)
-    files = delta_log.partition_files(spark, table_path(lake, table), partition)
+    files = delta_log.partition_files(spark, path, partition)
     return spark.read.parquet(literal_pattern(files[0])).columns if files else None
 
 
 def check_complete(spark: SparkSession, lake: str, tables: Iterable[Table], identity: str) -> None:
     """Raises LakeError where rows of a capture set or run are incomplete, and names all tables that have such rows."""
-    lacking = {table: lacking_of_identity(spark, lake, table, identity) for table in tables}
-    faults = [incomplete_text(table, identity, of) for table, of in lacking.items() if of]
+    lacking = {table: _lacking_by_id(spark, lake, table, [identity]) for table in tables}
+    faults = [incomplete_text(table, identity, of[identity]) for table, of in lacking.items() if of]
     if faults:
         raise LakeError("\n".join(f"{lake}: {fault}" for fault in faults))

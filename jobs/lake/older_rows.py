@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
+from jobs.lake.local_log import columns_of_file
 from schemas.tables.table import Table
 from udfs.errors import LakeError
 
@@ -20,14 +18,6 @@ def lacking_columns(table: Table, columns: Collection[str]) -> list[str]:
     folders is in none of its files.
     """
     return [str(c) for c in table.columns if not c.nullable and c != table.replaced_by and c not in columns]
-
-
-def columns_of_file(path: str) -> list[str]:
-    """The columns of a Parquet file. Raises LakeError where it cannot be read."""
-    try:
-        return list(pq.read_schema(path).names)
-    except (OSError, pa.ArrowInvalid) as fault:
-        raise LakeError(f"{path}: cannot be read: {' '.join(str(fault).split())}") from fault
 
 
 def check_complete_file(path: str, table: Table, identity: str) -> None:

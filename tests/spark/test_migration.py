@@ -10,7 +10,8 @@ from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
 from jobs.lake import delta_tables, migration
-from jobs.lake.migration import add_columns, check_complete, lacking_of_identity, missing_columns
+from jobs.lake.migration import add_columns, check_complete, incomplete_rows, missing_columns
+from jobs.lake.stored_tables import stored_table
 from schemas.tables.silver import CAPTURES
 from schemas.tables.table import Table
 from udfs.errors import LakeError
@@ -55,8 +56,9 @@ def test_columns_are_added_with_their_meaning_and_the_rows_lack_them(spark: Spar
 def test_rows_are_incomplete_only_where_they_lack_what_is_never_null(spark: SparkSession, lake: str) -> None:
     add_columns(spark, lake, missing_columns(spark, lake, [CAPTURES])[0])
     plant_rows(lake, "newer", ["first_time"])
-    assert lacking_of_identity(spark, lake, CAPTURES, "older") == ["decoder"]
-    assert lacking_of_identity(spark, lake, CAPTURES, "newer") == []
+    store = stored_table(spark, lake, CAPTURES)
+    assert store is not None
+    assert incomplete_rows(spark, lake, {CAPTURES: store.holdings()}) == {CAPTURES: {"older": ["decoder"]}}
     check_complete(spark, lake, [CAPTURES], "newer")
     with pytest.raises(LakeError, match=r"set older was written by .* silver/captures lacks `decoder` of it: run"):
         check_complete(spark, lake, [CAPTURES], "older")
