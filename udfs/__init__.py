@@ -23,7 +23,7 @@ def code_digest(*packages: Traversable) -> str:
     """
     digest = hashlib.sha256()
     for package in packages:
-        sources = list(_sources(package, package.name))
+        sources = list(sources_of(package, package.name))
         if not sources:
             raise SetupError(
                 f"{package}: there is no Python source in it, by which refetch tells its versions apart. Ship the "
@@ -35,10 +35,11 @@ def code_digest(*packages: Traversable) -> str:
     return digest.hexdigest()[:16]
 
 
-def _sources(folder: Traversable, path: str) -> Iterator[tuple[str, Traversable]]:
+def sources_of(folder: Traversable, path: str) -> Iterator[tuple[str, Traversable]]:
+    """The Python sources in a folder and those in it, each with its path. path: that of the folder."""
     for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
         if entry.is_dir():
-            yield from _sources(entry, f"{path}/{entry.name}")
+            yield from sources_of(entry, f"{path}/{entry.name}")
         elif entry.name.endswith(".py"):
             yield f"{path}/{entry.name}", entry
 
@@ -66,13 +67,13 @@ CODE = code_digest(files("udfs"), files("schemas"))
 """Differs between any two versions of the code that decode or replay otherwise."""
 
 
-def kernel_cache_dir() -> str:
-    """Where the machine code of this version of the kernels is kept.
+KERNELS_OF = "kernels-"
+"""How the name of a folder with a version's machine code begins."""
 
-    Numba compares the file that a cached kernel is in, not the files whose functions and tables it has inlined: a
-    change to one of those would go unnoticed. So the folder is named after the content of all of them.
-    """
-    return str(cache_dir() / f"kernels-{CODE}")
+
+def kernel_cache_dir() -> str:
+    """Where the machine code of this version of the kernels is kept: a folder beside those of other versions."""
+    return str(cache_dir() / f"{KERNELS_OF}{CODE}")
 
 
 # Numba reads this when it is first imported, which only modules below this one do.

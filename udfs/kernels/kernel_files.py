@@ -2,11 +2,16 @@
 
 By itself, numba needs the source file. For code in a zip, as executors have it, it ignores NUMBA_CACHE_DIR and names
 its folder after the zip's path, which differs for each Spark application.
+
+Numba compares the file that a cached kernel is in, not the files whose functions and tables it has inlined: a change to
+one of those would go unnoticed. So the folder of a module's kernels is named after the content of all that the module
+imports. A version of refetch copies the folders that an earlier version has under the same names.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,14 +20,16 @@ from typing import Any
 
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
 
-from udfs import CODE
+from udfs import KERNELS_OF
+from udfs.kernels.imported_code import digest_of_imports
 
 
 class KernelFiles:
-    """The files of one function: in a folder of NUMBA_CACHE_DIR that has the name of the function's module."""
+    """The files of one function: in a folder of NUMBA_CACHE_DIR for the kernels of the function's module."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        self._folder = Path(os.environ["NUMBA_CACHE_DIR"]) / function.__module__
+        self._stamp = digest_of_imports(function.__module__)
+        self._folder = Path(os.environ["NUMBA_CACHE_DIR"]) / f"{function.__module__}-{self._stamp}"
         self._line = function.__code__.co_firstlineno
 
     @classmethod
@@ -35,8 +42,8 @@ class KernelFiles:
         return str(self._folder)
 
     def get_source_stamp(self) -> str:
-        """A digest of all code, since much of it is inlined in the function."""
-        return CODE
+        """A digest of all that the function's module imports, since much of it is inlined in the function."""
+        return self._stamp
 
     def get_disambiguator(self) -> str:
         """The line of the function, by which functions with the same name in a module differ."""
@@ -46,6 +53,24 @@ class KernelFiles:
         """Make the folder. Raises OSError if it cannot be written."""
         self._folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=self._folder).close()
+
+
+def copy_from_other_version(folder: Path) -> None:
+    """Copy a folder of kernels from the cache of another version, if this version has it not and one of those has.
+
+    Numba replaces files as a whole, and a copy that another process makes at the same time has the same kernels.
+    Raises OSError if it cannot be copied.
+    """
+    home = folder.parent
+    if folder.exists() or not home.name.startswith(KERNELS_OF):
+        return
+    made = next(home.parent.glob(f"{KERNELS_OF}*/{folder.name}"), None)
+    if made is not None:
+        home.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=home) as part:
+            copied = shutil.copytree(made, Path(part) / folder.name)
+            with suppress(FileExistsError):
+                copied.rename(folder)
 
 
 class _Results(CompileResultCacheImpl):
@@ -60,6 +85,7 @@ class KernelCache(FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The kernel for these types; None if it is not in the cache. Called by numba."""
         with suppress(OSError):
+            copy_from_other_version(Path(self.cache_path))
             return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]  # numba leaves it untyped
         return None
 

@@ -15,6 +15,7 @@ from tests.conftest import REPOSITORY
 from tests.release import zipped
 from udfs import CODE, code_digest, kernel_cache_dir
 from udfs.errors import SetupError
+from udfs.kernels.imported_code import names_in_imports
 
 FOLDER = "import udfs; print(udfs.kernel_cache_dir())"
 CALL = """
@@ -63,6 +64,48 @@ def test_a_kernel_is_compiled_once_for_all_places_the_code_comes_from(
     shutil.copy(release, elsewhere)
     answers = [output_of(CALL, packages, tmp_path) for packages in (release, elsewhere, repository)]
     assert answers == ["[0, 7, 0] 0 1", "[0, 7, 0] 1 0", "[0, 7, 0] 1 0"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "hits_and_misses"),
+    [
+        ("udfs/replay/session_cache/cache.py", "1 0"),
+        ("udfs/wire/primitives.py", "0 1"),
+        ("udfs/wire/faults.py", "0 1"),
+        ("udfs/wire/__init__.py", "0 1"),
+    ],
+    ids=["what it does not import", "its own module", "a module that it imports", "a package that it is in"],
+)
+def test_another_release_compiles_a_kernel_again_if_what_it_is_made_from_changed(
+    changed: str, hits_and_misses: str, release: Path, tmp_path: Path
+) -> None:
+    output_of(CALL, release, tmp_path)
+    other = zipped(tmp_path / "application-2" / "refetch.zip", changed)
+    assert output_of(CALL, other, tmp_path) == f"[0, 7, 0] {hits_and_misses}"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "from udfs.wire import faults, primitives",
+        "from udfs.wire import (\n    faults,\n    primitives as p,\n)",
+        "from udfs.wire import faults; from udfs.wire.primitives import cell",
+        "    from udfs.wire.faults import DecodeFault\n    import udfs.wire.primitives as p",
+        "import udfs.wire.faults, udfs.wire.primitives",
+    ],
+)
+def test_every_form_of_import_is_followed(statement: str) -> None:
+    assert {"udfs.wire.faults", "udfs.wire.primitives"} <= set(names_in_imports(f"# a module\n{statement}\n".encode()))
+
+
+def test_every_module_that_python_imports_is_among_those_that_count() -> None:
+    code = (
+        "import sys; from udfs.kernels.imported_code import reached_from; before = {*sys.modules};"
+        "import udfs.replay.fetch_max_bytes.replay as of;"
+        "ours = {n for n, m in sys.modules.items() if n.split('.')[0] in ('udfs', 'schemas') and m.__file__};"
+        "print(sorted(ours - before - reached_from(of.__name__)))"
+    )
+    assert output_of(code, REPOSITORY, REPOSITORY) == "[]"
 
 
 def test_packages_without_source_are_refused(tmp_path: Path) -> None:
