@@ -98,9 +98,11 @@ class Environment:
         return [str(self.python), "-m", "pip", "install", "--quiet"]
 
     def _from(self, *pins: Path) -> list[str]:
-        """The arguments, the same for pip and uv, that install what these lock files pin."""
+        """The arguments, the same for pip and uv, that install what these lock files pin, and nothing else: uv has
+        resolved what a package needs, but for what pyproject.toml overrides, of which an installer knows nothing.
+        """
         files = [part for pin in pins for part in ("-r", str(_pins_to_install(pin, self.folder)))]
-        return files if os.environ.get(ANY_HASH) else ["--require-hashes", *files]
+        return ["--no-deps", *files] if os.environ.get(ANY_HASH) else ["--no-deps", "--require-hashes", *files]
 
     def _run(self, command: Sequence[str], what: str, advice: str) -> None:
         with self.log.open("w") as log:

@@ -161,6 +161,7 @@ def test_packages_that_cannot_be_had_are_told_without_the_indexs_password(machin
 def test_each_file_is_compared_with_the_lock_files_hashes(machine: Machine) -> None:
     bootstrap.prepare_python(machine.run_pins)
     _, kernels, everything = machine.commands()
+    assert all(" --no-deps " in command for command in (kernels, everything))
     assert all(f"--build-constraints {machine.build_pins}" in command for command in (kernels, everything))
     assert everything.endswith(f" --require-hashes -r {machine.run_pins}")
     before, part = kernels.split(" --require-hashes -r ")
