@@ -12,7 +12,9 @@ from pyspark.sql import SparkSession
 from jobs.gates.gate import apply_gate
 from jobs.gates.junit import CheckedSubject, write_junit
 from jobs.gates.results import Result, result_rows, tell_results, write_results
+from jobs.gates.row_rules import count_by_scan
 from jobs.gates.rule_checks import check_rules
+from jobs.gates.rules import CHECKED
 from jobs.gates.set_rules import Finding, SetRule
 from jobs.gates.views import Subject, rows_to_check
 from jobs.lake.capture_sets import choose_capture
@@ -33,7 +35,8 @@ def check_subject(spark: SparkSession, run: Run, subject: Subject) -> CheckedSub
     """Apply a gate to a subject's tables in the lake and write the results. Returns the subject with its results."""
     with stage(f"gate {subject.gate}", spark):
         evaluate = partial(evaluate_by_expectations, spark, run, subject)
-        results = apply_gate(spark, run.lake, run.gates, subject, None, evaluate)
+        counts = count_by_scan(spark, run.lake, run.gates, subject, CHECKED.values())
+        results = apply_gate(spark, run.lake, run.gates, subject, counts, evaluate)
         write_results(spark, run.lake, run.gates, subject, results)
     return CheckedSubject(subject, results)
 

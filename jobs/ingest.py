@@ -80,8 +80,9 @@ def ingest(spark: SparkSession, run: Run, *, keep: bool = False) -> str:
     with stage("index", spark):
         indexes = index_captures(spark, run.captures, run.decoding.log_zone)
         plan = plan_capture(indexes, driver_of(spark).cores(), run.decoding.log_zone)
-    counts = None if keep and is_ingested(spark, run, plan) else decode_to_silver(spark, run, plan)
-    pass_gate(spark, run.lake, run.gates, Subject("silver", plan.capture_id), counts)
+    is_kept = keep and is_ingested(spark, run, plan)
+    written = (lambda: SILVER) if is_kept else decode_to_silver(spark, run, plan)
+    pass_gate(spark, run.lake, run.gates, Subject("silver", plan.capture_id), written)
     return plan.capture_id
 
 

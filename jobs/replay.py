@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -22,7 +22,7 @@ from jobs.gates.row_rules import Counts, Watch
 from jobs.gates.rule_checks import check_rules
 from jobs.gates.views import Subject
 from jobs.lake.capture_sets import check_topic_names, choose_capture
-from jobs.lake.delta_tables import check_tables
+from jobs.lake.delta_tables import check_tables, has_table, stored_rows
 from jobs.lake.migration import check_complete
 from jobs.lake.packed_tables import write_packed
 from jobs.lake.target import Target
@@ -202,7 +202,18 @@ def write_replay(
 def pass_gold_gate(spark: SparkSession, run: Run, capture_id: str, done: ReplayedRun, known: KnownRun) -> None:
     """Have the run's tables pass the gate. Raises GateError where it refuses; the tables stay, to be looked at."""
     subject = Subject("gold", capture_id, done.run_id, known.lanes)
-    pass_gate(spark, run.lake, run.gates, subject, done.counts)
+    written = partial(tables_of_kept_run, spark, run, done) if done.counts is None else done.counts
+    pass_gate(spark, run.lake, run.gates, subject, written)
+
+
+def tables_of_kept_run(spark: SparkSession, run: Run, done: ReplayedRun) -> list[Table]:
+    """The tables that a run wrote before its gate, when it was replayed: those of aims only if there was a search."""
+    of_algorithms = [table for algorithm in done.algorithms for table in algorithm.tables]
+    lake, of_aims = run.lake, [AIM_SETTINGS, TRADE_OFF]
+    searched = (
+        has_table(spark, lake, AIM_SETTINGS) and not stored_rows(spark, lake, AIM_SETTINGS, done.run_id).isEmpty()
+    )
+    return [*of_algorithms, *(of_aims if searched else []), FIDELITY, RUNS]
 
 
 def conclude_run(spark: SparkSession, run: Run, capture_id: str, done: ReplayedRun) -> None:

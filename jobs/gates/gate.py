@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -23,37 +23,40 @@ RowsToCheck = Callable[..., DataFrame]
 """A function from a table to the rows of it that are checked; with True as its second argument, to all its rows."""
 
 
+KeptTables = Callable[[], Collection[Table]]
+"""A function to the tables of a subject that were written by an earlier run of its job."""
+
+
 def pass_gate(
-    spark: SparkSession, lake: str, gates: Gates, subject: Subject, counts: Mapping[Table, Counts] | None
+    spark: SparkSession, lake: str, gates: Gates, subject: Subject, written: Mapping[Table, Counts] | KeptTables
 ) -> None:
     """Apply a gate's rules, write `gate_results` and say what was found. Raises GateError if a critical rule refuses
     rows.
 
-    counts: those of the tables that were just written; None if none was written, so that earlier results still hold.
+    written: the counts of the tables that were just written. For tables that were kept, earlier results of these very
+    rules hold, and where there are none the tables are counted.
     """
     gates = gates.in_pipeline
     if not gates.rules_of(subject.gate):
         return
-    results = stored_results(spark, lake, gates, subject) if counts is None else []
+    results = stored_results(spark, lake, gates, subject) if callable(written) else []
     if not results:
         with stage(f"gate {subject.gate}", spark):
+            counts = count_by_scan(spark, lake, gates, subject, written()) if callable(written) else written
             results = apply_gate(spark, lake, gates, subject, counts)
             write_results(spark, lake, gates, subject, results)
     tell_results(lake, subject, results)
 
 
 def apply_gate(
-    spark: SparkSession, lake: str, gates: Gates, subject: Subject, counts: Mapping[Table, Counts] | None,
+    spark: SparkSession, lake: str, gates: Gates, subject: Subject, counts: Mapping[Table, Counts],
     evaluate: Evaluate | None = None,
 ) -> list[Result]:  # fmt: skip
     """Every rule's results, in the order of the rules.
 
-    counts: those of the tables that were just written, and then only these tables are checked. If it is None, all
-    tables of the lake are checked, which takes a scan.
-    evaluate: applies rules about sets of rows; if it is None, `evaluate_by_queries` does.
+    counts: those of the tables that are checked. evaluate: applies rules about sets of rows; if it is None,
+    `evaluate_by_queries` does.
     """
-    if counts is None:
-        counts = count_by_scan(spark, lake, gates, subject)
     rules = [
         replace(rule, tables=tuple(t for t in rule.tables if t in counts)) for rule in gates.rules_of(subject.gate)
     ]

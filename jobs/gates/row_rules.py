@@ -7,7 +7,7 @@ rows, which have no bytes to account for.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 
@@ -152,9 +152,15 @@ def _first_of_columns(table: Table, *columns: str) -> Column:
     return F.coalesce(*(F.col(column) for column in columns if column in table.columns), F.lit(None))
 
 
-def count_by_scan(spark: SparkSession, lake: str, gates: Gates, subject: Subject) -> dict[Table, Counts]:
-    """The counts of the tables that the lake has, with what was taken out of them when they were written."""
-    tables = dict.fromkeys(table for _, table in gates.pairs(subject.gate))
+def count_by_scan(
+    spark: SparkSession, lake: str, gates: Gates, subject: Subject, among: Collection[Table]
+) -> dict[Table, Counts]:
+    """The counts of those tables that the lake has and that the gate has rules about, with what was taken out of them
+    when they were written.
+
+    among: only these tables are counted.
+    """
+    tables = dict.fromkeys(table for _, table in gates.pairs(subject.gate) if table in among)
     return count_refused(
         {
             table: (rows_as_decoded(spark, lake, subject, table), gates.row_rules(table))

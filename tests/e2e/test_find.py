@@ -9,11 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from jobs.find.judgement import meets_constraints
 from jobs.find.lane_outcomes import LaneOutcomes
 from jobs.ingest import ingest
+from jobs.lake.delta_tables import table_path
 from jobs.replay import conclude_run, replay
 from jobs.replays.algorithm import Source
 from jobs.replays.algorithms import ALGORITHMS
@@ -22,9 +24,12 @@ from jobs.scenarios.scenario import make_lane
 from jobs.scenarios.scenario_file import resolve_scenario
 from schemas.tables.gold import FETCH_RANGES, RUNS
 from schemas.tables.gold_aims import AIM_SETTINGS, TRADE_OFF
+from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.gold_recommendations import RECOMMENDATIONS
+from schemas.tables.gold_sessions import SESSION_CACHE
 from tests.e2e.conftest import RUN_AT
-from tests.lakes import queried
+from tests.lakes import plant, queried, rows_by_key
+from udfs.facts.arrow_tables import arrow_schema
 
 KiB = 1 << 10
 FETCH, PARTITION = "consumer.fetch.max.bytes", "consumer.max.partition.fetch.bytes"
@@ -93,6 +98,17 @@ def test_the_same_run_again_is_kept_with_its_lanes(spark: SparkSession, searched
     kept = replay(spark, searched.run, searched.capture_id, keep=True)
     assert (kept.run_id, kept.counts) == (searched.run_id, None)
     conclude_run(spark, searched.run, searched.capture_id, kept)
+
+
+def test_the_gate_checks_the_same_tables_of_a_run_that_is_kept(spark: SparkSession, searched: Searched) -> None:
+    lake = searched.run.lake
+    own = f"{GATE_RESULTS.checked_id} = '{searched.run_id}'"
+    of_replay = rows_by_key(GATE_RESULTS, queried(lake, GATE_RESULTS, where=own))
+    DeltaTable(table_path(lake, GATE_RESULTS)).delete(own)
+    plant(lake, SESSION_CACHE, arrow_schema(SESSION_CACHE).empty_table())  # as a run with other replays leaves it
+    kept = replay(spark, searched.run, searched.capture_id, keep=True)
+    conclude_run(spark, searched.run, searched.capture_id, kept)
+    assert rows_by_key(GATE_RESULTS, queried(lake, GATE_RESULTS, where=own)) == of_replay
 
 
 def test_a_grid_in_which_consumers_wait_is_followed_by_a_search_for_limits(
