@@ -134,7 +134,9 @@ FLAGS: Mapping[str, Flag] = {
         "runs and capture sets that nobody asked for in this time, e.g. 90d, 12w or 36h",
         {"type": parse_age},
     ),
-    "--dry-run": Flag((PRUNE,), None, "print what would go, and change nothing", {"action": "store_true"}),
+    "--dry-run": Flag(
+        (PRUNE, MIGRATE), None, "print what would go or be added, and change nothing", {"action": "store_true"}
+    ),
     "--retention": Flag(
         (PRUNE, COMPACT),
         "AGE",

@@ -23,7 +23,7 @@ MOST_NAMED = 20
 
 
 class MigratedTable(BaseModel):
-    """The columns that a table has now and did not have before."""
+    """The columns that a table did not have, and has now unless this is a dry run."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -32,20 +32,21 @@ class MigratedTable(BaseModel):
 
 
 class MigratedLake(BaseModel):
-    """The tables that were changed, and what has to be made anew because an older release wrote its rows without
-    columns that they have to have: ids of capture sets to ingest, and of runs to replay.
+    """The tables that were changed, or would be, and what has to be made anew because an older release wrote its rows
+    without columns that they have to have: ids of capture sets to ingest, and of runs to replay.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     lake: str
+    dry_run: bool
     tables: list[MigratedTable]
     to_ingest: list[str]
     to_replay: list[str]
 
 
 def migrated_lake(
-    lake: str, missing: list[NewColumns], lacking: Mapping[Table, Mapping[str, list[str]]]
+    run: Run, missing: list[NewColumns], lacking: Mapping[Table, Mapping[str, list[str]]]
 ) -> MigratedLake:
     """What was done and what is left. lacking: by table and capture set or run, the columns that its rows lack."""
     incomplete = {
@@ -53,7 +54,8 @@ def migrated_lake(
         for column in (CAPTURES.capture_id, RUNS.run_id)
     }
     return MigratedLake(
-        lake=lake,
+        lake=run.lake,
+        dry_run=run.dry_run,
         tables=[
             MigratedTable(table=f"{table.layer}/{table.name}", new_columns=columns.names) for table, columns in missing
         ],
@@ -65,7 +67,7 @@ def migrated_lake(
 def migrated_lines(migrated: MigratedLake) -> Iterator[str]:
     """What is printed."""
     if migrated.tables:
-        yield f"Tables of {migrated.lake} that have new columns"
+        yield f"Tables of {migrated.lake} that {'would have' if migrated.dry_run else 'have'} new columns"
         cells = [[table.table, ", ".join(table.new_columns)] for table in migrated.tables]
         yield from grid_lines(Grid(("table", "new columns"), cells, ("table", "new columns")), len(cells))
     else:
@@ -78,6 +80,8 @@ def migrated_lines(migrated: MigratedLake) -> Iterator[str]:
             named = ", ".join(with_rest_count(ids[:MOST_NAMED], len(ids)))
             yield from labelled_lines("AGAIN", f"{quantity(len(ids), kind)} without values of new columns: {named}")
             yield from labelled_lines("", f"{to_do} makes them anew, in the same place")
+    if migrated.dry_run:
+        yield from labelled_lines("", "nothing was changed: --dry-run")
 
 
 def main(run: Run) -> None:
@@ -88,10 +92,10 @@ def main(run: Run) -> None:
     with stage("migrate", spark):
         stored = stored_tables(spark, run.lake)
         missing = missing_columns(spark, run.lake, stored)
-        for columns in missing:
+        for columns in [] if run.dry_run else missing:
             add_columns(spark, run.lake, columns)
         lacking = incomplete_rows(spark, run.lake, holdings_of(spark, stored))
-    migrated = migrated_lake(run.lake, missing, lacking)
+    migrated = migrated_lake(run, missing, lacking)
     if run.output.as_json:
         sys.stdout.write(migrated.model_dump_json(indent=2) + "\n")
         return

@@ -126,14 +126,14 @@ def main(run: Run) -> None:
         pages = [] if page is None else pages_of_runs(page, pruned.runs)
         removed: int | None = None
         shows: str | None = None
-        if not run.removal.dry_run:
+        if not run.dry_run:
             drop_pruned(spark, stored, holdings, pruned)
             if page is not None:
                 shows = remove_pages(page, pages, [one.run_id for one in runs if one.run_id not in pruned.runs])
             removed = vacuum_tables(spark, list(stored.values()), run.removal.retention)
     tables, files, size = count_what_goes(holdings, pruned)
     result = PrunedLake(
-        lake=run.lake, dry_run=run.removal.dry_run, runs=[*pruned.runs], capture_sets=[*pruned.capture_sets],
+        lake=run.lake, dry_run=run.dry_run, runs=[*pruned.runs], capture_sets=[*pruned.capture_sets],
         unfinished=[*pruned.unfinished], tables=tables, files=files, bytes=size,
         pages=[of.name for of in pages], page_shows=shows, files_removed=removed,
     )  # fmt: skip

@@ -89,9 +89,10 @@ def resolve_run(arguments: argparse.Namespace) -> Run:
         cluster_id=options["cluster_id"],
         strict=bool(options["strict"]),
         run_id=options["run"],
+        dry_run=bool(options["dry_run"]),
         compared=runs_to_compare(options["runs"]) if job == COMPARE else (),
         gate_job=GateJob(on, docs_folder(options["data_docs"]), junit_path(options["junit"])),
-        removal=Removal(options["older_than"], bool(options["dry_run"]), file_retention(options)),
+        removal=Removal(options["older_than"], file_retention(options)),
         output=Output(
             page=page,
             keeps_pages=page is not None and options["out"] is None,

@@ -68,12 +68,10 @@ class Removal:
     """What `prune` and `compact` remove.
 
     older_than: the age from which on runs and capture sets go; None where one goes by its id.
-    dry_run: `prune` prints what it would remove, and changes nothing.
     retention: how long files stay that no table needs any more.
     """
 
     older_than: timedelta | None = None
-    dry_run: bool = False
     retention: timedelta = RETENTION
 
 
@@ -112,6 +110,7 @@ class Run:
     cluster_id: the cluster to replay; None for the only one of the capture set, else that with most requests.
     strict: whether the job fails if a replay is refused, although others were made.
     run_id: the run to report on or to check; None for the newest.
+    dry_run: `prune` and `migrate` print what they would do, and change nothing.
     compared: the two runs to compare, as named: ids, `previous`, `latest`, or lakes from the root.
     session, decoding, gate_job, removal, output: what only some parts of a job read, or some jobs.
     job: its name on the command line.
@@ -129,6 +128,7 @@ class Run:
     cluster_id: str | None = None
     strict: bool = False
     run_id: str | None = None
+    dry_run: bool = False
     compared: tuple[str, ...] = ()
     session: SessionWishes = field(default_factory=SessionWishes)
     decoding: Decoding = field(default_factory=Decoding)

@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
 from jobs.comparison.run_list import MOST_LISTED, MOST_SHOWN, list_lines, run_list
 from jobs.comparison.trend_screen import all_figure_lines, trend_lines, trends_json
-from jobs.comparison.trends import Trend, find_trend
-from jobs.report_page.findings import known_run
+from jobs.comparison.trends import Trend, find_trend, newest_night
 from jobs.run import Run
 from jobs.session.spark import spark_session
 from udfs.errors import LakeError
 
 
 def newest_trend(spark: SparkSession, run: Run) -> Trend:
-    """The nights that can be compared with the newest run's. Raises LakeError where that has none."""
-    newest = known_run(spark, run.lake, None)
-    nights = find_trend(spark, run.lake, newest, MOST_LISTED if run.output.verbose else MOST_SHOWN)
+    """The nights that can be compared with that of the newest run which is complete. Raises LakeError where it has
+    none, or no run is complete.
+    """
+    most = MOST_LISTED if run.output.verbose else MOST_SHOWN
+    newest, left_out = newest_night(spark, run.lake, most)
+    nights = find_trend(spark, run.lake, newest, most)
     if nights is None:
         raise LakeError(
             f"{run.lake}: the newest run, {newest.run_id}, is of a part of its captures (--from, --to), which is no "
             "night; `runs` lists all"
         )
-    return nights
+    return replace(nights, incomplete=sorted({*left_out, *nights.incomplete}))
 
 
 def main(run: Run) -> None:

@@ -9,6 +9,7 @@ from math import inf
 from pyspark.sql import SparkSession
 
 from jobs.comparison.comparison import RunComparison, compare_runs
+from jobs.comparison.incomplete_runs import run_names
 from jobs.comparison.metric_words import WORDS, number_with_unit
 from jobs.comparison.named_runs import compared_run, previous_id
 from jobs.comparison.outcome_figures import BROKER, CLIENT, REPLAY
@@ -51,6 +52,8 @@ def other_runs(spark: SparkSession, lake: str, run: KnownRun, named: str) -> Oth
     except LakeError as fault:
         sys.stderr.write(f"refetch: the page shows no other runs: {fault}\n")
         return OtherRuns()
+    if nights is not None and nights.incomplete:
+        sys.stderr.write(f"refetch: trends on the page leave out incomplete runs: {run_names(nights.incomplete)}\n")
     return runs_for_page(compared, nights)
 
 

@@ -9,11 +9,12 @@ from pydantic import BaseModel, ConfigDict
 
 from jobs.comparison.comparison_json import FigureOf, figure_json
 from jobs.comparison.figures import NO_CHANGE, judge_figures
+from jobs.comparison.incomplete_runs import run_names
 from jobs.comparison.metric_words import WORDS, number_with_unit, range_with_unit
 from jobs.comparison.outcome_figures import BROKER, CLIENT, REPLAY
 from jobs.comparison.traffic_figures import RATE
 from jobs.comparison.trends import LENGTHS, Name, Night, Trend
-from jobs.terminal.screen import Grid, grid_lines
+from jobs.terminal.screen import Grid, grid_lines, wrapped_lines
 from jobs.terminal.wording import client_name, duration, quantity, utc_time
 
 MOST_NIGHTS, MOST_LISTED = 20, 1_000
@@ -55,7 +56,11 @@ class NightOf(BaseModel):
 
 
 class Trends(BaseModel):
-    """The nights that can be compared with a run, the newest last; others: capture sets that cannot be."""
+    """The nights that can be compared with a run, the newest last.
+
+    others: how many capture sets cannot be. incomplete: runs that an older release wrote without columns of today, so
+    that no night can be made of them.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -65,13 +70,14 @@ class Trends(BaseModel):
     cluster_id: str | None
     nights: list[NightOf]
     others: int
+    incomplete: list[str]
 
 
 def trends_json(lake: str, trend: Trend) -> Trends:
     """What is printed as JSON."""
     return Trends(
         lake=lake, run_id=trend.of.run_id, cluster_id=trend.of.cluster_id, nights=[*map(night_json, trend.nights)],
-        others=trend.others,
+        others=trend.others, incomplete=[*trend.incomplete],
     )  # fmt: skip
 
 
@@ -100,6 +106,9 @@ def trend_lines(lake: str, trend: Trend) -> Iterator[str]:
             f"{quantity(trend.others, 'other capture set')} {'is' if trend.others == 1 else 'are'} of another cluster"
         )
         yield f"{other}, or more than {LENGTHS:.0f} times as long or as short"
+    if trend.incomplete:
+        names = run_names(trend.incomplete)
+        yield from wrapped_lines("", f"left out: {names}, of an older release, without columns of today: see `migrate`")
 
 
 def main_figures_grid(trend: Trend) -> Grid:

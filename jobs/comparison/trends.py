@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from math import inf
@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from jobs.captures.clusters import captured_clusters
 from jobs.comparison.comparison import replays_of_run, run_span
 from jobs.comparison.figures import Figure
+from jobs.comparison.incomplete_runs import incomplete_runs, incomplete_runs_text
 from jobs.comparison.named_runs import ComparedRun, compared_run
 from jobs.comparison.night_figures import night_figures
 from jobs.lake.delta_tables import has_table, read_table, run_side_by_side
@@ -70,32 +71,61 @@ class Trend:
     """The nights of a trend.
 
     of: the night that others are compared with. nights: those that can be compared, with `of`, the newest last. others:
-    how many more nights the lake has.
+    how many more nights the lake has. incomplete: runs of which no night can be made, because an older release wrote
+    their rows without columns that they have to have.
     """
 
     of: Night
     nights: Sequence[Night]
     others: int
+    incomplete: Sequence[str] = ()
 
 
 def find_trend(spark: SparkSession, lake: str, run: KnownRun, most: int) -> Trend | None:
     """At most `most` nights that can be compared with a run's: its own, and others up to it.
 
     Nights that `trends` lacks are made from the tables of their runs, and kept in `trends` if the lake can be written.
-    None for a run of a window, which has only a part of its captures.
+    None for a run of a window, which has only a part of its captures. Raises LakeError for an incomplete run.
     """
-    wanted = {row[RUNS.run_id]: row[RUNS.replayed_by] for row in newest_of_each(spark, lake, run, most)}
+    runs = newest_of_each(spark, lake, run, most)
+    wanted = replayed_by(runs)
     if run.run_id not in wanted:
         return None
     kept = kept_nights(spark, lake, wanted, most)
-    missing = [run_id for run_id in wanted if run_id not in kept]
+    incomplete = incomplete_runs(spark, lake, [row for row in runs if row[RUNS.run_id] not in kept])
+    if run.run_id in incomplete:
+        raise LakeError(incomplete_runs_text(lake, [run.run_id]))
+    missing = [run_id for run_id in wanted if run_id not in kept and run_id not in incomplete]
     if missing:
         with stage("trends", spark):
             made = run_side_by_side(spark, [partial(make_night, spark, lake, run_id) for run_id in missing])
             for night in made:
                 keep_night(spark, lake, night, wanted[night.run_id])
         kept |= {night.run_id: night for night in made}
-    return trend_among(kept[run.run_id], kept.values(), most)
+    return replace(trend_among(kept[run.run_id], kept.values(), most), incomplete=incomplete)
+
+
+def newest_night(spark: SparkSession, lake: str, most: int) -> tuple[KnownRun, Sequence[str]]:
+    """(the newest run on captures of which there is a night or one can be made, the incomplete runs that are newer).
+
+    Raises LakeError where all of the lake's newest runs are incomplete.
+    """
+    t = RUNS
+    newest = known_run(spark, lake, None)
+    ids = [row[t.run_id] for row in newest.newest]
+    rows = read_table(spark, lake, t).where(F.col(t.run_id).isin(*ids))
+    runs = rows.select(t.run_id, t.capture_id, t.replayed_by).distinct().collect()
+    kept = kept_nights(spark, lake, replayed_by(runs), most)
+    incomplete = incomplete_runs(spark, lake, [row for row in runs if row[t.run_id] not in kept])
+    chosen = next((run_id for run_id in ids if run_id not in incomplete), None)
+    if chosen is None:
+        raise LakeError(incomplete_runs_text(lake, incomplete))
+    return known_run(spark, lake, chosen), ids[: ids.index(chosen)]
+
+
+def replayed_by(runs: Iterable[Row]) -> dict[str, str]:
+    """By run id what has replayed it."""
+    return {row[RUNS.run_id]: row[RUNS.replayed_by] for row in runs}
 
 
 def trend_among(reference: Night, nights: Iterable[Night], most: int) -> Trend:
@@ -119,8 +149,8 @@ def is_as_long(one: float, other: float) -> bool:
 
 
 def newest_of_each(spark: SparkSession, lake: str, run: KnownRun, most: int) -> list[Row]:
-    """Rows (run_id, replayed_by), at most `most`: this run, and for each other capture set its newest run that is not
-    younger than this one. Runs of a window are left out.
+    """Rows (run_id, capture_id, replayed_by), at most `most`: this run, and for each other capture set its newest run
+    that is not younger than this one. Runs of a window are left out.
     """
     t = RUNS
     run_row = run.rows[0]
@@ -130,7 +160,7 @@ def newest_of_each(spark: SparkSession, lake: str, run: KnownRun, most: int) -> 
     not_younger = rows.where((F.col(t.run_at) <= F.lit(run_row[t.run_at])) & (F.col(t.capture_id) != run.capture_id))
     this_run = rows.where(F.col(t.run_id) == run.run_id)
     by_run = this_run.unionByName(not_younger).groupBy(t.capture_id).agg(
-        F.max_by(F.struct(t.run_id, t.replayed_by), F.struct(t.run_at, t.run_id)).alias("newest"),
+        F.max_by(F.struct(t.run_id, t.capture_id, t.replayed_by), F.struct(t.run_at, t.run_id)).alias("newest"),
         F.max(t.run_at).alias("at"),
     )  # fmt: skip
     return by_run.orderBy(F.desc("at"), t.capture_id).limit(most).select("newest.*").collect()

@@ -26,7 +26,6 @@ from jobs.lake.delta_tables import (
 from jobs.lake.lake_storage import literal_pattern
 from jobs.lake.local_log import LocalTable, Partition, columns_of_file, forget_checksum, lake_errors
 from jobs.lake.older_rows import incomplete_text, lacking_columns
-from jobs.lake.pruning import Holdings
 from schemas.tables.table import Table
 from udfs.errors import LakeError
 
@@ -76,13 +75,15 @@ def _column_ddl(column: StructField) -> str:
     return f"`{column.name}` {column.dataType.simpleString()} COMMENT '{comment}'"
 
 
-def incomplete_rows(spark: SparkSession, lake: str, holdings: Holdings) -> Mapping[Table, Mapping[str, list[str]]]:
+def incomplete_rows(
+    spark: SparkSession, lake: str, identities: Mapping[Table, Iterable[str]]
+) -> Mapping[Table, Mapping[str, list[str]]]:
     """By table and id of a capture set or run, the columns that its rows lack. Only what lacks any is there.
 
-    holdings: the tables of the lake.
+    identities: by table the capture sets or runs whose rows are looked at.
     """
-    tasks = [partial(_lacking_by_id, spark, lake, table, of_table) for table, of_table in holdings.items()]
-    by_table = zip(holdings, run_side_by_side(spark, tasks), strict=True)
+    tasks = [partial(_lacking_by_id, spark, lake, table, of_table) for table, of_table in identities.items()]
+    by_table = zip(identities, run_side_by_side(spark, tasks), strict=True)
     return {table: lacking for table, lacking in by_table if lacking}
 
 

@@ -22,7 +22,7 @@ from jobs.scenarios.scenario_file import resolve_scenario
 from schemas.tables.gold import FETCH_RANGES, FIDELITY, GOLD, RUNS
 from schemas.tables.silver import CAPTURES, EXCHANGES, FETCH_PARTITIONS, SILVER
 from schemas.tables.table import Column, Table
-from tests.e2e.conftest import RUN_AT, WHAT_IF, Nights
+from tests.e2e.conftest import RUN_AT, WHAT_IF, Nights, add_night
 from tests.lakes import lake_rows, queried
 from udfs.errors import LakeError
 
@@ -148,6 +148,48 @@ def test_a_migrated_lake_has_all_columns_and_is_used_again_once_its_rows_are_mad
     for table, identity in of_night.items():
         where = f"{table.replaced_by} = '{identity}'"
         assert queried(older_lake, table, where=where) == queried(nights.lake, table, where=where)
+
+
+def test_a_dry_run_says_what_a_migration_would_do_and_changes_nothing(
+    older_lake: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs = {path: path.read_bytes() for path in Path(older_lake).rglob("_delta_log/*")}
+    would = of_job(capsys, "migrate", "--dry-run", f"--lake={older_lake}")
+    assert would["dry_run"]
+    assert {path: path.read_bytes() for path in Path(older_lake).rglob("_delta_log/*")} == logs
+    assert run_command(["migrate", "--dry-run", f"--lake={older_lake}"]) == 0
+    screen = capsys.readouterr().out
+    assert "that would have new columns" in screen
+    assert "nothing was changed: --dry-run" in screen
+    assert {**would, "dry_run": False} == of_job(capsys, "migrate", f"--lake={older_lake}")
+
+
+def test_trends_leave_out_incomplete_runs_and_name_them(
+    nights: Nights, older_lake: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    second, incomplete = nights.second, sorted([nights.first.run_id, nights.second.run_id])
+    assert run_command(["migrate", f"--lake={older_lake}"]) == 0
+    capsys.readouterr()
+    assert run_command(["runs", "--trend", f"--lake={older_lake}"]) == 1
+    assert f"{', '.join(incomplete)} were written by an older release" in capsys.readouterr().err
+    for day, run_id in ((-5, "early"), (5, "late")):
+        add_night(second.path, older_lake, day, {second.run_id: run_id, second.capture_id: f"set-{run_id}"})
+        trend = of_job(capsys, "runs", "--trend", f"--lake={older_lake}")
+        assert (trend["run_id"], sorted(trend["incomplete"])) == (run_id, incomplete)
+    assert [night["run_id"] for night in trend["nights"]] == ["early", "late"]
+    assert run_command(["runs", "--trend", f"--lake={older_lake}"]) == 0
+    assert f"left out: {', '.join(incomplete)}" in re.sub(r"\s+", " ", capsys.readouterr().out)
+
+
+def test_a_night_that_was_kept_stays_though_its_run_is_incomplete_now(
+    nights: Nights, lake: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = of_job(capsys, "runs", "--trend", f"--lake={lake}")
+    without_column(lake, FETCH_RANGES, FETCH_RANGES.replications)
+    assert run_command(["migrate", f"--lake={lake}"]) == 0
+    capsys.readouterr()
+    assert of_job(capsys, "runs", "--trend", f"--lake={lake}") == kept
+    assert kept["incomplete"] == []
 
 
 def test_a_table_that_differs_in_more_than_missing_columns_is_not_migrated(

@@ -67,6 +67,15 @@ def test_a_night_without_a_figure_has_none_and_a_backlog_without_end_is_said() -
     assert trends_json("/lake", trend_among(nights[1], nights, 10)).nights[1].figures[0].figure is not None
 
 
+def test_runs_that_are_left_out_are_named_the_first_twenty_of_many() -> None:
+    nights = waits(100, 105)
+    trend = replace(trend_among(nights[1], nights, 10), incomplete=[f"run{number}" for number in range(10, 40)])
+    told = " ".join([*trend_lines("/lake", trend)][-3:])
+    assert "left out: run10, run11" in told
+    assert "run29, 10 more" in " ".join(told.split())
+    assert "run30" not in told
+
+
 def test_a_figure_that_three_nights_have_is_drawn() -> None:
     drawn = {plot.y.title: plot for plot in trend_plots(trend_among(waits(100, 105, 300)[2], waits(100, 105, 300), 10))}
     assert drawn.keys() == {"longest wait", "results that equal the capture"}
