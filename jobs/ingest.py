@@ -171,7 +171,7 @@ def write_silver(
     as_decoded = [table for table in DECODED if table not in with_logs]
     source = PACKETS if plan.has_packets else LOGS
     connections, counts = (decoded.rows(table, source, names=names) for table in (CONNECTIONS, EXCHANGE_COUNTS))
-    quality = quality_rows(connections, counts, plan.capture_id, names.unnamed)
+    quality = quality_rows(connections, counts, plan.capture_id, names)
     others = {CAPTURE_QUALITY: quality, **with_logs}
     as_packed = partial(write_packed, spark, decoded.packed(source), as_decoded, to)
     run_side_by_side(spark, [as_packed, *(partial(to.write, rows, table) for table, rows in others.items())])

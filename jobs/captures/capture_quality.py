@@ -2,44 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from schemas.tables.silver import CAPTURE_QUALITY, CONNECTIONS
+from udfs.facts.cluster_names import ClusterNames
 
 KAFKA_PROTOCOL = "kafka"
 """The protocol of connections that are Kafka's."""
 WHOLE_SET = "capture set"
-ALL_NAMED: Mapping[str, str] = MappingProxyType({})
+NO_NAMES = ClusterNames()
 MOST_BROKERS = 20
+LISTS = (CAPTURE_QUALITY.unnamed_brokers, CAPTURE_QUALITY.other_brokers)
+"""Columns that list brokers, each with what is to be known of it."""
 
 
 def quality_rows(
-    connections: DataFrame, exchange_counts: DataFrame, capture_id: str, unnamed: Mapping[str, str] = ALL_NAMED
+    connections: DataFrame, exchange_counts: DataFrame, capture_id: str, names: ClusterNames = NO_NAMES
 ) -> DataFrame:
     """Rows of the table `capture_quality` from a capture set's connections and EXCHANGE_COUNTS.
 
-    unnamed: by server without a node id why it has none, and what to do.
+    names: which brokers have no node id, and which are not Apache Kafka's.
     """
     t = CAPTURE_QUALITY
     # Of no rows at all a rollup makes none: with one of no connection there is a sum where nothing was captured.
     nothing = connections.sparkSession.range(1).select(F.lit(None).cast(t.connection_id.type).alias(t.connection_id))
-    rows = connection_counts(with_reasons(connections, unnamed)).unionByName(exchange_counts, allowMissingColumns=True)
+    rows = connection_counts(with_notes(connections, names)).unionByName(exchange_counts, allowMissingColumns=True)
     rows = rows.unionByName(nothing, allowMissingColumns=True)
     identity, share = {t.capture_id, t.scope, t.connection_id, t.protocol, t.broker, t.client}, t.missing_share
-    counted = [c for c in t.columns if c not in identity and c not in (share, t.unnamed_brokers)]
+    counted = [c for c in t.columns if c not in identity and c not in (share, *LISTS)]
     totals = [F.coalesce(F.sum(c), F.lit(0)).alias(c) for c in counted]
-    names = [only_if_one_connection(c) for c in (t.protocol, t.broker, t.client)]
+    of_one = [only_if_one_connection(c) for c in (t.protocol, t.broker, t.client)]
     is_total = F.grouping(t.connection_id) == 1
     summed = rows.rollup(t.connection_id).agg(
         F.lit(capture_id).alias(t.capture_id),
         F.when(is_total, WHOLE_SET).otherwise("connection").alias(t.scope),
-        *names,
+        *of_one,
         *totals,
-        F.slice(F.sort_array(F.collect_set(t.unnamed_brokers)), 1, MOST_BROKERS).alias(t.unnamed_brokers),
+        *(F.slice(F.sort_array(F.collect_set(notes)), 1, MOST_BROKERS).alias(notes) for notes in LISTS),
     )
     streamed = F.col(t.payload_bytes) - F.col(t.repeated_bytes) + F.col(t.missing_bytes)
     missing = F.when(streamed > 0, F.col(t.missing_bytes) / streamed).otherwise(0.0)
@@ -52,18 +52,28 @@ def only_if_one_connection(column: str) -> Column:
     return F.when(F.grouping(CAPTURE_QUALITY.connection_id) == 0, F.max(column)).alias(column)
 
 
-def with_reasons(connections: DataFrame, unnamed: Mapping[str, str]) -> DataFrame:
-    """Connections with the column `unnamed_brokers`: a broker's server and why it has no node id; else null."""
+def with_notes(connections: DataFrame, names: ClusterNames) -> DataFrame:
+    """Connections with the columns LISTS: a broker's server and why it has no node id; the broker and whose it is.
+
+    Null where there is nothing to say of the broker.
+    """
     c, t = CONNECTIONS, CAPTURE_QUALITY
-    by_server = [(server, f"{server}: {why}") for server, why in sorted(unnamed.items())]
-    reasons = connections.sparkSession.createDataFrame(by_server, f"{c.server} string, {t.unnamed_brokers} string")
-    joined = connections.join(F.broadcast(reasons), str(c.server), "left")
+    by_server = [
+        (server, f"{server}: {why}" if (why := names.unnamed.get(server)) else None, names.vendor_of.get(server))
+        for server in sorted({*names.unnamed, *names.vendor_of})
+    ]
+    schema = f"{c.server} string, {t.unnamed_brokers} string, {t.other_brokers} string"
+    notes = connections.sparkSession.createDataFrame(by_server, schema)
+    joined = connections.join(F.broadcast(notes), str(c.server), "left")
     is_kafka = F.col(c.protocol) == KAFKA_PROTOCOL
-    return joined.withColumn(t.unnamed_brokers, F.when(is_kafka, F.col(t.unnamed_brokers)))
+    whose = F.concat(c.broker, F.lit(": "), t.other_brokers)
+    return joined.withColumns(
+        {t.unnamed_brokers: F.when(is_kafka, F.col(t.unnamed_brokers)), t.other_brokers: F.when(is_kafka, whose)}
+    )
 
 
 def connection_counts(connections: DataFrame) -> DataFrame:
-    """A row a connection: whose it is, and what became of its bytes. connections: those of `with_reasons`."""
+    """A row a connection: whose it is, and what became of its bytes. connections: those of `with_notes`."""
     c, t = CONNECTIONS, CAPTURE_QUALITY
     is_kafka = F.col(c.protocol) == KAFKA_PROTOCOL
     return connections.select(
@@ -75,5 +85,5 @@ def connection_counts(connections: DataFrame) -> DataFrame:
         F.when(is_kafka, 0).otherwise(F.col(c.payload_bytes)).alias(t.foreign_bytes),
         F.when(is_kafka, F.col(c.unframed_bytes) + F.col(c.late_bytes)).otherwise(0).alias(t.quarantined_bytes),
         F.col(t.unnamed_brokers).isNotNull().cast("int").alias(t.unnamed_connections),
-        t.unnamed_brokers,
+        *LISTS,
     )  # fmt: skip

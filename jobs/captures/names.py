@@ -36,6 +36,7 @@ from udfs.facts.captured_names import (
     READ,
     SERVER,
     SHOWN_ID,
+    VENDOR,
     captured_names,
     distinct_names,
 )
@@ -123,6 +124,7 @@ def learn_names(names: pa.Table, stated: Mapping[str, str] = NOTHING_STATED) -> 
         broker_of=brokers.named,
         cluster_of=clusters,
         unnamed=brokers.unnamed,
+        vendor_of={row.name: row.value for row in rows[VENDOR]},
     )
 
 

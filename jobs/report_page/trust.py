@@ -12,13 +12,14 @@ from pyspark.sql import functions as F
 
 from jobs.captures.log_agreement import REQUEST
 from jobs.replays.algorithm import OwnRows
+from jobs.report_page.other_brokers import other_broker_lines, other_brokers_text
 from jobs.report_page.question import Axis, Findings, Plot, Question, rows_to_plot
 from jobs.report_page.refusals import refusals_text
 from jobs.report_page.row_caps import first_rows, left_out_note
 from jobs.report_page.semantics import semantics_text
 from jobs.report_page.useless_captures import no_traffic_text, one_sided_text, one_way_text
 from jobs.terminal.screen import MOST_LINES, Grid, share_text, size_text, with_rest_count
-from jobs.terminal.wording import LEAST_CASES, percent, quantity
+from jobs.terminal.wording import LEAST_CASES, capitalized, percent, quantity
 from schemas.tables.fidelity_reasons import reason_of
 from schemas.tables.gold import FIDELITY
 from schemas.tables.reason import FidelityReason
@@ -197,6 +198,7 @@ def lost_lines(findings: Findings) -> Iterable[str]:
         "in sessions from before the capture that may read more than it shows"
     )
     yield from unnamed_lines(row)
+    yield from other_broker_lines(row)
     yield from (f"  quarantine: {row[1]:,} {row[0]} ({size_text(row[2])})" for row in findings.of(quarantine_by_reason))
     yield from agreement_lines(findings.of(agreement_by_field), findings.of(log_zones))
 
@@ -298,6 +300,8 @@ def trust_answer(findings: Findings) -> str:
         if is_of_logs(findings)
         else f"{percent(row[q.missing_share])} of the bytes on these connections are missing from the capture"
     )
+    if others := other_brokers_text(row):
+        text = f"With care: {others}. {capitalized(text)}"
     if lacks := missing_direction(findings):
         text = f"No: {lacks[0].lower()}{lacks[1:-1]}; {text}"
     if refused := refusals_text(findings):

@@ -18,6 +18,7 @@ from jobs.report_page.advice.withheld import flags_to_state
 from jobs.report_page.fetch_max_bytes.growth import growth_by_lane, growth_sureness
 from jobs.report_page.fetch_max_bytes.quota import quota_sureness, throttling_by_lane
 from jobs.report_page.findings import KnownRun
+from jobs.report_page.other_brokers import other_brokers_text
 from jobs.report_page.question import Findings
 from jobs.report_page.questions import Answer, answer_questions, leaves_out_usual
 from jobs.report_page.refusals import refusals_text
@@ -86,14 +87,17 @@ def trust_lines(findings: Findings) -> Iterator[str]:
 
 
 def trust_reasons(findings: Findings) -> list[str]:
-    """Sentences: `ok`, `partly` or `no` with the reason, then what agrees too seldom, then what the capture lacks."""
+    """Sentences: `ok`, `partly` or `no` with the reason, then that brokers are not Apache Kafka's, what agrees too
+    seldom, and what the capture lacks.
+    """
     low = [low_fidelity_text(row) for name in findings.lanes for row in low_fidelity(findings, name)]
-    refused = refusals_text(findings)
+    refused, row = refusals_text(findings), findings.of(quality_row)[0]
+    others = [text] if (text := other_brokers_text(row)) else []
     lines = [
-        f"no: {refused}" if refused else f"{'partly' if low else 'ok'}: {agreement_share_text(findings)}",
+        f"no: {refused}" if refused else f"{'partly' if low or others else 'ok'}: {agreement_share_text(findings)}",
+        *others,
         *low[:MOST_LOW],
     ]
-    row = findings.of(quality_row)[0]
     if row[CAPTURE_QUALITY.missing_bytes] and not is_of_logs(findings):
         lost = percent(row[CAPTURE_QUALITY.missing_share])
         lines.append(f"{lost} of the bytes are missing from the capture")

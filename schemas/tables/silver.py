@@ -342,6 +342,10 @@ CAPTURE_QUALITY = table(
                                     "listeners counts as a broker. Controllers' listeners are no brokers"),
     unnamed_brokers=C("array<string>", "Those brokers, in the row of the capture set the first 20: address, port, "
                                        "why the node id is not known, what to do"),
+    other_brokers=C("array<string>", "Brokers that are not Apache Kafka's, in the row of the capture set the first 20: "
+                                     "the broker, and whose it is as in cluster_metadata; null in lakes of releases "
+                                     "that did not look for them",
+                    nullable=True),
 )  # fmt: skip
 
 LOG_AGREEMENT = table(

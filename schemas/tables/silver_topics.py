@@ -53,6 +53,9 @@ CLUSTER_METADATA = table(
               nullable=True),
     controller=C("string", "Of releases 3.3 to 3.9, which controller that broker works with: kraft or zookeeper",
                  nullable=True),
+    vendor=C("string", "Of a release, whose broker that is: automq, confluent, redpanda, or other if no release of "
+                       "Apache Kafka offers such versions; null if it can be Apache Kafka's",
+             nullable=True),
 )  # fmt: skip
 
 TOPIC_CHANGES = table(

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 
 import pytest
 
+from schemas.wire.apis import API_KEYS
 from schemas.wire.fetch import FETCH_REQUEST
 from schemas.wire.releases import BOTH_CONTROLLERS, BROKERS_ONLY, FETCHES, MARKS, ZOOKEEPER_ONLY, Mark
+from schemas.wire.vendors import ALWAYS_OFFERED, NEWEST_VERSIONS
 from tests.oracle.conftest import Jars, RunJava
 
 PATCHES = {
@@ -62,6 +64,28 @@ def test_a_version_of_fetch_tells_the_first_release_that_has_it(mark: Mark, offe
     releases = list(PATCHES)
     before = releases[releases.index(mark.release) - 1]
     assert offered[before][FETCH][0] < mark.version <= offered[mark.release][FETCH][0]
+
+
+def test_the_versions_by_which_apache_kafka_is_known_are_those_that_its_releases_offer(
+    offered: Mapping[str, Offered],
+) -> None:
+    """A release that is made to offer unstable versions is still within what the next one offers."""
+    order = list(PATCHES)[1:]
+    assert list(NEWEST_VERSIONS) == order
+    for before, behind in zip(order, [*order[1:], order[-1]], strict=True):
+        of = {api: offered[before][API_KEYS[api]] for api in ALWAYS_OFFERED}
+        assert NEWEST_VERSIONS[before] == tuple(stable for stable, _ in of.values())
+        assert all(newest <= offered[behind][API_KEYS[api]][0] for api, (_, newest) in of.items())
+
+
+def test_every_broker_offers_what_is_always_offered(jars: Jars, run_java: RunJava) -> None:
+    """Since 2.8, which has listeners of several kinds, brokers of both kinds of controllers do."""
+    releases = [PATCHES[release] for release in list(PATCHES)[list(PATCHES).index("3.3") :]]
+    clients = jars(*(f"org.apache.kafka:kafka-clients:{patch}" for patch in releases))
+    for line in run_java("ListenerApis.java", arguments=list(map(str, clients))).splitlines():
+        offered = {kind: keys.split(",") for kind, _, keys in (part.partition(":") for part in line.split())}
+        for kind in {"BROKER", "ZK_BROKER"} & offered.keys():
+            assert {str(API_KEYS[api]) for api in ALWAYS_OFFERED} <= set(offered[kind])
 
 
 def test_only_a_broker_with_zookeeper_offers_what_tells_its_controller(jars: Jars, run_java: RunJava) -> None:

@@ -17,7 +17,7 @@ from schemas.tables.values import CREATE_TOPIC, DELETE_TOPIC
 from udfs.columns.arrow_columns import compute, us_since_1970
 
 SHOWN_ID, CHANGE, BROKER, SERVER, CLUSTER = "id", "change", "broker", "server", "cluster"
-FOLLOWER, CONTROLLER = "follower", "controller"
+FOLLOWER, CONTROLLER, VENDOR = "follower", "controller", "vendor"
 LEADER, LED, READ, PRODUCED, PLACED = "leader", "led", "read", "produced", "placed"
 SPANS = (SHOWN_ID, LEADER, PRODUCED)
 """Rows of these kinds with the same name and value are put together into one, with the first and the last time."""
@@ -33,6 +33,7 @@ NAMING_COLUMNS: Mapping[Table, tuple[str, ...]] = {
         _M.topic_id,
         _M.request_time,
         _M.response_time,
+        _M.vendor,
     ),
     _T: (_T.broker, _T.topic, _T.topic_id, _T.kind, _T.error_code, _T.validate_only, _T.request_time),
     _C: (_C.server, _C.protocol),
@@ -57,6 +58,7 @@ CLUSTER:  name: the cluster id
 SERVER:   name: the server itself, even one that shows nothing else; value: the protocol of its connections
 FOLLOWER: name: the address of a client that fetches from the server as a follower; first: the follower's node id
 CONTROLLER: name: the server itself, which answers requests that only KRaft controllers get
+VENDOR:   name: the server itself; value: whose broker it is, if not Apache Kafka's
 
 Those that follow are made by `leading_names`. A topic is its id where the row it is from has one, else its name.
 
@@ -110,6 +112,7 @@ def _names_in(table: Table, rows: pa.Table) -> list[pa.Table]:
         named_rows(CLUSTER, server, rows[m.cluster_id]),
         named_rows(BROKER, server, rows[m.host], rows[m.port].cast(pa.string()), rows[m.node_id].cast(pa.int64())),
         named_rows(SHOWN_ID, server, rows[m.topic], rows[m.topic_id], answered, requested),
+        named_rows(VENDOR, server, server, rows[m.vendor]),
     ]
 
 

@@ -47,7 +47,8 @@ class ClusterNames:
 
     topic_of: topic name by topic id. ids_of: by topic name, or by `topic_of_cluster` if there are several clusters, the
     ids that it stands for, in the order of time. broker_of: node id by server. cluster_of: cluster id by server.
-    unnamed: by server without a node id why it has none, and what to do.
+    unnamed: by server without a node id why it has none, and what to do. vendor_of: by server whose broker it is, if
+    not Apache Kafka's.
     """
 
     topic_of: Mapping[str, str] = field(default_factory=dict)
@@ -55,6 +56,7 @@ class ClusterNames:
     broker_of: Mapping[str, str] = field(default_factory=dict)
     cluster_of: Mapping[str, str] = field(default_factory=dict)
     unnamed: Mapping[str, str] = field(default_factory=dict)
+    vendor_of: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def has_several_clusters(self) -> bool:

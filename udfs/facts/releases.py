@@ -12,10 +12,12 @@ from udfs.columns.arrays import Bools, Ints
 from udfs.facts.exchange_messages import Messages
 from udfs.facts.exchanges import Exchanges
 from udfs.facts.metadata import entry_rows
+from udfs.facts.vendors import VENDORS, vendors_of
 from udfs.wire.messages import DecodedFrames
 
 UNKNOWN = -1
 CONTROLLERS = (None, KRAFT, ZOOKEEPER)
+VENDOR_BY_PLACE = dict(enumerate(VENDORS))
 MARK_PLACES = {mark.release: place for place, mark in enumerate(MARKS)}
 
 
@@ -25,9 +27,14 @@ def release_rows(exchanges: Exchanges, versions: Messages) -> pa.RecordBatch:
     known = np.flatnonzero(newest != UNKNOWN)
     releases = pa.array([MARKS[place].release for place in newest[known].tolist()], pa.string())
     controllers = pa.array([CONTROLLERS[code] for code in controllers_of(versions.response, newest)[known].tolist()])
+    vendors = vendors_of(versions.response, len(newest))[known].tolist()
     exchange = versions.response_exchanges[known]
     position = np.zeros(len(exchange), np.int64)
-    columns = {CLUSTER_METADATA.release: releases, CLUSTER_METADATA.controller: controllers.cast(pa.string())}
+    columns = {
+        CLUSTER_METADATA.release: releases,
+        CLUSTER_METADATA.controller: controllers.cast(pa.string()),
+        CLUSTER_METADATA.vendor: pa.array([VENDOR_BY_PLACE.get(place) for place in vendors], pa.string()),
+    }
     return entry_rows(exchanges, RELEASE, exchange, position, columns)
 
 

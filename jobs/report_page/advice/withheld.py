@@ -10,8 +10,10 @@ from pyspark.sql import Row
 from jobs.replays.session_cache.answers import are_slots_possible, slot_needs
 from jobs.report_page.advice.floors import low_fidelity, low_fidelity_text
 from jobs.report_page.advice.recommendation import Recommendation
+from jobs.report_page.other_brokers import other_rule_text
 from jobs.report_page.question import Findings
 from jobs.report_page.refusals import gate_refusals
+from jobs.report_page.trust import quality_row
 from jobs.scenarios.settings import settings
 from jobs.terminal.wording import capitalized
 from schemas.tables.gold import FIDELITY
@@ -24,7 +26,9 @@ UNCHECKED = "Nothing of its replay could be checked against the capture."
 
 
 def withhold_untrusted(findings: Findings, recommendations: Iterable[Recommendation]) -> Iterator[Recommendation]:
-    """The recommendations. Those that rest on a refused, unchecked or seldom agreeing replay are marked as withheld."""
+    """The recommendations. Those that rest on a refused, unchecked or seldom agreeing replay, or on one of other
+    rules than the brokers', are marked as withheld.
+    """
     for recommendation in recommendations:
         why = reason_to_withhold(findings, recommendation)
         yield replace(recommendation, verdict=WITHHELD, reason=why) if why else recommendation
@@ -32,6 +36,9 @@ def withhold_untrusted(findings: Findings, recommendations: Iterable[Recommendat
 
 def reason_to_withhold(findings: Findings, recommendation: Recommendation) -> str:
     """Why a recommendation is withheld, as a sentence; empty if it is not."""
+    for row in findings.of(quality_row):
+        if rule := other_rule_text(row, recommendation.algorithm):
+            return rule
     low = low_fidelity(findings, recommendation.algorithm)
     if low:
         return f"{capitalized(low_fidelity_text(low[0]))}."

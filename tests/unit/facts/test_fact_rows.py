@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from schemas.wire.api_versions import API_VERSIONS_REQUEST, API_VERSIONS_RESPONSE
+from schemas.wire.apis import API_KEYS
 from schemas.wire.fetch import FETCH_REQUEST, FETCH_RESPONSE
 from schemas.wire.join_group import JOIN_GROUP_REQUEST
 from schemas.wire.metadata import METADATA_REQUEST, METADATA_RESPONSE
 from schemas.wire.produce import PRODUCE_REQUEST, PRODUCE_RESPONSE
+from schemas.wire.vendors import ALWAYS_OFFERED, NEWEST_VERSIONS
 from tests.unit.capture.conversations import asks, request
 from tests.unit.facts.brokers import TOPIC_ID, answered, asked, tables, turns
 from tests.unit.wire.test_message_sets import inner, wrapper
@@ -337,6 +340,68 @@ def test_a_brokers_release_is_known_by_the_versions_that_it_offers(
     both = asked(API_VERSIONS_REQUEST, 3, 1), answered(API_VERSIONS_RESPONSE, 3, 1, api_keys=offering(*offered))
     rows = tables(*turns(*both))["cluster_metadata"]
     assert [(row["entry"], row["release"]) for row in rows] == [("release", of) for of in release]
+
+
+def vendors_in_rows(*offers: list[dict[str, int]]) -> list[str | None]:
+    """Whose brokers gave ApiVersions responses with these APIs."""
+    exchanges = [
+        turn
+        for number, offer in enumerate(offers)
+        for turn in (
+            asked(API_VERSIONS_REQUEST, 3, number), answered(API_VERSIONS_RESPONSE, 3, number, api_keys=offer)
+        )
+    ]  # fmt: skip
+    return [row["vendor"] for row in tables(*turns(*exchanges))["cluster_metadata"]]
+
+
+def offer_of(release: str, **others: int) -> list[dict[str, int]]:
+    """What a release of Apache Kafka always offers, some APIs up to another version."""
+    newest = dict(zip(ALWAYS_OFFERED, NEWEST_VERSIONS[release], strict=True)) | others
+    return offering(*((API_KEYS[api], version) for api, version in newest.items()))
+
+
+def between(before: str, behind: str, choice: int) -> list[dict[str, int]]:
+    """What a build between two releases may offer; bit N of `choice`: the Nth API as the release behind it has it."""
+    pairs = zip(ALWAYS_OFFERED, NEWEST_VERSIONS[before], NEWEST_VERSIONS[behind], strict=True)
+    return offering(*((API_KEYS[api], pair[choice >> n & 1]) for n, (api, *pair) in enumerate(pairs)))
+
+
+def test_brokers_of_apache_kafka_are_never_said_to_be_anothers() -> None:
+    """Those of all releases, of builds between two, of later releases, and behind a proxy that keeps APIs back."""
+    releases = list(NEWEST_VERSIONS)
+    apaches = [offer_of(release) for release in releases]
+    for before, behind in pairwise(releases):
+        apaches += [between(before, behind, choice) for choice in (0b10101010101010, 0b01010101010101, 0b11, 0b1 << 13)]
+    apaches += [offer_of(releases[-1], FETCH=19, API_VERSIONS=6), offer_of(releases[-1], PRODUCE=99)]
+    apaches += [[of for of in offer_of("3.9") if of["api_key"] != API_KEYS[hidden]] for hidden in ALWAYS_OFFERED[4:]]
+    apaches += [offer_of("4.4") + offering((95, 0), (499, 3)), offering((0, 9), (1, 12), (3, 11))]
+    assert vendors_in_rows(*apaches) == [None] * len(apaches)
+
+
+REDPANDA_24_3 = {
+    0: (0, 7), 1: (4, 11), 2: (0, 4), 3: (0, 8), 8: (1, 8), 9: (1, 7), 10: (0, 3), 11: (0, 6), 12: (0, 4), 13: (0, 4),
+    14: (0, 4), 15: (0, 5), 16: (0, 4), 18: (0, 3), 19: (0, 6), 35: (0, 2), 42: (0, 2),
+}  # fmt: skip
+REDPANDA_21_4 = {
+    0: (3, 7), 1: (4, 11), 2: (0, 3), 3: (0, 7), 8: (1, 7), 9: (1, 4), 10: (0, 2), 11: (0, 4), 12: (0, 3), 13: (0, 2),
+    14: (0, 3), 15: (0, 2), 16: (0, 2), 18: (0, 2),
+}  # fmt: skip
+"""By API what `src/v/kafka/server/handlers` of redpanda-data/redpanda declares at the tags v24.3.1 and v21.4.12."""
+
+
+def test_brokers_that_are_not_apache_kafkas_are_known_by_their_versions_and_keys() -> None:
+    redpanda = [
+        [{"api_key": key, "min_version": first, "max_version": last} for key, (first, last) in of.items()]
+        for of in (REDPANDA_21_4, REDPANDA_24_3)
+    ]
+    oldest = [of | {"min_version": 0} for of in redpanda[1]]
+    assert vendors_in_rows(*redpanda, oldest) == ["redpanda", "redpanda", "other"]
+    own = [(501, 1), (520, 0), (602, 0), (10_000, 0), (14_999, 2), (15_000, 0), (32_767, 0)]
+    assert vendors_in_rows(*(offer_of("3.9") + offering(key) for key in own)) == [
+        "automq", "automq", "automq", "confluent", "confluent", "redpanda", "redpanda"
+    ]  # fmt: skip
+    others = [offer_of("3.9", FETCH=18), offer_of("2.6", PRODUCE=7), offer_of("4.4", METADATA=12)]
+    assert vendors_in_rows(*others) == ["other"] * len(others)
 
 
 def test_a_body_that_cannot_be_decoded_is_an_exchange_and_in_quarantine() -> None:

@@ -23,10 +23,11 @@ from jobs.report_page.question import Findings, Query
 from jobs.report_page.refusals import gate_refusals
 from jobs.report_page.summary_json import effect_part
 from jobs.report_page.traffic import produced_codecs
-from jobs.report_page.trust import fidelity_by_reason
+from jobs.report_page.trust import fidelity_by_reason, quality_row
 from schemas.tables import algorithms
 from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_SLOTS
+from schemas.tables.silver import CAPTURE_QUALITY
 from tests.unit.report.findings import agreement, findings, row_of
 from udfs.replay.session_cache.settings import SLOTS
 
@@ -173,6 +174,22 @@ def test_what_a_gate_refused_is_withheld() -> None:
     refused = row_of(GATE_RESULTS, gate="gold", rule="reader_totals_add_up", table_name="fetch_consumers")
     (one,) = make_recommendations(replace(found, rows={**found.rows, gate_refusals: [refused]}))
     assert (one.verdict, one.reason) == ("withheld", "The gold gate refused it: reader_totals_add_up.")
+
+
+def test_advice_is_withheld_where_the_brokers_have_other_rules_than_the_replay() -> None:
+    found = limits(consumer("captured", **WAITS), consumer(SMALL))
+    (one,) = make_recommendations(beside_brokers(found, ["1: automq"]))
+    assert one.verdict == "withheld"
+    assert one.reason.startswith("AutoMQ reads partitions side by side, so a response can exceed max_bytes")
+    for others in (["1: confluent"], ["1: other"], [], None):
+        (one,) = make_recommendations(beside_brokers(found, others))
+        assert one.verdict == "change"
+
+
+def beside_brokers(found: Findings, others: list[str] | None) -> Findings:
+    """The same findings in a capture set with these brokers that are not Apache Kafka's."""
+    row = row_of(CAPTURE_QUALITY, other_brokers=others)
+    return replace(found, rows={**found.rows, quality_row: [row]})
 
 
 def sessions(enough: int, taken: int, at_most: int | None = None, stated: int | None = None) -> Findings:

@@ -7,6 +7,7 @@ from pyspark.sql import Row
 from jobs.captures.log_agreement import REQUEST
 from jobs.captures.packets_needed import lacks_packets
 from jobs.report_page.findings import KnownRun
+from jobs.report_page.other_brokers import RULES, WHOSE, other_broker_lines, other_brokers_text
 from jobs.report_page.page import quality_tiles
 from jobs.report_page.question import Findings
 from jobs.report_page.questions import answer_questions
@@ -28,9 +29,11 @@ from jobs.report_page.trust import (
 from schemas.tables.fidelity_reasons import CLOSED_FETCHES, OPEN_FETCHES
 from schemas.tables.gold import RUNS
 from schemas.tables.silver import CAPTURE_QUALITY, CAPTURES, LOG_AGREEMENT
+from schemas.wire.vendors import AUTOMQ, CONFLUENT, OTHER, OWN_KEYS
 from tests.unit.report.findings import agreement, findings, one_of_one, row_of
 from udfs.capture.request_log_head import REQUEST_LOG
 
+WHOSE_TURN = (AUTOMQ, CONFLUENT)
 LANES = {
     "fetch_max_bytes": ("captured", "profile=librdkafka"),
     "batch_split": ("captured",),
@@ -153,6 +156,37 @@ def test_brokers_without_a_node_id_are_told() -> None:
     more = "    ... and others, which silver/capture_quality has"
     assert told[first + 1 : first + 5] == [*(f"    {reason}" for reason in reasons[:3]), more]
     assert not any("node id" in line for line in lost_lines(findings()))
+
+
+def test_brokers_that_are_not_apache_kafkas_are_told_with_what_does_not_hold() -> None:
+    row = row_of(CAPTURE_QUALITY, other_brokers=["1: redpanda", "10.0.0.9:9092: redpanda"])
+    found = findings({quality_row: [row]})
+    told = [line for line in lost_lines(found) if "Redpanda" in line]
+    are = "2 brokers are Redpanda's by the API versions offered, and the replays follow Apache Kafka's rules"
+    assert told[0] == f"  {are}"
+    assert [line.partition(",")[0] for line in told[1:]] == [
+        "    Redpanda shares kafka_max_bytes_per_fetch", "    Redpanda has no slots for sessions: none evicts another",
+    ]  # fmt: skip
+    assert trust_answer(found).startswith(f"With care: {are}. 0 % of the bytes on these connections are missing")
+    assert not any("Apache" in line for line in lost_lines(findings()))
+    assert not trust_answer(findings()).startswith("With care")
+
+
+def test_one_broker_whose_vendor_is_unknown_is_told_and_so_are_many() -> None:
+    one = row_of(CAPTURE_QUALITY, other_brokers=["1: other"])
+    assert other_brokers_text(one).startswith("1 broker is not Apache Kafka's by the API versions offered")
+    assert len(list(other_broker_lines(one))) == 1
+    many = row_of(CAPTURE_QUALITY, other_brokers=[f"{n}: {WHOSE_TURN[n % 2]}" for n in range(20)])
+    assert other_brokers_text(many).startswith("20 brokers or more are AutoMQ's and Confluent's by")
+    assert not other_brokers_text(row_of(CAPTURE_QUALITY, other_brokers=None))
+
+
+def test_every_sentence_on_other_brokers_is_short() -> None:
+    assert set(RULES) <= set(WHOSE)
+    assert {OTHER, *(own.vendor for own in OWN_KEYS)} == set(WHOSE)
+    rules = [rule for of in RULES.values() for rule in of.values()]
+    assert max(len(text.split()) for text in (other_brokers_text(row_of(CAPTURE_QUALITY, other_brokers=[
+        "1: automq", "2: redpanda"])), *rules)) <= 25  # fmt: skip
 
 
 def test_what_agrees_least_is_named_of_the_comparisons_with_ten_cases_and_the_others_are_counted() -> None:
