@@ -31,7 +31,7 @@ from pyspark.sql.types import (
 
 from jobs.lake import delta_log, local_log
 from jobs.lake.lake_storage import literal_pattern, workers_folder
-from jobs.lake.local_log import LocalTable
+from jobs.lake.local_log import LocalTable, rows_in_files
 from jobs.lake.older_rows import check_complete_file
 from schemas.tables.gold_predictions import PREDICTIONS_CHECKED
 from schemas.tables.gold_trends import TRENDS
@@ -44,8 +44,8 @@ _NOT_THERE = ("PATH_NOT_FOUND", "DELTA_TABLE_NOT_FOUND")
 """The kinds of Delta's errors for a folder that is not there, and for one that is no table."""
 TASKS_AT_A_TIME = 3
 ONE_TASK_ROWS = 20_000
-"""No more rows than these are one partition. A query of them is one task, without the shuffles that groups and joins
-take otherwise, and takes a fifth less time."""
+"""No more rows than these are read at once, and are one partition. A query of them is one task, without the shuffles
+that groups and joins take otherwise."""
 # Spelled out, for Spark's own parser of types is not to be called from several threads.
 TYPES: Mapping[str, DataType] = {
     "boolean": BooleanType(),
@@ -127,7 +127,9 @@ def read_table(spark: SparkSession, lake: str, table: Table) -> DataFrame:
     files = None if local is None else local.files()
     if local is None or files is None:
         return rows_by_delta(spark, lake, table)
-    return rows_in(spark, local.path, table, files)
+    if rows_in_files(files) > ONE_TASK_ROWS:
+        return rows_in(spark, local.path, table, files)
+    return few_rows(spark, local, table, files)
 
 
 def stored_rows(spark: SparkSession, lake: str, table: Table, identity: str) -> DataFrame:
@@ -144,8 +146,9 @@ def stored_rows(spark: SparkSession, lake: str, table: Table, identity: str) -> 
             check_complete_file(file, table, identity)
     if files is None:
         return rows_by_delta(spark, lake, table).where(F.col(table.replaced_by) == identity)
-    rows = rows_in(spark, path, table, files)
-    return rows if local is None or local_log.rows_in_files(files) > ONE_TASK_ROWS else rows.coalesce(1)
+    if local is None or rows_in_files(files) > ONE_TASK_ROWS:
+        return rows_in(spark, path, table, files)
+    return few_rows(spark, local, table, files)
 
 
 def table_to_read(spark: SparkSession, lake: str, table: Table) -> LocalTable | None:
@@ -191,6 +194,14 @@ def rows_in(spark: SparkSession, folder: str, table: Table, files: Collection[st
         return table_without_rows(spark, table)
     read = spark.read.schema(spark_schema(table)).option("basePath", folder)
     return read.parquet(*map(literal_pattern, files)).select(*table.columns)
+
+
+def few_rows(spark: SparkSession, local: LocalTable, table: Table, files: Collection[str]) -> DataFrame:
+    """The rows in some files of a table, no more than ONE_TASK_ROWS, which this process reads: Spark takes longer for
+    that in each of its queries.
+    """
+    rows = local.rows(files, arrow_schema(table), str(table.replaced_by))
+    return rows_of_driver(spark, rows).coalesce(1)
 
 
 def check_declared_columns(schema: StructType, table: Table, where: str) -> None:

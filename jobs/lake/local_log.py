@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,8 @@ import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Schema
 from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, Transaction, create_table_with_add_actions
+from pyarrow.dataset import ParquetFileFormat, ParquetReadOptions, dataset, partitioning
+from pyarrow.fs import LocalFileSystem
 from pyspark.sql.types import StructType
 
 from udfs.columns.time_units import NS_PER_MS
@@ -43,6 +45,8 @@ _COLOURS = re.compile(r"\x1b\[\d*m|↳")
 _OWN_CALLS = re.compile(r"\n\s*0: .*", re.DOTALL)
 """The stack trace that delta-rs puts behind some of its messages."""
 NOT_READ = "its log could not be read"
+_PARQUET = ParquetFileFormat(ParquetReadOptions(dictionary_columns=None, coerce_int96_timestamp_unit="us"))
+"""Spark may have written times as INT96."""
 _TRIES = 20
 """How often a version is tried to be added while others write other rows of the table."""
 
@@ -87,6 +91,24 @@ class LocalTable:
     def all_files(self, partition: Partition | None = None) -> tuple[str, ...]:
         """The files with the table's rows, or with the partition's, however many there are."""
         return tuple(f"{self.path}/{path}" for path in self._paths(partition))
+
+    def rows(self, files: Collection[str], schema: pa.Schema, partitioned_by: str) -> pa.Table:
+        """The rows in some of the table's files, with the columns of the schema, null where a file has none.
+
+        partitioned_by: the column whose values are in the names of folders. Raises LakeError where a file cannot be
+        read.
+        """
+        if not files:
+            return schema.empty_table()
+        with lake_errors(self.path, "its rows could not be read"):
+            return dataset(
+                list(files),
+                schema,
+                _PARQUET,
+                LocalFileSystem(),
+                partitioning(pa.schema([schema.field(partitioned_by)]), flavor="hive"),
+                self.path,
+            ).to_table()
 
     def replace(self, schema: StructType, partition: Partition, files: Sequence[DataFile]) -> None:
         """Put the files in the place of the partition's, as a write with `replaceWhere` does.
@@ -217,10 +239,10 @@ def _footer_of(path: str) -> pq.FileMetaData:
 
 @contextmanager
 def lake_errors(path: str, what: str) -> Iterator[None]:
-    """Raise LakeError, which names the table and says what could not be done, in place of what delta-rs raises."""
+    """Raise LakeError, which names the table and what could not be done, for what delta-rs and Arrow raise."""
     try:
         yield
-    except (DeltaError, OSError) as fault:
+    except (DeltaError, OSError, pa.ArrowException) as fault:
         raise LakeError(f"{path}: {what}: {_one_line_text(fault)}") from fault
 
 

@@ -16,7 +16,9 @@ from pyspark.sql import functions as F
 from jobs.lake.delta_tables import (
     check_declared_columns,
     check_tables,
+    local_table,
     read_table,
+    rows_in,
     rows_of_driver,
     spark_schema,
     table_path,
@@ -96,9 +98,12 @@ def test_rows_of_the_driver_are_made_without_a_worker(spark: SparkSession) -> No
 def test_a_table_is_read_as_it_was_written(spark: SparkSession, tmp_path: Path, table: Table) -> None:
     rows = spark.createDataFrame(examples(table)).where(F.col(table.replaced_by).isNotNull())
     write_table(rows, str(tmp_path), table, str(EXAMPLES["string"]))
-    read = read_table(spark, str(tmp_path), table)
-    assert [f.dataType for f in read.schema] == [f.dataType for f in spark_schema(table)]
-    assert list(map(str, read.toArrow().to_pylist())) == list(map(str, rows.toArrow().to_pylist()))
+    local = local_table(spark, str(tmp_path), table)
+    assert local is not None
+    by_spark = rows_in(spark, local.path, table, local.all_files())
+    for read in (read_table(spark, str(tmp_path), table), by_spark):
+        assert [f.dataType for f in read.schema] == [f.dataType for f in spark_schema(table)]
+        assert list(map(str, read.toArrow().to_pylist())) == list(map(str, rows.toArrow().to_pylist()))
 
 
 def test_a_tables_columns_carry_their_meaning_and_unit(spark: SparkSession, tmp_path: Path) -> None:
