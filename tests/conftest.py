@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,13 +29,14 @@ if not hasattr(sys.modules["__main__"], "__file__"):
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Compile before workers start that would each compile the same."""
+    """Compile before workers start that would each compile the same, and write the archive of Java's classes."""
     if session.config.getoption("numprocesses", default=None):
         from jobs.ready_session import compile_meanwhile
         from jobs.replays.algorithms import ALGORITHMS
 
         with compile_meanwhile(tuple(ALGORITHMS)):
-            pass
+            # Nothing fails without the archive, as where there is no Java.
+            subprocess.run([sys.executable, "-m", "tests.class_archive"], cwd=REPOSITORY, check=False)
 
 
 JAVA_OPTIONS = " ".join((
