@@ -95,7 +95,7 @@ def column_names(keys: Sequence[str]) -> list[str]:
     short = [setting_of(key).name for key in keys]
     count = Counter(short)
     return [
-        _as_column(key if count[name] > 1 or setting_of(key).topic else name)
+        _as_column(key if count[name] > 1 or setting_of(key).one else name)
         for key, name in zip(keys, short, strict=True)
     ]
 

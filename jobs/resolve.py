@@ -39,7 +39,7 @@ from jobs.places import (
     page_path,
 )
 from jobs.run import RETENTION, Decoding, GateJob, Output, Removal, Run, SessionWishes
-from jobs.scenarios.scenario import Scenario, with_topic_names
+from jobs.scenarios.scenario import Scenario, with_names
 from jobs.scenarios.scenario_file import resolve_scenario
 from jobs.scenarios.settings import setting_of
 from jobs.scenarios.stated_brokers import read_stated_brokers
@@ -67,7 +67,7 @@ def resolve_run(arguments: argparse.Namespace) -> Run:
     sys.stderr.writelines(f"refetch: {note}\n" for note in unlike_units(scenario))
     pseudonyms = read_pseudonyms(options["pseudonymise"])
     if pseudonyms is not None:
-        scenario = with_topic_names(scenario, pseudonyms.topic_given)
+        scenario = with_names(scenario, pseudonyms.given)
     cluster = cluster_file(options, scenario)
     lake, page = lake_and_page(options, scenario)
     on = gates_to_apply(options)

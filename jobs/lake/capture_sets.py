@@ -12,15 +12,14 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from jobs.lake.delta_tables import has_table, read_table
-from jobs.scenarios.scenario import Scenario, with_topic_names
+from jobs.scenarios.scenario import Scenario, with_names
 from jobs.terminal.screen import printable_text, with_rest_count
 from jobs.terminal.wording import utc_time
 from jobs.version import pseudonym_key_in
 from schemas.tables.gold import RUNS
 from schemas.tables.silver import CAPTURES
-from schemas.tables.values import OF_TOPIC
 from udfs.errors import ArgumentError, LakeError
-from udfs.facts.pseudonyms import Pseudonyms, is_pseudonym
+from udfs.facts.pseudonyms import Pseudonyms, is_given_pseudonym
 
 BY_FLAG = "--capture=ID"
 """How a command line names a capture set."""
@@ -72,19 +71,19 @@ def check_names(spark: SparkSession, lake: str, pseudonyms: Pseudonyms | None) -
 
 
 def check_topic_names(lake: str, decoded_by: str, scenario: Scenario) -> None:
-    """Raises ArgumentError if a scenario's settings or aims name topics or clients of a pseudonymised capture set,
-    because the table `runs` would then have these names.
+    """Raises ArgumentError if a scenario's settings or aims name topics, clients or users of a pseudonymised capture
+    set, because the table `runs` would then have these names.
 
     decoded_by: what decoded the capture set, as `captures` has it.
     """
     named = {(kind, name) for aim in scenario.aims.values() for kind, names in aim.whom.items() for name in names}
 
-    def noted(topic: str) -> str:
-        named.add((OF_TOPIC, topic))
-        return topic
+    def noted(kind: str, name: str) -> str:
+        named.add((kind, name))
+        return name
 
-    with_topic_names(scenario, noted)
-    real = sorted(name for kind, name in named if not is_pseudonym(kind, name))
+    with_names(scenario, noted)
+    real = sorted(name for kind, name in named if not is_given_pseudonym(kind, name))
     if pseudonym_key_in(decoded_by) and real:
         raise ArgumentError(
             f"{lake} has pseudonyms, and settings or aims of this run name {', '.join(map(printable_text, real))}. "

@@ -6,12 +6,12 @@ import hashlib
 import itertools
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from jobs.scenarios.aims import Aim
 from jobs.scenarios.moment import Moment
-from jobs.scenarios.settings import Value, in_catalogue_order, key_with_topic, setting_of, settings
+from jobs.scenarios.settings import Called, Value, in_catalogue_order, key_with_names, setting_of, settings
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.fetch_max_bytes.settings import TRAFFIC_SPEED
 from udfs.replay.shared.lanes import NO_LIMIT, stated_release_numbers
@@ -126,8 +126,9 @@ def with_grids(scenario: Scenario, grids: Grids) -> Scenario:
     of_replays = {
         key: setting for key, setting in settings().items() if setting.captured and set(setting.algorithms) & set(grids)
     }
+    names = {setting_of(key).name for key in named}
     needed = {
-        key: setting for key, setting in of_replays.items() if setting.only_with is None or setting.only_with in named
+        key: setting for key, setting in of_replays.items() if setting.only_with is None or setting.only_with in names
     }
     in_force = {key: setting.default_value for key, setting in needed.items()} | dict(scenario.stated)
     return replace(
@@ -151,21 +152,20 @@ def with_defaults_of(scenario: Scenario, release: str | None) -> Scenario:
     return replace(scenario, captured={**scenario.captured, **known})
 
 
-def with_topic_names(scenario: Scenario, called: Callable[[str], str]) -> Scenario:
-    """The scenario with topics called as the lake calls them, in the keys of settings that are for one topic.
-
-    called: from a topic's name to what the lake calls it.
+def with_names(scenario: Scenario, called: Called) -> Scenario:
+    """The scenario with topics, users and client.ids called as the lake calls them, in the keys of settings that are
+    for one of them.
     """
     grids = {
-        algorithm: {key_with_topic(key, called): values for key, values in grid.items()}
+        algorithm: {key_with_names(key, called): values for key, values in grid.items()}
         for algorithm, grid in scenario.replay.items()
     }
     captured, stated = (
-        {key_with_topic(key, called): value for key, value in values.items()}
+        {key_with_names(key, called): value for key, value in values.items()}
         for values in (scenario.captured, scenario.stated)
     )
     aims = {
-        name: replace(aim, over={key_with_topic(key, called): values for key, values in aim.over.items()})
+        name: replace(aim, over={key_with_names(key, called): values for key, values in aim.over.items()})
         for name, aim in scenario.aims.items()
     }
     return replace(scenario, captured=captured, replay=grids, stated=stated, aims=aims)

@@ -40,19 +40,30 @@ MOST_LISTED, NEAREST = 12, 3
 _SETTINGS_FILE = CONF / "settings.yaml"
 _TOPIC = "[a-zA-Z0-9._-]{1,249}"
 """A topic's name (org.apache.kafka.common.internals.Topic)."""
+Called = Callable[[str, str], str]
+"""A function from a kind of thing (topic, user, client) and a name to what a lake calls it."""
+_NAME = r"[^\s,=]{1,249}"
+"""A client.id or a user's name, as far as a lane's name can have it."""
+NAMED: Mapping[str, str] = {
+    "topic": rf"topic\.{_TOPIC}",
+    "client": rf"client\.{_NAME}",
+    "user": rf"user\.{_NAME}",
+    "user.client": rf"user(\.{_NAME})?\.client(\.{_NAME})?",
+}
+"""By `named` of a setting, how its key begins where it is for one of them."""
 _RELEASE = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}(\.[0-9]{1,4})?")
 
 
 class Setting(BaseModel):
     """One setting; the fields are described at the top of conf/settings.yaml.
 
-    topic: the one topic that it is of, None for all, as in the file.
+    one: whom it is for where it is not for all, as its key spells it: topic.orders, or user.ann.client.app.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
-    set_on: Literal["consumer", "producer", "replica", "broker", "topic"] | None
+    set_on: Literal["consumer", "producer", "replica", "broker", "topic", "user", "user.client"] | None
     type: Literal["bytes", "ms", "int", "number", "limit", "enum"]
     unit: str
     default: Value | None
@@ -65,7 +76,8 @@ class Setting(BaseModel):
     algorithms: tuple[str, ...]
     kip: str | None
     doc: str
-    topic: str | None = None
+    named: Literal["topic", "client", "user", "user.client"] | None = None
+    one: str | None = None
     searched: str | None = None
     exists_as: Literal["setting", "release", "proposal", "model"] = "setting"
 
@@ -85,8 +97,8 @@ class Setting(BaseModel):
         """The unambiguous spelling: consumer.fetch.max.bytes, replica.fetch.max.bytes, kafka; of one topic
         topic.orders.max.message.bytes.
         """
-        if self.topic is not None:
-            return f"{self.set_on}.{self.topic}.{self.name}"
+        if self.one is not None:
+            return f"{self.one}.{self.name}"
         is_in_name = self.set_on is None or self.name.startswith(f"{self.set_on}.")
         return self.name if is_in_name else f"{self.set_on}.{self.name}"
 
@@ -208,36 +220,48 @@ def algorithms() -> tuple[str, ...]:
 
 
 def setting_of(key: str) -> Setting:
-    """The setting that has this key, also of one topic. Raises KeyError where there is none."""
+    """The setting that has this key, also for one topic, client or user. Raises KeyError where there is none."""
     return settings().get(key) or find_setting(key, settings().values())
 
 
-def key_with_topic(key: str, called: Callable[[str], str]) -> str:
-    """The key of a setting with its topic called by another name. Keys that name no topic stay as they are."""
+def key_with_names(key: str, called: Called) -> str:
+    """The key of a setting with its topic, user and client.id called by other names. Keys that name none stay as they
+    are.
+    """
     setting = setting_of(key)
-    return key if setting.topic is None else setting.model_copy(update={"topic": called(setting.topic)}).key
+    if setting.one is None:
+        return key
+    if setting.named == "user.client":
+        user, _, client = f"{setting.one}.".removeprefix("user").partition(".client.")
+        one = [("user", user.strip(".")), ("client", client.strip("."))]
+    else:
+        kind, _, name = setting.one.partition(".")
+        one = [(kind, name)]
+    spelt = (f"{kind}.{called(kind, name)}" if name else kind for kind, name in one)
+    return setting.model_copy(update={"one": ".".join(spelt)}).key
 
 
 def in_catalogue_order(keys: Iterable[str]) -> list[str]:
-    """Keys in the order of the file. Keys of single topics follow the key for all topics, sorted by topic."""
+    """Keys in the order of the file. Keys for single topics, clients or users follow the key for all, by name."""
     places = {setting.key: place for place, setting in enumerate(settings().values())}
 
     def place(key: str) -> tuple[int, str]:
         setting = setting_of(key)
-        return places[setting.model_copy(update={"topic": None}).key], setting.topic or ""
+        return places[setting.model_copy(update={"one": None}).key], setting.one or ""
 
     return sorted(keys, key=place)
 
 
-def setting_of_topic(name: str, setting: Setting) -> Setting | None:
-    """The setting for one topic, if `name` is spelt like topic.NAME.max.message.bytes; else None."""
-    spelt = re.fullmatch(rf"topic\.({_TOPIC})\.{re.escape(setting.name)}", name) if setting.set_on == "topic" else None
-    return spelt and setting.model_copy(update={"topic": spelt[1]})
+def setting_of_one(name: str, setting: Setting) -> Setting | None:
+    """The setting for one topic, client or user, if `name` is spelt like topic.NAME.max.message.bytes; else None."""
+    if setting.named is None or not re.fullmatch(rf"{NAMED[setting.named]}\.{re.escape(setting.name)}", name):
+        return None
+    return setting.model_copy(update={"one": name.removesuffix(f".{setting.name}")})
 
 
 def find_setting(name: str, candidates: Iterable[Setting]) -> Setting:
-    """The candidate with this key, else the first with this Kafka name, else a topic's own, else the only one whose
-    name holds the word: `slots` is max.incremental.fetch.session.cache.slots.
+    """The candidate with this key, else the first with this Kafka name, else that of one topic, client or user, else
+    the only one whose name holds the word: `slots` is max.incremental.fetch.session.cache.slots.
 
     A bare Kafka name means the first setting in conf/settings.yaml that may be given in that place: `fetch.max.bytes`
     is the consumer's among lanes, and the broker's among captured settings. Raises KeyError with a hint where there is
@@ -251,8 +275,8 @@ def find_setting(name: str, candidates: Iterable[Setting]) -> Setting:
         if setting.name == name:
             return setting
     for setting in candidates:
-        if of_topic := setting_of_topic(name, setting):
-            return of_topic
+        if of_one := setting_of_one(name, setting):
+            return of_one
     holding = [setting for setting in candidates if f".{name}." in f".{setting.name}."]
     if len(holding) == 1:
         return holding[0]

@@ -119,6 +119,9 @@ FETCH_CONSUMERS = table(
                          "in open mode"),
     left_out=C("bigint", "Captured fetches beyond the first 1,048,576 of their connections: the closed loop follows, "
                          "and `fidelity` compares, those before; 0 in open mode"),
+    user=C("string", "Name of the user that brokers take the reader for, where a lane has a quota of users; null where "
+                     "none has, and where the capture does not show it or shows several", nullable=True,
+           names="principal"),
     throttle_time_ms=C("bigint", "For how long the lane's consumer_byte_rate holds the reader back: the sum of "
                                  "throttle_time_ms of its responses from all brokers. It is 0 in a lane without that "
                                  "quota, null in open mode", nullable=True),

@@ -3,8 +3,8 @@
     python -m tests.backtest --lab=FOLDER --jars=FOLDER --work=FOLDER [--python=FILE] [--repeats=N] [FAMILY...]
 
 Captures are kept in --work, and what is there is not recorded again. Recording needs root, Java, tcpdump, kcat and a
-lab; it takes ten minutes for buffers, byte-rates, fetches, quotas and splits each, and three for each of the twelve
-times of sessions.
+lab; it takes ten minutes for buffers, byte-rates, fetches, quotas and splits each, five for user-rates, and three for
+each of the twelve times of sessions.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ from tests.backtest import (
     sessions,
     split_traffic,
     splits,
+    user_rate_traffic,
+    user_rates,
 )
 from tests.backtest.coverage import coverage_lines
 from tests.backtest.figures import Figures, lines
@@ -53,6 +55,7 @@ FAMILIES = {
     "fetches": Family((fetch_traffic, follow_traffic), fetches.compared, fetches.covered),
     "quotas": Family((quota_traffic,), quotas.compared),
     "sessions": Family((session_traffic,), sessions.compared),
+    "user-rates": Family((user_rate_traffic,), user_rates.compared),
     "splits": Family((split_traffic,), splits.compared, splits.covered),
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -29,7 +31,7 @@ def reads(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> list[Source]:
     """The sources whose reads are replayed once more; they show none."""
     sources: list[Source] = []
 
-    def dealt_reads(source: Source, shards: int) -> DataFrame:
+    def dealt_reads(source: Source, shards: int, groups: Mapping[tuple[str, str], str]) -> DataFrame:
         sources.append(source)
         return spark.createDataFrame([], from_arrow_schema(DEALT))
 

@@ -24,6 +24,10 @@ KNOWN_TO_ALL = frozenset(
 """Kafka's own topics and principal: their names say nothing of their users, and replays have rules for them."""
 
 
+USER_TYPE = "User"
+"""KafkaPrincipal.USER_TYPE, the type of principals that quotas of users are for."""
+
+
 @dataclass(frozen=True)
 class Pseudonyms:
     """Pseudonyms under one key, which is never shown."""
@@ -54,14 +58,27 @@ class Pseudonyms:
             return f"{self.of('host', host.strip('[]'))}:{port}"
         return name if name in KNOWN_TO_ALL or not name else pseudonym(self.key, kind, name)
 
-    def topic_given(self, name: str) -> str:
-        """The pseudonym of a topic that a user gives by its name, or already by its pseudonym as tables have it."""
-        return name if is_pseudonym("topic", name) else self.of("topic", name)
+    def given(self, kind: str, name: str) -> str:
+        """The pseudonym of a topic, client or user that somebody gives by name, or already by the pseudonym that tables
+        have. Tables have users as principals.
+        """
+        if is_given_pseudonym(kind, name):
+            return name
+        return self.of("principal", f"{USER_TYPE}:{name}") if kind == "user" else self.of(kind, name)
 
 
 def is_pseudonym(kind: str, name: str) -> bool:
     """Whether a name has the form of pseudonyms of this kind, or is one that gets no pseudonym."""
     return name in KNOWN_TO_ALL or re.fullmatch(f"{kind}-[0-9a-f]{{{DIGITS}}}", name) is not None
+
+
+def is_given_pseudonym(kind: str, name: str) -> bool:
+    """Whether a name of a topic, client or user that somebody gives is a pseudonym, or gets none."""
+    return (
+        is_pseudonym("principal", name) or f"{USER_TYPE}:{name}" in KNOWN_TO_ALL
+        if kind == "user"
+        else (is_pseudonym(kind, name))
+    )
 
 
 @lru_cache(maxsize=1 << 16)

@@ -22,6 +22,7 @@ from udfs.replay.fetch_max_bytes.settings import (
     FetchLanes,
     fetch_lanes,
 )
+from udfs.replay.fetch_max_bytes.state import Reader
 
 LIMITS = (*REQUEST_LIMITS[CONSUMER], MAX_POLL_RECORDS, BROKER_MAX_BYTES)
 """Settings by which other responses come: a lane that changes one takes them from the closed loop."""
@@ -37,8 +38,8 @@ def distinct_fetch_limits(lanes: Sequence[Lane], captured: Mapping[str, Value]) 
 
 
 def limits_of_consumers(limits: FetchLanes) -> Records:
-    """FETCH_LIMITS by number: what the limits are to consumers."""
-    of = limits.consumer
+    """FETCH_LIMITS by number: what the limits are to a consumer that has no quota by name."""
+    of = limits.limits(Reader("", "", CONSUMER))
     return new_records(
         FETCH_LIMITS,
         len(limits.names),

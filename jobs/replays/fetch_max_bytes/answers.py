@@ -15,8 +15,8 @@ from jobs.terminal.lane_rows import BETWEEN, NO_ROW, in_lane_order, merge_equal_
 from jobs.terminal.screen import Grid, grid_lines, size_text
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY
 from udfs.replay.fetch_max_bytes.closed_loop.events import FETCH_CAP
+from udfs.replay.fetch_max_bytes.quotas import CONSUMER_QUOTA
 from udfs.replay.fetch_max_bytes.rows import CLOSED_LOOP, OPEN_LOOP
-from udfs.replay.fetch_max_bytes.settings import CONSUMER_QUOTA
 
 TITLE = "fetch.max.bytes (KIP-74)"
 OPEN = "  open loop: each captured fetch answered under other limits"
@@ -56,19 +56,18 @@ def open_lanes(own_rows: OwnRows) -> DataFrame:
 def closed_lanes(own_rows: OwnRows) -> DataFrame:
     """A row for each kind of reader and lane of the closed loop.
 
-    own_bound: the memory bound of the reader that held most. sharing: of the readers that a quota concerns, how many
-    share their client.id with one that is already counted.
+    own_bound: the memory bound of the reader that held most. unknown_users: readers in a lane with a quota of users
+    whose user is not known.
     """
     c, f, m = FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY
     is_throttled = F.col(c.throttle_time_ms) > 0
     has_quota = is_throttled | F.col(c.scenario).contains(CONSUMER_QUOTA)
-    client_ids = F.collect_set(F.when(has_quota, F.col(c.client_id)))
     by_lane = own_rows(c).where(F.col(c.mode) == CLOSED_LOOP).groupBy(c.reader, c.scenario).agg(
         F.sum(c.requests).alias("requests"), F.sum(c.cut_tail_bytes).alias("cut"), F.max(c.catch_up_ms).alias("took"),
         F.max(F.col(c.catch_up_ms).isNull()).alias("never"), F.sum(c.left_out).alias("left_out"),
         F.sum(c.given_up).alias("given_up"), F.count("*").alias("readers"),
         F.count_if(is_throttled).alias("throttled"),
-        (F.count_if(has_quota) - F.size(client_ids)).alias("sharing"),
+        F.count_if(has_quota & F.col(c.user).isNull()).alias("unknown_users"),
     )  # fmt: skip
     name = F.concat_ws("-", f.topic, f.partition).alias("partition")
     # The largest struct has the longest wait; of equally long waits it has the last name.

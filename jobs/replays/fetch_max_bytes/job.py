@@ -16,6 +16,7 @@ from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.consumer_memory.fetch_limits import limits_of_memory
 from jobs.replays.fetch_max_bytes.answers import QUERIES, TITLE, answer_lines
 from jobs.replays.fetch_max_bytes.reads import dealt_reads
+from jobs.replays.fetch_max_bytes.users import with_users
 from jobs.replays.lane_settings import lane_settings
 from jobs.session.one_shuffle import replay_shards, shard_count
 from schemas.tables import algorithms
@@ -31,16 +32,16 @@ def packed(source: Source) -> DataFrame:
     """
     check_packets(source.spark, source.run.lake, source.capture_id, algorithms.FETCH_MAX_BYTES)
     scenario, shards = source.run.scenario, shard_count(source.spark)
+    lanes = fetch_lanes(lane_settings(scenario, algorithms.FETCH_MAX_BYTES, scenario.captured))
+    lanes, groups = with_users(source, replace(lanes, window=scenario.window))
+    under = limits_of_memory(scenario)
     replay = partial(
         replay_fetches,
-        lanes=replace(
-            fetch_lanes(lane_settings(scenario, algorithms.FETCH_MAX_BYTES, scenario.captured)),
-            window=scenario.window,
-        ),
+        lanes=lanes,
         run_id=source.run_id,
-        responses_under=limits_of_memory(scenario),
+        responses_under=under and replace(under, users=lanes.users),
     )
-    return replay_shards(dealt_reads(source, shards), READERS, shards, replay)
+    return replay_shards(dealt_reads(source, shards, groups), READERS, shards, replay)
 
 
 TABLES = (FETCH_FAIRNESS, FETCH_CONSUMERS, FETCH_RANGES, FETCH_TIMELINE, FETCH_MEMORY)

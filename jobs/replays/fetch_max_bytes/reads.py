@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from jobs.replays.algorithm import Source
 from jobs.replays.silver import Read, client_software, dealt_silver
 from jobs.session.one_shuffle import deal_again
 from schemas.tables.silver import FETCH_PARTITIONS, RECORD_BATCHES
+from udfs.replay.fetch_max_bytes.events import with_quota_groups
 from udfs.replay.fetch_max_bytes.partition_log.replay import read_rows
 from udfs.replay.fetch_max_bytes.silver_events import (
     BATCH_COLUMNS,
@@ -20,17 +23,24 @@ from udfs.replay.fetch_max_bytes.silver_events import (
     profiles_by_connection,
     read_events,
 )
+from udfs.replay.fetch_max_bytes.who_fetches import Client
 
 KNOWN_BYTES_CAP = 64 << 20
 """Sizes of the batches that a read could return are handed on up to so many bytes. What lies beyond is unknown."""
 
 
-def dealt_reads(source: Source, shards: int) -> DataFrame:
-    """Rows of DEALT for the step READERS: one shuffle by partition."""
+def dealt_reads(source: Source, shards: int, groups: Mapping[Client, str]) -> DataFrame:
+    """Rows of DEALT for the step READERS: one shuffle by partition. groups: of consumers that share quotas."""
     profiles = profiles_by_connection(client_software(source))
     reads = [
         Read(RECORD_BATCHES, BATCH_COLUMNS, batch_events),
         Read(FETCH_PARTITIONS, READ_COLUMNS, partial(read_events, profiles=profiles)),
     ]
     logs = dealt_silver(source, LOGS, reads, shards)
-    return deal_again(logs, LOGS, READERS, shards, partial(read_rows, byte_cap=KNOWN_BYTES_CAP))
+    return deal_again(logs, LOGS, READERS, shards, partial(grouped_read_rows, groups=groups))
+
+
+def grouped_read_rows(batches: Iterable[pa.RecordBatch], groups: Mapping[Client, str]) -> Iterator[pa.RecordBatch]:
+    """Rows of READS from rows of LOG_EVENTS, with the groups of consumers that share quotas."""
+    rows = read_rows(batches, byte_cap=KNOWN_BYTES_CAP)
+    return with_quota_groups(rows, groups) if groups else rows

@@ -34,8 +34,8 @@ from schemas.tables import algorithms
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY
 from schemas.tables.silver import FETCH_PARTITIONS
 from schemas.tables.values import CAPTURED, CHANGE, CONSUMER, KEEP, OF_CLIENT
+from udfs.replay.fetch_max_bytes.quotas import CONSUMER_QUOTA
 from udfs.replay.fetch_max_bytes.rows import CLOSED_LOOP
-from udfs.replay.fetch_max_bytes.settings import CONSUMER_QUOTA
 
 MOST_FETCHES = 2.0
 """A lane is not advised if it has more than so many times the fetches of the captured lane."""

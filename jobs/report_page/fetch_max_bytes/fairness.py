@@ -30,15 +30,14 @@ from jobs.terminal.wording import (
 from schemas.tables import algorithms
 from schemas.tables.gold import FETCH_FAIRNESS
 from schemas.tables.values import CONSUMER
+from udfs.replay.fetch_max_bytes.quotas import has_quota
 from udfs.replay.fetch_max_bytes.rows import CLOSED_LOOP
-from udfs.replay.fetch_max_bytes.settings import CONSUMER_QUOTA, TRAFFIC_SPEED
+from udfs.replay.fetch_max_bytes.settings import TRAFFIC_SPEED
 
 NO_CONSUMER = "The capture shows no consumer that fetches: capture a broker that consumers read from."
 NO_RECORDS = "The capture shows no records that a consumer fetched: capture a broker that consumers read from."
 NO_OTHER_LIMITS = "only the captured limits were replayed"
 MOST_PARTITIONS, MOST_PLOTTED = 20, 14
-SHOWN_APART = {CONSUMER_QUOTA, TRAFFIC_SPEED}
-"""Settings whose lanes the page shows apart, since they do not say what other limits would do: traffic and quotas."""
 OF_LOOP = ("closed_loop_order", "closed_loop_catch_up")
 
 
@@ -60,10 +59,13 @@ def consumers_in_closed_loop(findings: Findings) -> list[Row]:
 
 def consumers_under_limits(findings: Findings) -> list[Row]:
     """The rows of `consumers_in_closed_loop` for lanes of limits. Lanes that differ only in settings of others than
-    consumers share a row. Lanes that the page shows apart (SHOWN_APART) are left out.
+    consumers share a row. Lanes that do not say what other limits would do, of traffic and quotas, are left out: the
+    page shows them apart.
     """
     rows = [
-        row for row in consumers_in_closed_loop(findings) if not SHOWN_APART & settings_in_name(row["scenario"]).keys()
+        row
+        for row in consumers_in_closed_loop(findings)
+        if not (TRAFFIC_SPEED in (changed := settings_in_name(row["scenario"])) or has_quota(changed))
     ]
     return own_lanes(findings, rows, "consumers")
 

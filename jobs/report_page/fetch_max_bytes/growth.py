@@ -17,7 +17,8 @@ from jobs.terminal.screen import rounded_size
 from jobs.terminal.wording import changes_phrase, client_name, duration
 from schemas.tables import algorithms
 from schemas.tables.gold import FETCH_RANGES
-from udfs.replay.fetch_max_bytes.settings import CONSUMER_QUOTA, TRAFFIC_SPEED
+from udfs.replay.fetch_max_bytes.quotas import has_quota
+from udfs.replay.fetch_max_bytes.settings import TRAFFIC_SPEED
 
 EXTRAPOLATED = "an extrapolation: clients and brokers keep their captured pace for each request and record"
 ALIKE = "no wait, catch-up or lag differs so much that this capture can tell"
@@ -30,7 +31,7 @@ def growth_by_lane(findings: Findings) -> Iterator[tuple[str, str]]:
     if captured is None:
         return
     for row in rows:
-        if TRAFFIC_SPEED in (changed := settings_in_name(row["scenario"])) and CONSUMER_QUOTA not in changed:
+        if TRAFFIC_SPEED in (changed := settings_in_name(row["scenario"])) and not has_quota(changed):
             lines = [*differences_from_captured(captured, row)]
             yield changes_phrase(row["scenario"]), "; ".join(lines) if lines else ALIKE
 

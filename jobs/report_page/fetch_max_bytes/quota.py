@@ -1,8 +1,8 @@
-"""What becomes of consumers under a bandwidth quota of their brokers (KIP-13): lanes with `consumer_byte_rate`."""
+"""What becomes of consumers under bandwidth quotas (KIP-13, KIP-55): lanes with a `consumer_byte_rate`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from pyspark.sql import Row
 
@@ -13,7 +13,7 @@ from jobs.report_page.question import Findings
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.terminal.lane_rows import settings_in_name
 from jobs.terminal.wording import changes_phrase, duration, quantity
-from udfs.replay.fetch_max_bytes.settings import CONSUMER_QUOTA
+from udfs.replay.fetch_max_bytes.quotas import USER, has_quota, is_quota
 
 BY_RULES = "the broker's own rules, with clients and brokers at their captured pace"
 THROTTLED = "throttle_time_ms"
@@ -35,12 +35,12 @@ def throttling_by_lane(findings: Findings) -> Iterator[tuple[str, str]]:
 
 def quota_lanes(findings: Findings) -> list[Row]:
     """The rows of lanes that set a quota, and of the captured one where one was stated."""
-    return [
-        row
-        for row in consumers_in_closed_loop(findings)
-        if CONSUMER_QUOTA
-        in (findings.captured if row["scenario"] == CAPTURED_LANE else settings_in_name(row["scenario"]))
-    ]
+    return [row for row in consumers_in_closed_loop(findings) if has_quota(settings_of_lane(findings, row["scenario"]))]
+
+
+def settings_of_lane(findings: Findings, lane: str) -> Iterable[str]:
+    """The settings that a lane changes, or that are stated of the captured one, by key."""
+    return findings.captured if lane == CAPTURED_LANE else settings_in_name(lane)
 
 
 def throttled_text(row: Row) -> str:
@@ -56,16 +56,21 @@ def throttled_text(row: Row) -> str:
     return f"{row['throttled']:,} of {consumers} {are} throttled, {client} for {so_long} over its brokers"
 
 
+def is_of_users(key: str) -> bool:
+    """Whether a setting is a quota of users, or of client.ids of users."""
+    return is_quota(key) and key.startswith(f"{USER}.")
+
+
 def quota_sureness(findings: Findings) -> str:
-    """How sure the lines of `throttling_by_lane` are, if there are any: which rules they follow, and how many consumers
-    share a quota that each of them has whole in the replay.
+    """How sure the lines of `throttling_by_lane` are, if there are any: which rules they follow, and of how many
+    consumers the user is not known, where users have quotas.
     """
-    reasons = [BY_RULES]
-    sharing = max(row["sharing"] for row in quota_lanes(findings))
-    if sharing:
-        have = "has" if sharing == 1 else "have"
+    reasons, rows = [BY_RULES], quota_lanes(findings)
+    by_user = [row for row in rows if any(map(is_of_users, settings_of_lane(findings, row["scenario"])))]
+    unknown = max((row["unknown_users"] for row in by_user), default=0)
+    if unknown:
         reasons.append(
-            f"{quantity(sharing, 'consumer')} {have} the client.id of another: brokers have them share its quota, and "
-            "here each has all of it"
+            f"the user of {quantity(unknown, 'consumer')} is not known, so each is taken for a user of its own: add "
+            "request logs"
         )
     return with_low_fidelity(findings, reasons)

@@ -21,6 +21,8 @@ def test_settings_have_kafkas_defaults_and_bounds() -> None:
         "replica.fetch.max.bytes": (1048576, 0, False),
         "broker.fetch.max.bytes": (57671680, 1024, True),
         "consumer_byte_rate": ("none", 1, True),
+        "user.client.consumer_byte_rate": ("none", 1, True),
+        "user.consumer_byte_rate": ("none", 1, True),
         "broker.quota.window.num": (11, 1, True),
         "broker.quota.window.size.seconds": (1, 1, True),
         "kafka": (None, None, True),
@@ -73,6 +75,30 @@ def test_a_bare_name_means_the_consumers_setting_among_lanes_and_the_brokers_amo
     assert find_setting("fetch.max.bytes", everything).key == "consumer.fetch.max.bytes"
     captured = [setting for setting in everything if setting.captured]
     assert find_setting("fetch.max.bytes", captured).key == "broker.fetch.max.bytes"
+
+
+@pytest.mark.parametrize(
+    ("spelt", "for_all"),
+    [
+        ("client.app.consumer_byte_rate", "consumer_byte_rate"),
+        ("user.ann@x.y.consumer_byte_rate", "user.consumer_byte_rate"),
+        ("user.ann.client.consumer_byte_rate", "user.client.consumer_byte_rate"),
+        ("user.client.my.app.consumer_byte_rate", "user.client.consumer_byte_rate"),
+        ("user.ann.client.my.app.consumer_byte_rate", "user.client.consumer_byte_rate"),
+        ("topic.orders.max.message.bytes", "topic.max.message.bytes"),
+    ],
+)
+def test_a_setting_for_one_is_the_setting_for_all_with_a_name(spelt: str, for_all: str) -> None:
+    setting = setting_of(spelt)
+    assert setting.key == spelt
+    assert setting.model_copy(update={"one": None}).key == for_all
+    assert setting.parse("1MiB") == 1 << 20
+
+
+@pytest.mark.parametrize("spelt", ["client.consumer_byte_rate", "user.a b.consumer_byte_rate", "topic.a.linger.ms"])
+def test_a_name_where_none_can_be_is_refused(spelt: str) -> None:
+    with pytest.raises(KeyError):
+        setting_of(spelt)
 
 
 def test_a_full_name_means_itself() -> None:

@@ -1,4 +1,4 @@
-"""A run on pseudonymised captures names no topic, for the table of runs has its settings."""
+"""A run on pseudonymised captures names no topic, client or user, for the table of runs has its settings."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pytest
 
 from jobs.lake.capture_sets import check_topic_names
 from jobs.scenarios.scenario_file import resolve_scenario
+from jobs.scenarios.settings import key_with_names
 from jobs.version import decoder_version
 from udfs.errors import ArgumentError
 from udfs.facts.pseudonyms import Pseudonyms
@@ -29,3 +30,30 @@ def test_a_topic_that_a_setting_names_is_refused_where_the_lake_has_pseudonyms(
 @pytest.mark.parametrize("topic", [CALLED, "__consumer_offsets"])
 def test_a_pseudonym_and_a_name_that_all_know_are_taken(topic: str) -> None:
     check_topic_names("/lake", decoder_version(KEY), resolve_scenario(None, [f"topic.{topic}.max.message.bytes=1MiB"]))
+
+
+ANN, APP = KEY.of("principal", "User:ann"), KEY.of("client", "app")
+
+
+@pytest.mark.parametrize(
+    ("given", "called"),
+    [
+        ("user.ann.consumer_byte_rate", f"user.{ANN}.consumer_byte_rate"),
+        ("client.app.consumer_byte_rate", f"client.{APP}.consumer_byte_rate"),
+        ("user.ann.client.app.consumer_byte_rate", f"user.{ANN}.client.{APP}.consumer_byte_rate"),
+        ("user.client.app.consumer_byte_rate", f"user.client.{APP}.consumer_byte_rate"),
+        ("user.ann.client.consumer_byte_rate", f"user.{ANN}.client.consumer_byte_rate"),
+        ("user.client.consumer_byte_rate", "user.client.consumer_byte_rate"),
+        ("topic.orders.max.message.bytes", f"topic.{CALLED}.max.message.bytes"),
+        ("user.ANONYMOUS.consumer_byte_rate", "user.ANONYMOUS.consumer_byte_rate"),
+    ],
+)
+def test_settings_of_users_and_clients_are_called_by_their_pseudonyms_and_refused_by_name(
+    given: str, called: str
+) -> None:
+    assert key_with_names(given, KEY.given) == called
+    assert key_with_names(called, KEY.given) == called
+    check_topic_names("/lake", decoder_version(KEY), resolve_scenario(None, [f"{called}=1MiB"]))
+    if given != called:
+        with pytest.raises(ArgumentError, match=r"^/lake has pseudonyms"):
+            check_topic_names("/lake", decoder_version(KEY), resolve_scenario(None, [f"{given}=1MiB"]))

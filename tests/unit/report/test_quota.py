@@ -14,18 +14,19 @@ from jobs.report_page.verdict import quota_lines
 from schemas.tables import algorithms
 from tests.unit.report.findings import findings
 
+OF_USERS = "user.ann.consumer_byte_rate=1MiB"
 SLOW, FAST = "consumer_byte_rate=1MiB", "consumer_byte_rate=10MiB"
 
 
 def lane(
-    name: str, throttled: int = 0, for_ms: tuple[int, int, int] = (0, 0, 0), took: float = 100.0, sharing: int = 0
+    name: str, throttled: int = 0, for_ms: tuple[int, int, int] = (0, 0, 0), took: float = 100.0, unknown: int = 0
 ) -> Row:
     """What three consumers come to in a lane. for_ms: at the captured pace, and its p10 and p90."""
     within = dict(zip(("value", "p10", "p90"), map(float, for_ms), strict=True)) | {"client_id": "slow-reader"}
     return Row(
         reader="consumer", scenario=name, took=took, never=False, catch_up_ms_range=None, longest=(0.0, "t-0"),
         longest_wait_ms_range=None, end_lag_bytes_range=None, throttle_time_ms_range=Row(**within), readers=3,
-        throttled=throttled, sharing=sharing,
+        throttled=throttled, unknown_users=unknown,
     )  # fmt: skip
 
 
@@ -51,16 +52,21 @@ def test_a_consumer_that_is_throttled_at_other_paces_alone_is_said() -> None:
     assert told[1] == "none of 3 consumers is throttled, at other paces for 400 ms over its brokers at most"
 
 
-def test_screen_and_page_say_by_which_rules_and_who_shares_a_quota() -> None:
-    found = of_lanes(lane("captured"), lane(SLOW, throttled=1, for_ms=(900, 900, 900), sharing=2))
+def test_screen_and_page_say_by_which_rules_and_whose_user_is_not_known() -> None:
+    found = of_lanes(lane("captured"), lane(OF_USERS, throttled=1, for_ms=(900, 900, 900), unknown=2))
     told = " ".join(" ".join(line.split()) for line in quota_lines(found))
     (card,) = quota_cards(found)
     assert told.startswith(
-        "QUOTA consumer_byte_rate=1 MiB 1 of 3 consumers is throttled, slow-reader for 900 ms over its brokers"
+        "QUOTA user.ann.consumer_byte_rate=1 MiB 1 of 3 consumers is throttled, slow-reader for 900 ms over its brokers"
     )
     assert BY_RULES in told
-    assert "2 consumers have the client.id of another: brokers have them share its quota, and here each has all" in told
+    assert "the user of 2 consumers is not known, so each is taken for a user of its own" in told
     assert dict(card.terms)["Sure"] in told
+
+
+def test_quotas_of_client_ids_alone_need_no_users() -> None:
+    found = of_lanes(lane("captured"), lane(SLOW, throttled=1, for_ms=(900, 900, 900), unknown=3))
+    assert "not known" not in " ".join(quota_lines(found))
 
 
 def test_a_stated_quota_is_told_of_the_captured_lane() -> None:

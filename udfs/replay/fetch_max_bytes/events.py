@@ -6,15 +6,16 @@ has the log itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import READS
+from schemas.tables.values import CONSUMER
 from udfs.columns.arrays import Bools, Bytes, Ints, Records, stretch_edges
-from udfs.columns.arrow_columns import arrow_array, binary_column, offsets_and_bytes
+from udfs.columns.arrow_columns import arrow_array, binary_column, offsets_and_bytes, repeated_text_column
 from udfs.columns.records import join_records, pick_records
 from udfs.facts.arrow_tables import make_rows
 from udfs.replay.fetch_max_bytes.state import CARRIED, READ, READABLE_BATCH, UNKNOWN
@@ -23,8 +24,8 @@ from udfs.replay.shared.rows_by_key import FETCH_KEY, key_boundaries
 
 READER = (READS.client_id, READS.client_address, READS.reader)
 """The columns that say which reader a row is of."""
-KEYS = tuple(column for column in READS.columns if column not in (READS.numbers, READS.lists))
-"""The columns that are not packed records."""
+KEYS = tuple(column for column in READS.columns if column not in (READS.quota_group, READS.numbers, READS.lists))
+"""The columns that are not packed records, and say nothing of quotas."""
 SIZE_BYTES = 4
 """The column `lists` has the size of a batch as an int32."""
 
@@ -88,9 +89,21 @@ def rows_of_logs(keys: pa.RecordBatch, partition: Ints, batches: Records, counts
 def rows_with(keys: pa.RecordBatch, numbers: Records, lists: Bytes, ends: Ints) -> pa.RecordBatch:
     """Rows of READS from their columns KEYS and CARRIED[n]; `lists` of row i is lists[ends[i]:ends[i + 1]]."""
     columns: dict[str, pa.Array[Any]] = {str(column): keys[column] for column in KEYS}
+    columns[READS.quota_group] = repeated_text_column("", len(numbers))
     columns[READS.numbers] = binary_column(numbers.view(np.uint8), np.arange(len(numbers) + 1) * CARRIED.itemsize)
     columns[READS.lists] = binary_column(lists, ends)
     return make_rows(READS, columns)
+
+
+def with_quota_groups(
+    batches: Iterable[pa.RecordBatch], groups: Mapping[tuple[str, str], str]
+) -> Iterator[pa.RecordBatch]:
+    """Rows of READS with the groups of consumers that share quotas. groups: by client.id and address."""
+    place = READS.columns.index(READS.quota_group)
+    for rows in batches:
+        keys = zip(*(rows[column].to_pylist() for column in READER), strict=True)
+        names = [groups.get((client_id, address), "") if kind == CONSUMER else "" for client_id, address, kind in keys]
+        yield rows.set_column(place, str(READS.quota_group), pa.array(names, pa.string()).dictionary_encode())
 
 
 def logs_and_reads(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:

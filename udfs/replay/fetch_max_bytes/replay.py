@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +22,7 @@ from udfs.replay.fetch_max_bytes.closed_loop.drawn_pace import drawn_figures
 from udfs.replay.fetch_max_bytes.closed_loop.events import CapturedFetches
 from udfs.replay.fetch_max_bytes.closed_loop.intent import intent_of
 from udfs.replay.fetch_max_bytes.closed_loop.memory_rows import memory_events, response_room
-from udfs.replay.fetch_max_bytes.closed_loop.replay import replayed_reader
+from udfs.replay.fetch_max_bytes.closed_loop.replay import Member, replayed_readers
 from udfs.replay.fetch_max_bytes.closed_loop.rows import closed_rows, range_rows
 from udfs.replay.fetch_max_bytes.events import (
     READER,
@@ -88,15 +89,27 @@ def replay_fetches(
 def rows_of_readers(
     batches: Iterable[pa.RecordBatch], lanes: FetchLanes, run_id: str, responses_under: FetchLanes | None
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
-    """The rows of one reader after the other."""
-    for key, parts in by_key(whole_fetches(batches), READER):
-        progress = ReaderInProgress(Reader(*key), no_sums(0, len(lanes.names)))
-        for logs, reads in map(logs_and_reads, parts):
-            progress.captured.note_logs(logs)
-            wanted = reads_in_window(reads, lanes.window)
-            if wanted.num_rows:
-                take_fetches(progress, wanted, lanes)
-        yield from rows_of_reader(progress, lanes, run_id, responses_under)
+    """The rows of one reader after the other; those that share quotas are replayed together."""
+    for group in groups_of_readers(batches):
+        members = list[ReaderInProgress]()
+        for reader, parts in group:
+            progress = ReaderInProgress(reader, no_sums(0, len(lanes.names)))
+            for logs, reads in map(logs_and_reads, parts):
+                progress.captured.note_logs(logs)
+                wanted = reads_in_window(reads, lanes.window)
+                if wanted.num_rows:
+                    take_fetches(progress, wanted, lanes)
+            members.append(progress)
+        yield from rows_of_group(members, lanes, run_id, responses_under)
+
+
+def groups_of_readers(
+    batches: Iterable[pa.RecordBatch],
+) -> Iterator[Iterator[tuple[Reader, Iterator[pa.RecordBatch]]]]:
+    """The readers with their rows, those together that share quotas; one that shares none is alone."""
+    by_reader = by_key(whole_fetches(batches), (READS.quota_group, *READER))
+    for _, alike in groupby(by_reader, key=lambda of: of[0][0] or of[0]):
+        yield ((Reader(*key), parts) for (_, *key), parts in alike)
 
 
 def reads_in_window(reads: pa.RecordBatch, window: Window) -> pa.RecordBatch:
@@ -109,7 +122,7 @@ def reads_in_window(reads: pa.RecordBatch, window: Window) -> pa.RecordBatch:
 
 def take_fetches(progress: ReaderInProgress, rows: pa.RecordBatch, lanes: FetchLanes) -> None:
     """Answer, judge and sum up some whole fetches of the reader, and keep what closed loop needs of them."""
-    limits, fetches = lanes.limits(progress.reader.kind), reads_of(rows)
+    limits, fetches = lanes.limits(progress.reader), reads_of(rows)
     verdicts = judge_fetches(fetches, limits[CAPTURED : CAPTURED + 1], progress.reader.kind)
     note_verdicts(progress, rows, fetches, verdicts)
     fetches.reads["throttled"] |= (verdicts == REPLICATION_THROTTLED)[fetch_of_reads(fetches)]
@@ -146,30 +159,47 @@ def note_verdicts(progress: ReaderInProgress, rows: pa.RecordBatch, fetches: Rea
         progress.verdicts[names[broker], bool(records), code] += count
 
 
-def rows_of_reader(
-    progress: ReaderInProgress, lanes: FetchLanes, run_id: str, responses_under: FetchLanes | None
+def rows_of_group(
+    group: Sequence[ReaderInProgress], lanes: FetchLanes, run_id: str, responses_under: FetchLanes | None
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
-    """The rows of a reader all of whose fetches have come, in open loop and in closed loop.
+    """The rows of readers all of whose fetches have come, in open loop and in closed loop."""
+    of_members = list[tuple[Labels, Ints, Member]]()
+    for progress in group:
+        reader, limits = progress.reader, lanes.limits(progress.reader)
+        partitions = [partition_of(key) for key in progress.captured.partitions]
+        labels = Labels(run_id, lanes.names, reader, partitions, lanes.user_of(reader))
+        memory_bound = memory_bounds(labels, limits, progress.max_bytes, progress.partition_max_bytes)
+        yield from open_rows(progress, labels, memory_bound)
+        intent = intent_of(progress.captured, reader.kind, int(limits["broker_max_bytes"][CAPTURED]))
+        if intent is not None:
+            room = response_room(intent, reader, responses_under) if responses_under else 0
+            of_members.append((labels, memory_bound, Member(intent, reader, room)))
+    if of_members:
+        yield from closed_rows_of_group(of_members, lanes, responses_under)
 
-    Where `lanes` do the same to the reader as `responses_under`, one closed loop gives the responses too. Where not,
-    the reader is replayed a second time, under `responses_under`.
+
+def closed_rows_of_group(
+    group: Sequence[tuple[Labels, Ints, Member]], lanes: FetchLanes, responses_under: FetchLanes | None
+) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    """The rows of readers in closed loop.
+
+    Where `lanes` do the same to them as `responses_under`, one closed loop gives the responses too. Where not, they are
+    replayed a second time, under `responses_under`. group: with KIP-74's bound in each lane, int64[lanes].
     """
-    reader, limits = progress.reader, lanes.limits(progress.reader.kind)
-    labels = Labels(run_id, lanes.names, reader, [partition_of(key) for key in progress.captured.partitions])
-    memory_bound = memory_bounds(labels, limits, progress.max_bytes, progress.partition_max_bytes)
-    yield from open_rows(progress, labels, memory_bound)
-    intent = intent_of(progress.captured, reader.kind, int(limits["broker_max_bytes"][CAPTURED]))
-    if intent is None:
-        return
-    room = response_room(intent, reader, responses_under) if responses_under else 0
-    has_same_limits = responses_under is not None and lanes.equals(responses_under, reader.kind)
-    in_lanes = replayed_reader(intent, reader, lanes, room if has_same_limits else 0)
-    yield from closed_rows(labels, intent, in_lanes, memory_bound)
-    has_quota = bool((limits["byte_rate"] > 0).any())
-    yield FETCH_RANGES, range_rows(labels, drawn_figures(intent, reader, lanes, in_lanes), has_quota)
-    if responses_under is not None and room:
-        with_responses = in_lanes if has_same_limits else replayed_reader(intent, reader, responses_under, room)
-        yield from ((MEMORY_EVENTS, rows) for rows in memory_events(intent, reader, with_responses))
+    members = [member for *_, member in group]
+    has_same_limits = responses_under is not None and all(lanes.equals(responses_under, of.reader) for of in members)
+    kept = members if has_same_limits else [member._replace(response_room=0) for member in members]
+    in_lanes = replayed_readers(kept, lanes)
+    drawn = drawn_figures(kept, lanes, in_lanes)
+    for (labels, memory_bound, member), replayed, of_paces in zip(group, in_lanes, drawn, strict=True):
+        yield from closed_rows(labels, member.intent, replayed, memory_bound)
+        has_quota = bool((lanes.limits(member.reader)["byte_rate"] > 0).any())
+        yield FETCH_RANGES, range_rows(labels, of_paces, has_quota)
+    if responses_under is not None and any(member.response_room for member in members):
+        with_responses = in_lanes if has_same_limits else replayed_readers(members, responses_under)
+        for member, replayed in zip(members, with_responses, strict=True):
+            if member.response_room:
+                yield from ((MEMORY_EVENTS, rows) for rows in memory_events(member.intent, member.reader, replayed))
 
 
 def open_rows(progress: ReaderInProgress, labels: Labels, memory_bound: Ints) -> Iterator[tuple[Table, pa.RecordBatch]]:
@@ -191,15 +221,20 @@ def replay_responses(batches: Iterable[pa.RecordBatch], limits: FetchLanes) -> I
 
     batches: rows of READS, sorted as `replay_fetches` takes them.
     """
-    for key, parts in by_key(whole_fetches(batches), READER):
-        reader, captured = Reader(*key), CapturedFetches()
-        if reader.kind == FOLLOWER:
-            continue
-        for logs, reads in map(logs_and_reads, parts):
-            captured.note_logs(logs)
-            rows = reads_in_window(reads, limits.window)
-            if rows.num_rows:
-                note_for_closed_loop(captured, reads_of(rows), rows)
-        intent = intent_of(captured, reader.kind, int(limits.limits(reader.kind)["broker_max_bytes"][CAPTURED]))
-        if intent is not None and (room := response_room(intent, reader, limits)):
-            yield from memory_events(intent, reader, replayed_reader(intent, reader, limits, room))
+    for group in groups_of_readers(batches):
+        members = list[Member]()
+        for reader, parts in group:
+            if reader.kind == FOLLOWER:
+                continue
+            captured = CapturedFetches()
+            for logs, reads in map(logs_and_reads, parts):
+                captured.note_logs(logs)
+                rows = reads_in_window(reads, limits.window)
+                if rows.num_rows:
+                    note_for_closed_loop(captured, reads_of(rows), rows)
+            intent = intent_of(captured, reader.kind, int(limits.limits(reader)["broker_max_bytes"][CAPTURED]))
+            if intent is not None and (room := response_room(intent, reader, limits)):
+                members.append(Member(intent, reader, room))
+        if members:
+            for member, replayed in zip(members, replayed_readers(members, limits), strict=True):
+                yield from memory_events(member.intent, member.reader, replayed)

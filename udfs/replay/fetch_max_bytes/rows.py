@@ -29,12 +29,15 @@ OPEN_LOOP, CLOSED_LOOP = "open", "closed"
 
 
 class Labels(NamedTuple):
-    """What the rows of a reader are of. partitions: broker, topic and partition of each, by number."""
+    """What the rows of a reader are of. partitions: broker, topic and partition of each, by number. user: who the
+    reader is to a quota of users, None if no lane has one or that is not known.
+    """
 
     run_id: str
     lanes: tuple[str, ...]
     reader: Reader
     partitions: list[tuple[str, str, str]]
+    user: str | None = None
 
     @property
     def brokers(self) -> int:
@@ -192,6 +195,7 @@ def fetch_consumer_rows(labels: Labels, outcome: ReaderOutcome) -> pa.RecordBatc
             t.throttle_time_ms: arrow_array(outcome.throttle_ms)
             if outcome.throttle_ms is not None
             else pa.nulls(n, pa.int64()),
+            t.user: pa.array([labels.user] * n, pa.string()),
             t.read_all: pa.nulls(n, pa.bool_()) if outcome.finished is None else pa.array(outcome.finished),
         },
     )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -11,13 +11,20 @@ from schemas.tables.values import CONSUMER, FOLLOWER
 from udfs.columns.arrays import Bools, Floats, Ints, Records
 from udfs.columns.records import int_fields, new_records
 from udfs.columns.time_units import MS_PER_S
-from udfs.replay.shared.lanes import AS_CAPTURED, KAFKA_RELEASE, NO_LIMIT, PROPOSAL, LaneSettings
+from udfs.replay.fetch_max_bytes.quotas import (
+    OwnQuota,
+    QuotaOf,
+    has_quota,
+    own_quota,
+    quotas_of_settings,
+)
+from udfs.replay.fetch_max_bytes.state import Reader
+from udfs.replay.shared.lanes import AS_CAPTURED, KAFKA_RELEASE, PROPOSAL, LaneSettings
 from udfs.replay.shared.window import WHOLE, Window
 
 BROKER_MAX_BYTES = "broker.fetch.max.bytes"
 MAX_POLL_RECORDS = "consumer.max.poll.records"
 US_PER_RECORD = "processing.us.per.record"
-CONSUMER_QUOTA = "consumer_byte_rate"
 QUOTA_WINDOWS = "broker.quota.window.num"
 QUOTA_WINDOW_SECONDS = "broker.quota.window.size.seconds"
 TRAFFIC_SPEED = "traffic.speed"
@@ -49,9 +56,9 @@ FETCH_LIMITS = int_fields(
     "partition_max_bytes",  # of a request, or AS_CAPTURED
     "broker_max_bytes",  # the broker's fetch.max.bytes, or what a consumer's quota allows
     "only_first",  # 1: KIP-74's text, by which only the partition named first may exceed the limits
-    "byte_rate",  # bytes/s that a broker gives a client id (KIP-13), or 0 for no quota
-    "quota_windows",  # how many windows of time the quota counts (quota.window.num), 0 without a quota
-    "quota_window_ms",  # how long each window is, 0 without a quota
+    "byte_rate",  # bytes/s that a broker gives the reader and who shares its quota (KIP-13), or 0 for no quota
+    "quota_windows",  # how many windows of time a quota counts (quota.window.num), 0 for who can have none
+    "quota_window_ms",  # how long each window is, 0 for who can have none
     "quota_is_known",  # 1: the quota is known, or known to be none: delays by the captured quota are then left out
 )
 """What a lane sets of the limits of a fetch."""
@@ -70,9 +77,11 @@ CLIENT_SETTINGS = int_fields(
 class FetchLanes:
     """The lanes of a replay, the captured one first.
 
-    consumer, follower: FETCH_LIMITS[lanes] of each kind of reader. consumer_client, follower_client:
+    consumer, follower: FETCH_LIMITS[lanes] of each kind of reader, without quotas. consumer_client, follower_client:
     CLIENT_SETTINGS[lanes] of each. traffic_speed: float64[lanes], how many times as fast as in the capture records are
-    produced. window: only fetches sent in this time are replayed.
+    produced. window: only fetches sent in this time are replayed. quotas: those of consumers in each lane, bytes/s;
+    nothing where no lane has any. users: by client.id and address of consumers who they are to brokers, as far as that
+    is known.
     """
 
     names: tuple[str, ...]
@@ -82,24 +91,39 @@ class FetchLanes:
     follower_client: Records
     traffic_speed: Floats
     window: Window = WHOLE
+    quotas: tuple[Mapping[QuotaOf, int], ...] = ()
+    users: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
-    def limits(self, reader: str) -> Records:
-        """FETCH_LIMITS of this kind of reader."""
-        return self.follower if reader == FOLLOWER else self.consumer
+    def limits(self, reader: Reader) -> Records:
+        """FETCH_LIMITS of this reader, with its quotas."""
+        if reader.kind == FOLLOWER:
+            return self.follower
+        return self.consumer if not self.quotas else with_quotas(self.consumer, self.quotas_of(reader))
+
+    def quotas_of(self, reader: Reader) -> list[OwnQuota | None]:
+        """The quota of a reader in each lane; None where it has none."""
+        if reader.kind == FOLLOWER or not self.quotas:
+            return [None] * len(self.names)
+        user, alone = self.user_of(reader), f"{reader.client_id} at {reader.client_address}"
+        return [own_quota(of_lane, user, reader.client_id, alone) for of_lane in self.quotas]
+
+    def user_of(self, reader: Reader) -> str | None:
+        """Who the reader is to brokers, None if that is not known."""
+        return self.users.get((reader.client_id, reader.client_address))
 
     def client(self, reader: str) -> Records:
         """CLIENT_SETTINGS of this kind of reader."""
         return self.follower_client if reader == FOLLOWER else self.consumer_client
 
-    def equals(self, others: FetchLanes, reader: str) -> bool:
-        """Whether each lane treats this kind of reader as the lane at the same place in `others` does.
+    def equals(self, others: FetchLanes, reader: Reader) -> bool:
+        """Whether each lane treats this reader as the lane at the same place in `others` does.
 
         Names are compared only where a lane shuffles, since the seed of a shuffle is made from a name.
         """
-        shuffles = bool((self.client(reader)["order"] == SHUFFLED_ORDER).any())
+        shuffles = bool((self.client(reader.kind)["order"] == SHUFFLED_ORDER).any())
         return (
             np.array_equal(self.limits(reader), others.limits(reader))
-            and np.array_equal(self.client(reader), others.client(reader))
+            and np.array_equal(self.client(reader.kind), others.client(reader.kind))
             and np.array_equal(self.traffic_speed, others.traffic_speed)
             and (not shuffles or self.names == others.names)
         )
@@ -107,41 +131,53 @@ class FetchLanes:
 
 def fetch_lanes(lanes: LaneSettings) -> FetchLanes:
     """The lanes as the replay takes them; what a lane does not change is as captured."""
+    quotas = tuple(quotas_of_settings({**lanes.in_force, **lane}) for lane in lanes.changed)
+    consumer = fetch_limits_of_lanes(lanes, CONSUMER)
     return FetchLanes(
         names=lanes.names,
-        consumer=fetch_limits_of_lanes(lanes, CONSUMER),
+        consumer=consumer if any(quotas) else with_quotas(consumer, [None] * len(quotas)),
         follower=fetch_limits_of_lanes(lanes, FOLLOWER),
         consumer_client=client_settings(lanes, CONSUMER),
         follower_client=client_settings(lanes, FOLLOWER),
         traffic_speed=np.array([float(speed or 1.0) for speed in lanes.values(TRAFFIC_SPEED)]),
+        quotas=quotas if any(quotas) else (),
     )
 
 
 def fetch_limits_of_lanes(lanes: LaneSettings, reader: str) -> Records:
-    """FETCH_LIMITS[lanes] of a kind of reader. Only consumers have a quota."""
+    """FETCH_LIMITS[lanes] of a kind of reader, without quotas, but with the windows that they would have."""
     max_bytes, partition_max_bytes = REQUEST_LIMITS[reader]
-    broker_max_bytes, rate = lanes.ints(BROKER_MAX_BYTES), lanes.ints(CONSUMER_QUOTA) * (reader == CONSUMER)
-    windows, seconds = lanes.ints(QUOTA_WINDOWS) * (rate > 0), lanes.ints(QUOTA_WINDOW_SECONDS) * (rate > 0)
+    is_consumer = reader == CONSUMER
     return new_records(
         FETCH_LIMITS,
         len(lanes.names),
         max_bytes=lanes.changed_ints(max_bytes),
         partition_max_bytes=lanes.changed_ints(partition_max_bytes),
-        broker_max_bytes=np.where(
-            rate > 0, np.minimum(broker_max_bytes, quota_bytes(rate, windows, seconds)), broker_max_bytes
-        ),
+        broker_max_bytes=lanes.ints(BROKER_MAX_BYTES),
         only_first=[int(release == PROPOSAL) for release in lanes.values(KAFKA_RELEASE)],
-        byte_rate=rate,
-        quota_windows=windows,
-        quota_window_ms=seconds * MS_PER_S,
-        quota_is_known=quota_is_known(lanes) & (reader == CONSUMER),
+        quota_windows=lanes.ints(QUOTA_WINDOWS) * is_consumer,
+        quota_window_ms=lanes.ints(QUOTA_WINDOW_SECONDS) * MS_PER_S * is_consumer,
+        quota_is_known=quota_is_known(lanes) & is_consumer,
     )
 
 
+def with_quotas(limits: Records, quotas: Sequence[OwnQuota | None]) -> Records:
+    """FETCH_LIMITS[lanes] of a consumer that has these quotas. limits: without them."""
+    under = limits.copy()
+    rate = np.array([0 if quota is None else quota.rate for quota in quotas], np.int64)
+    under["byte_rate"] = rate
+    most = quota_bytes(rate, under["quota_windows"], under["quota_window_ms"] // MS_PER_S)
+    limited = rate > 0
+    under["broker_max_bytes"][limited] = np.minimum(under["broker_max_bytes"], most)[limited]
+    for name in ("quota_windows", "quota_window_ms"):
+        under[name][~limited] = 0
+    return under
+
+
 def quota_is_known(lanes: LaneSettings) -> Bools:
-    """Whether each lane says which quota consumers have, or the one in force is stated: bool[lanes]."""
-    is_stated = lanes.in_force.get(CONSUMER_QUOTA, NO_LIMIT) != NO_LIMIT
-    return np.array([is_stated or CONSUMER_QUOTA in lane for lane in lanes.changed])
+    """Whether each lane says which quotas consumers have, or those in force are stated: bool[lanes]."""
+    is_stated = bool(quotas_of_settings(lanes.in_force))
+    return np.array([is_stated or has_quota(lane) for lane in lanes.changed])
 
 
 def quota_bytes(rate: Ints, windows: Ints, seconds: Ints) -> Ints:

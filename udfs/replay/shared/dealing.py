@@ -54,11 +54,17 @@ class Step(NamedTuple):
 
     unit: the columns whose values tell units apart; all rows of a unit come to one task. order: the columns, numbers
     all, by which a unit's rows are ordered. Where `order` is empty there is one unit, whose rows come in any order.
+    leads: units with the same text in the first column of `unit` come to one task, unless it is empty.
     """
 
     table: Table
     unit: tuple[str, ...]
     order: tuple[str, ...]
+    leads: bool = False
+
+    def dealt_by(self, unit: str) -> str:
+        """The text that decides which task a unit comes to. unit: its name."""
+        return (unit.split("\0", 1)[0] if self.leads else "") or unit
 
 
 def deal(batches: Iterable[pa.RecordBatch], step: Step, shards: int) -> Iterator[pa.RecordBatch]:
@@ -94,7 +100,7 @@ def replay_dealt(replay: Events, step: Step, batches: Iterable[pa.RecordBatch]) 
 def cut_into_dealt_rows(rows: pa.RecordBatch, step: Step, shards: int) -> pa.RecordBatch:
     """Some rows of the step's table, sorted and cut into parts, as rows of DEALT."""
     number, names = unit_numbers(rows, step.unit)
-    shard_of_unit = np.array([zlib.crc32(name.encode()) % shards for name in names], np.int64)
+    shard_of_unit = np.array([zlib.crc32(step.dealt_by(name).encode()) % shards for name in names], np.int64)
     in_turn = np.array(sorted(range(len(names)), key=lambda unit: (shard_of_unit[unit], names[unit])), np.int64)
     place = np.zeros(len(names), np.int64)
     place[in_turn] = np.arange(len(names))

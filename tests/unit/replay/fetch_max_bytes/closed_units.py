@@ -11,7 +11,7 @@ from udfs.columns.arrays import Ints, Records, stretch_edges
 from udfs.columns.records import new_records
 from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER
-from udfs.replay.fetch_max_bytes.closed_loop.replay import new_outcome, replay_reader
+from udfs.replay.fetch_max_bytes.closed_loop.replay import new_outcome, replay_by_clients_clock
 from udfs.replay.fetch_max_bytes.closed_loop.settings import RULES
 from udfs.replay.fetch_max_bytes.closed_loop.state import (
     LEAVE,
@@ -24,6 +24,7 @@ from udfs.replay.fetch_max_bytes.closed_loop.state import (
     ReaderLanes,
     Unit,
 )
+from udfs.replay.fetch_max_bytes.closed_loop.together import ReaderInLanes
 from udfs.replay.fetch_max_bytes.settings import CLIENT_ORDER, JAVA_4, LIBRDKAFKA
 from udfs.replay.shared.lanes import AS_CAPTURED
 
@@ -194,7 +195,7 @@ def replayed(
     unit = unit_of(parts, [*([1] if opens else []), *reopens], horizon, pace)
     rules = rules_of(clients, len(unit.nodes), shares)
     outcome = new_outcome(unit, len(parts), len(clients), response_room=1000)
-    replay_reader(unit, rules, outcome)
+    replay_by_clients_clock([ReaderInLanes(unit, rules, outcome)])
     return outcome
 
 

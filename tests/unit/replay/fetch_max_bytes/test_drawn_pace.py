@@ -95,7 +95,7 @@ def test_lanes_whose_limits_nothing_reaches_are_replayed_as_one() -> None:
     unit = unit._replace(batches=new_records(LOG_BATCH, 3, bytes_before=[0, 100, 250]))
     rules = np.zeros((1, 4), RULES)
     rules["limit"] = [100, 251, 1000, 100]
-    distinct, of_lane = rules_that_differ(rules, unit)
+    (distinct,), of_lane = rules_that_differ([rules], [unit])
     assert distinct["limit"].tolist() == [[100, 251]]
     assert of_lane.tolist() == [0, 1, 1, 0]
 

@@ -16,6 +16,7 @@ from udfs.facts.arrow_tables import unpack_rows
 from udfs.replay.fetch_max_bytes.closed_loop import memory_rows
 from udfs.replay.fetch_max_bytes.replay import replay_fetches, replay_responses
 from udfs.replay.fetch_max_bytes.settings import SHUFFLED_ORDER, FetchLanes
+from udfs.replay.fetch_max_bytes.state import Reader
 from udfs.replay.shared.lanes import AS_CAPTURED
 
 LIMITS = lanes_of(AS_CAPTURED, SIZE, 10 * SIZE)
@@ -43,13 +44,13 @@ def test_they_are_the_same_however_many_are_in_a_row(monkeypatch: pytest.MonkeyP
 
 
 def test_lanes_that_shuffle_go_by_their_names() -> None:
-    clients = LIMITS.consumer_client.copy()
+    clients, reader = LIMITS.consumer_client.copy(), Reader("app", "10.0.0.1", CONSUMER)
     clients["order"] = SHUFFLED_ORDER
     shuffled = replace(LIMITS, consumer_client=clients)
     named = [replace(lanes, names=("a", "b", "c")) for lanes in (LIMITS, shuffled)]
-    assert LIMITS.equals(named[0], CONSUMER)
-    assert not shuffled.equals(named[1], CONSUMER)
-    assert not LIMITS.equals(named[1], CONSUMER)
+    assert LIMITS.equals(named[0], reader)
+    assert not shuffled.equals(named[1], reader)
+    assert not LIMITS.equals(named[1], reader)
 
 
 @pytest.mark.parametrize("most", [1, 7, 10_000])

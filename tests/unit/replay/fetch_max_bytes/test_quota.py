@@ -23,10 +23,12 @@ from tests.unit.replay.fetch_max_bytes.closed_units import (
 from udfs.columns.records import new_records
 from udfs.columns.time_units import NEVER
 from udfs.replay.fetch_max_bytes.closed_loop import quota
-from udfs.replay.fetch_max_bytes.closed_loop.replay import new_outcome, replay_reader
+from udfs.replay.fetch_max_bytes.closed_loop.replay import new_outcome, replay_by_clients_clock
 from udfs.replay.fetch_max_bytes.closed_loop.settings import RULES
-from udfs.replay.fetch_max_bytes.closed_loop.state import READING_CHANGE, THROTTLED
-from udfs.replay.fetch_max_bytes.settings import fetch_limits_of_lanes
+from udfs.replay.fetch_max_bytes.closed_loop.state import READING_CHANGE, THROTTLED, ReaderLanes
+from udfs.replay.fetch_max_bytes.closed_loop.together import ReaderInLanes
+from udfs.replay.fetch_max_bytes.settings import fetch_lanes
+from udfs.replay.fetch_max_bytes.state import Reader
 from udfs.replay.shared.lanes import LaneSettings, Value
 
 KB, SECOND = 1000, 1000 * MS
@@ -97,7 +99,7 @@ def test_connections_to_one_broker_share_its_quota() -> None:
     rules = rules_of([replace(ONE_BATCH, byte_rate=RATE)], 2, shares=True)
     rules["meter"] = 0
     out = new_outcome(unit, 2, 1)
-    replay_reader(unit, rules, out)
+    replay_by_clients_clock([ReaderInLanes(unit, rules, out)])
     assert 22 * SECOND < out.catch_up_us.max() < 25 * SECOND
 
 
@@ -126,7 +128,8 @@ def test_what_a_captured_quota_held_back_waits_in_lanes_without_one_alone() -> N
     nodes["end_change"] = len(changes)
     unit = unit._replace(changes=changes.view(READING_CHANGE), nodes=nodes)
     out = new_outcome(unit, 1, 2, response_room=10)
-    replay_reader(unit, rules_of([Client(), Client(byte_rate=RATE)], 1, shares=True), out)
+    rules = rules_of([Client(), Client(byte_rate=RATE)], 1, shares=True)
+    replay_by_clients_clock([ReaderInLanes(unit, rules, out)])
     assert out.responses["requested_at"][:, 0].tolist() == [5 * SECOND, 1]
 
 
@@ -139,28 +142,87 @@ def test_requests_that_a_quota_left_empty_are_not_compared_with_captured_ones() 
     assert out.captured.nodes["requests"][0] <= out.lanes["requests"][0] - 2
 
 
+APP, FETCHER = Reader("app", "10.0.0.1", "consumer"), Reader("broker-1-fetcher-0", "10.0.0.2", "follower")
+
+
 def of_lanes(*settings: Mapping[str, Value]) -> LaneSettings:
     defaults = {"broker.fetch.max.bytes": 50_000, "broker.quota.window.num": 11, "broker.quota.window.size.seconds": 1}
-    return LaneSettings(tuple(map(str, settings)), settings, {"consumer_byte_rate": "none", **defaults})
+    others = {"consumer.max.poll.records": 500}
+    return LaneSettings(tuple(map(str, settings)), settings, {"consumer_byte_rate": "none", **defaults, **others})
 
 
 def test_a_quota_caps_responses_of_consumers_at_all_its_windows_but_one() -> None:
     other: dict[str, Value] = {"broker.quota.window.num": 4, "broker.quota.window.size.seconds": 2}
-    quotas = of_lanes({}, {"consumer_byte_rate": 100}, {"consumer_byte_rate": 100, **other}, other)
-    assert fetch_limits_of_lanes(quotas, "consumer")["broker_max_bytes"].tolist() == [50_000, 1000, 600, 50_000]
-    assert fetch_limits_of_lanes(quotas, "consumer")["quota_window_ms"].tolist() == [0, 1000, 2000, 0]
-    assert fetch_limits_of_lanes(quotas, "follower")["broker_max_bytes"].tolist() == [50_000] * 4
-    assert not fetch_limits_of_lanes(quotas, "follower")["byte_rate"].any()
+    quotas = fetch_lanes(of_lanes({}, {"consumer_byte_rate": 100}, {"consumer_byte_rate": 100, **other}, other))
+    assert quotas.limits(APP)["broker_max_bytes"].tolist() == [50_000, 1000, 600, 50_000]
+    assert quotas.limits(APP)["quota_window_ms"].tolist() == [0, 1000, 2000, 0]
+    assert quotas.limits(FETCHER)["broker_max_bytes"].tolist() == [50_000] * 4
+    assert not quotas.limits(FETCHER)["byte_rate"].any()
 
 
-@pytest.mark.parametrize(("stated", "known"), [("none", [0, 0, 1, 1]), (1000, [1, 1, 1, 1])])
+@pytest.mark.parametrize(("stated", "known"), [("none", [0, 0, 1, 1, 1]), (1000, [1, 1, 1, 1, 1])])
 def test_a_lanes_quota_is_known_where_somebody_says_it_or_that_there_is_none(stated: Value, known: list[int]) -> None:
-    lanes = of_lanes({}, {"broker.fetch.max.bytes": 1024}, {"consumer_byte_rate": 100}, {"consumer_byte_rate": "none"})
-    lanes = replace(lanes, in_force=dict(lanes.in_force) | {"consumer_byte_rate": stated})
-    assert fetch_limits_of_lanes(lanes, "consumer")["quota_is_known"].tolist() == known
-    assert fetch_limits_of_lanes(lanes, "follower")["quota_is_known"].tolist() == [0] * 4
+    quotas = ({"consumer_byte_rate": 100}, {"consumer_byte_rate": "none"}, {"user.ann.consumer_byte_rate": 100})
+    lanes = of_lanes({}, {"broker.fetch.max.bytes": 1024}, *quotas)
+    of = fetch_lanes(replace(lanes, in_force=dict(lanes.in_force) | {"consumer_byte_rate": stated}))
+    assert of.limits(APP)["quota_is_known"].tolist() == known
+    assert of.limits(FETCHER)["quota_is_known"].tolist() == [0] * 5
 
 
 def test_the_largest_quota_caps_nothing() -> None:
-    most = of_lanes({"consumer_byte_rate": 2**31 - 1, "broker.quota.window.num": 3600})
-    assert fetch_limits_of_lanes(most, "consumer")["broker_max_bytes"].tolist() == [50_000]
+    most = fetch_lanes(of_lanes({"consumer_byte_rate": 2**31 - 1, "broker.quota.window.num": 3600}))
+    assert most.limits(APP)["broker_max_bytes"].tolist() == [50_000]
+
+
+def test_a_lane_with_a_quota_of_users_limits_each_reader_by_its_own() -> None:
+    users = {("app", "10.0.0.1"): "ann", ("app", "10.0.0.2"): "bob"}
+    lanes = fetch_lanes(of_lanes({}, {"consumer_byte_rate": 100, "user.ann.consumer_byte_rate": 700}))
+    lanes = replace(lanes, users=users)
+    rates = [lanes.limits(Reader(*key, "consumer"))["byte_rate"].tolist() for key in (*users, ("app", "10.0.0.3"))]
+    assert rates == [[0, 700], [0, 100], [0, 100]]
+
+
+def shared(readers: int, meters: list[int], rate: int = RATE) -> list[ReaderLanes]:
+    """Readers of 1.5 MB each, replayed together without a quota and with one. meters: which each has."""
+    unit = unit_of([replace(BACKLOG, sizes=[10 * KB] * 150)], [1], 1, PACE)
+    in_lanes = list[ReaderInLanes]()
+    for meter in meters:
+        rules = rules_of([ONE_BATCH, replace(ONE_BATCH, byte_rate=rate)], 1, shares=True)
+        rules["meter"] = meter
+        in_lanes.append(ReaderInLanes(unit, rules, new_outcome(unit, 1, 2, response_room=400)))
+    assert len(in_lanes) == readers
+    replay_by_clients_clock(in_lanes)
+    return [of.outcome for of in in_lanes]
+
+
+def test_readers_that_share_a_quota_take_as_long_as_one_that_reads_all_of_it() -> None:
+    """Two of 1.5 MB at 100 kB/s: about 1 MB comes every 11 s, of whichever asks first."""
+    (alone,), together = shared(1, [0]), shared(2, [0, 0])
+    own = alone.catch_up_us[0, 1]
+    slowest = max(of.catch_up_us[0, 1] for of in together)
+    assert 11 * SECOND < own < 13 * SECOND
+    assert 22 * SECOND < slowest < 25 * SECOND
+    assert [of.sums.partitions["returned"][0].tolist() for of in together] == [[1500 * KB] * 2] * 2
+    assert all(of.lanes["throttle_ms"][1] > alone.lanes["throttle_ms"][1] for of in together)
+
+
+def test_readers_with_quotas_of_their_own_and_lanes_without_one_are_as_if_replayed_alone() -> None:
+    (alone,), apart, together = shared(1, [0]), shared(2, [0, 1]), shared(2, [0, 0])
+    for of in apart:
+        for name in ("lanes", "catch_up_us", "responses"):
+            assert np.array_equal(getattr(of, name), getattr(alone, name))
+        assert np.array_equal(of.timeline.buckets, alone.timeline.buckets)
+        assert np.array_equal(of.timeline.held, alone.timeline.held)
+    for of in together:
+        assert of.lanes[0] == alone.lanes[0]
+        assert np.array_equal(of.responses[0], alone.responses[0])
+        assert np.array_equal(of.sums.partitions[:, 0], alone.sums.partitions[:, 0])
+
+
+def test_what_readers_get_of_a_shared_quota_within_its_windows_is_no_more_than_it_allows() -> None:
+    """At any time, what both have been sent in the 11 s before is within the quota for 11 s and one response."""
+    rows = np.concatenate([of.responses[1][: of.lanes["responses"][1]] for of in shared(2, [0, 0])])
+    came = rows[np.argsort(rows["arrived_at"], kind="stable")]
+    for time in came["arrived_at"].tolist():
+        within = (came["arrived_at"] > time - 10 * SECOND) & (came["arrived_at"] <= time)
+        assert came["size"][within].sum() <= 11 * RATE

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from udfs.replay.fetch_max_bytes.settings import FetchLanes, fetch_lanes
+from udfs.replay.fetch_max_bytes.state import Reader
 from udfs.replay.shared.lanes import LaneSettings, Value
 
+APP, FETCHER = Reader("app", "10.0.0.1", "consumer"), Reader("broker-1-fetcher-0", "10.0.0.2", "follower")
 IN_FORCE: dict[str, Value] = {
     "broker.fetch.max.bytes": 55 << 20,
     "broker.quota.window.num": 11,
@@ -23,10 +25,10 @@ def test_a_consumers_quota_caps_its_responses_at_ten_seconds_of_it_and_those_of_
     """KafkaApis: min(request, fetch.max.bytes, quota x (quota.window.num - 1) x quota.window.size.seconds)."""
     rates: list[Value] = [1 << 20, 8 << 20, "none"]
     lanes = lanes_of({"consumer_byte_rate": 1000}, *({"consumer_byte_rate": rate} for rate in rates))
-    assert lanes.consumer["broker_max_bytes"].tolist() == [10_000, 10 << 20, 55 << 20, 55 << 20]
-    assert lanes.follower["broker_max_bytes"].tolist() == [55 << 20] * 4
+    assert lanes.limits(APP)["broker_max_bytes"].tolist() == [10_000, 10 << 20, 55 << 20, 55 << 20]
+    assert lanes.limits(FETCHER)["broker_max_bytes"].tolist() == [55 << 20] * 4
 
 
 def test_without_a_quota_the_brokers_limit_holds() -> None:
     lanes = lanes_of({}, {"broker.fetch.max.bytes": 1 << 20})
-    assert lanes.consumer["broker_max_bytes"].tolist() == [55 << 20, 1 << 20]
+    assert lanes.limits(APP)["broker_max_bytes"].tolist() == [55 << 20, 1 << 20]

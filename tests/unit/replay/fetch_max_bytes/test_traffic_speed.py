@@ -94,5 +94,5 @@ def test_a_lane_reads_at_its_own_speed_and_waits_as_long_by_its_clients_clock() 
 def test_lanes_of_another_speed_are_not_the_same_to_a_reader() -> None:
     lanes: FetchLanes = lanes_of(100, 200)
     faster = replace(lanes, traffic_speed=np.array([1.0, 2.0]))
-    assert lanes.equals(lanes, "consumer")
-    assert not lanes.equals(faster, "consumer")
+    assert lanes.equals(lanes, Reader("app", "10.0.0.1", CONSUMER))
+    assert not lanes.equals(faster, Reader("app", "10.0.0.1", CONSUMER))

@@ -92,6 +92,16 @@ def test_each_task_takes_whole_units_one_after_the_other_and_each_in_order(shard
     check()
 
 
+def test_units_that_are_led_by_the_same_text_come_to_one_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dealing, "PART_ROWS", 1)
+    led = STEP._replace(leads=True)
+    visits = [(who, where, 0, where) for where in range(40) for who in ("", "a", "b")]
+    dealt = [row for part in deal([batch_of(visits)], led, 5) for row in part.to_pylist()]
+    shards = {who: {part["shard"] for part in dealt if part["unit"].split("\0")[0] == who} for who in ("", "a", "b")}
+    assert (len(shards["a"]), len(shards["b"])) == (1, 1)
+    assert len(shards[""]) > 1, "those that nothing leads are dealt one by one"
+
+
 def test_columns_that_some_rows_lack_are_null() -> None:
     full = batch_of([("a", 1, 5, 0)])
     narrow = batch_of([("a", 1, 3, 1)]).select(["who", "where", "number"])

@@ -13,6 +13,7 @@ of lanes that no fetch of the reader can distinguish one is replayed.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -23,10 +24,17 @@ from udfs.kernels.kernel import allocating_kernel
 from udfs.replay.fetch_max_bytes.closed_loop.intent import Intent, with_pace
 from udfs.replay.fetch_max_bytes.closed_loop.order import draw_below
 from udfs.replay.fetch_max_bytes.closed_loop.pace import MOST_SHARE, Sample, pace_of_samples
-from udfs.replay.fetch_max_bytes.closed_loop.replay import ReplayedReader, lane_rules, new_outcome, replay_reader
+from udfs.replay.fetch_max_bytes.closed_loop.replay import (
+    Member,
+    ReplayedReader,
+    new_outcome,
+    replay_by_clients_clock,
+    rules_of_members,
+)
 from udfs.replay.fetch_max_bytes.closed_loop.settings import RULES
 from udfs.replay.fetch_max_bytes.closed_loop.state import NO_BACKLOG, ReaderLanes, Unit
 from udfs.replay.fetch_max_bytes.closed_loop.timeline import LEAST_BUCKETS
+from udfs.replay.fetch_max_bytes.closed_loop.together import ReaderInLanes
 from udfs.replay.fetch_max_bytes.settings import FetchLanes
 from udfs.replay.fetch_max_bytes.state import Reader
 from udfs.replay.shared.replications import FEWEST, replications_within
@@ -68,53 +76,104 @@ class Drawn(NamedTuple):
     counts: Ints
 
 
-def drawn_figures(intent: Intent, reader: Reader, lanes: FetchLanes, replayed: ReplayedReader) -> Drawn:
-    """Replay a reader in every lane, each time with a pace drawn anew. The draws are the same for the same reader."""
-    given_up = replayed.outcome.given_up_backlogs == 1
-    rules, of_lane = rules_that_differ(lane_rules(intent, reader, lanes), intent.unit)
-    requests = int(replayed.outcome.lanes["requests"].sum()) * rules.shape[1] // len(of_lane)
-    count = replications_within(FETCHES_AT_MOST, requests)
-    # The same client at another address has the same draws.
+class Draws(NamedTuple):
+    """What is drawn for one reader.
+
+    random: int64[1], the state of the generator of paces. slower: float64[replications, 2], how many times as long
+    client and brokers take. shares: float64[replications, 2], how much of the times of taking and of sending is no
+    matter of what is in a response.
+    """
+
+    random: Ints
+    slower: Floats
+    shares: Floats
+
+
+def draws_of_reader(reader: Reader, count: int) -> Draws:
+    """What is drawn for a reader's replications. The same client at another address has the same draws."""
     seed = zlib.crc32(f"{reader.client_id}/{reader.kind}".encode())
-    random, figures, counts = np.full(1, seed), list[Figures](), np.full(rules.shape[1], count)
     draws = np.random.default_rng(seed)
-    slower, shares = np.exp(draws.normal(0.0, RUNS_DIFFER, (count, 2))), draws.uniform(0.0, MOST_SHARE, (count, 2))
-    for (of_client, of_brokers), (taking, sending) in zip(slower.tolist(), shares.tolist(), strict=True):
-        if len(figures) == FEWEST:
-            counts[~np.any([has_waits(few) for few in figures], axis=0)] = FEWEST
-        wanted = np.flatnonzero(counts > len(figures))
+    slower = np.exp(draws.normal(0.0, RUNS_DIFFER, (count, 2)))
+    return Draws(np.full(1, seed), slower, draws.uniform(0.0, MOST_SHARE, (count, 2)))
+
+
+def drawn_figures(members: Sequence[Member], lanes: FetchLanes, replayed: Sequence[ReplayedReader]) -> list[Drawn]:
+    """Replay readers together in every lane, each time with a pace drawn anew. The draws are the same for the same
+    reader.
+    """
+    given_up = [of.outcome.given_up_backlogs == 1 for of in replayed]
+    rules, of_lane = rules_that_differ(rules_of_members(members, lanes), [member.intent.unit for member in members])
+    lane_count = rules[0].shape[1]
+    requests = sum(int(of.outcome.lanes["requests"].sum()) for of in replayed) * lane_count // len(of_lane)
+    count = replications_within(FETCHES_AT_MOST, requests)
+    draws = [draws_of_reader(member.reader, count) for member in members]
+    figures, counts = list[list[Figures]](), np.full(lane_count, count)
+    for again in range(count):
+        if again == FEWEST:
+            counts[~np.any([has_waits(few) for of_all in figures for few in of_all], axis=0)] = FEWEST
+        wanted = np.flatnonzero(counts > again)
         if not len(wanted):
             break
-        rules["seed"] += 1
-        unit = in_another_run(drawn_unit(intent, random, taking, sending), of_client, of_brokers)
-        outcome = new_outcome(unit, len(intent.keys), len(wanted), buckets=LEAST_BUCKETS)
-        replay_reader(unit, rules_of_lanes(rules, wanted), outcome)
-        figures.append(placed_figures(figures_of_lanes(outcome, given_up), wanted, len(counts)))
-    replications = (np.stack(of)[:, of_lane] for of in zip(*figures, strict=True))
-    return Drawn(figures_of_lanes(replayed.outcome, given_up), Figures(*replications), counts[of_lane])
+        outcomes = replay_again(members, draws, again, [rules_of_lanes(of, wanted, again + 1) for of in rules])
+        figures.append(
+            [
+                placed_figures(figures_of_lanes(outcome, left), wanted, lane_count)
+                for outcome, left in zip(outcomes, given_up, strict=True)
+            ]
+        )
+    return [
+        Drawn(figures_of_lanes(of.outcome, left), in_all_lanes(of_reader, of_lane), counts[of_lane])
+        for of, left, of_reader in zip(replayed, given_up, zip(*figures, strict=True), strict=True)
+    ]
 
 
-def rules_that_differ(rules: Records, unit: Unit) -> tuple[Records, Ints]:
-    """(RULES[nodes, n], by which rules the reader is replayed in n lanes that differ; int64[lanes], which of them each
-    lane is).
+def replay_again(
+    members: Sequence[Member], draws: Sequence[Draws], again: int, rules: Sequence[Records]
+) -> list[ReaderLanes]:  # fmt: skip
+    """Replay readers once more, for the replication `again`. rules: RULES[nodes, lanes] of each."""
+    in_lanes = list[ReaderInLanes]()
+    for member, of, rules_of_reader in zip(members, draws, rules, strict=True):
+        drawn = drawn_unit(member.intent, of.random, *of.shares[again].tolist())
+        unit = in_another_run(drawn, *of.slower[again].tolist())
+        outcome = new_outcome(unit, len(member.intent.keys), rules_of_reader.shape[1], buckets=LEAST_BUCKETS)
+        in_lanes.append(ReaderInLanes(unit, rules_of_reader, outcome))
+    replay_by_clients_clock(in_lanes)
+    return [of.outcome for of in in_lanes]
 
-    rules: RULES[nodes, lanes]. All limits above what there is to be read are alike.
+
+def in_all_lanes(replications: Sequence[Figures], of_lane: Ints) -> Figures:
+    """Figures of each replication, float64[replications, lanes], from those of lanes that differ."""
+    return Figures(*(np.stack(of)[:, of_lane] for of in zip(*replications, strict=True)))
+
+
+def rules_that_differ(rules: Sequence[Records], units: Sequence[Unit]) -> tuple[list[Records], Ints]:
+    """(RULES[nodes, n] of each reader, by which they are replayed in n lanes that differ; int64[lanes], which of them
+    each lane is).
+
+    rules: RULES[nodes, lanes] of each. All limits above what there is to be read are alike.
     """
+    alike = [with_reachable_limits(of, unit) for of, unit in zip(rules, units, strict=True)]
+    by_lane = (b"".join(of[:, lane].tobytes() for of in alike) for lane in range(alike[0].shape[1]))
+    numbers: dict[bytes, int] = {}
+    of_lane = np.array([numbers.setdefault(of, len(numbers)) for of in by_lane], np.int64)
+    first = np.unique(of_lane, return_index=True)[1]
+    return [rules_of_lanes(of, first) for of in alike], of_lane
+
+
+def with_reachable_limits(rules: Records, unit: Unit) -> Records:
+    """The rules with limits no larger than what there is to be read. rules: RULES[nodes, lanes]."""
     rules = rules.copy()
     most = max(int(unit.batches["bytes_before"].max(initial=0)), int(rules["min_bytes"].max(initial=0))) + 1
     for name in ("limit", "partition_max_bytes"):
         rules[name] = np.minimum(rules[name], most)
-    by_lane = (rules[:, lane] for lane in range(rules.shape[1]))
-    numbers: dict[bytes, int] = {}
-    of_lane = np.array([numbers.setdefault(of.tobytes(), len(numbers)) for of in by_lane], np.int64)
-    first = np.unique(of_lane, return_index=True)[1]
-    return rules_of_lanes(rules, first), of_lane
+    return rules
 
 
-def rules_of_lanes(rules: Records, lanes: Ints) -> Records:
-    """The rules of some lanes: RULES[nodes, n]. lanes: int64[n], which they are."""
+def rules_of_lanes(rules: Records, lanes: Ints, again: int = 0) -> Records:
+    """The rules of some lanes: RULES[nodes, n]. lanes: int64[n], which they are. again: added to the seeds."""
     of_lanes = np.zeros((rules.shape[0], len(lanes)), RULES)
     of_lanes[:] = rules[:, lanes]
+    of_lanes["seed"] += again
     return of_lanes
 
 

@@ -1,37 +1,43 @@
-"""The closed loop of one reader: its nodes replayed in every lane, summed up and compared with the capture."""
+"""The closed loop of readers: their nodes replayed in every lane, summed up and compared with the capture."""
 
 from __future__ import annotations
 
-import zlib
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from udfs.columns.arrays import Floats, Ints, Records
 from udfs.columns.records import new_records
-from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER
-from udfs.kernels.kernel import kernel
 from udfs.replay.fetch_max_bytes.closed_loop.fidelity import Verdicts, judge_nodes
 from udfs.replay.fetch_max_bytes.closed_loop.intent import Intent
 from udfs.replay.fetch_max_bytes.closed_loop.settings import rules_by_node
-from udfs.replay.fetch_max_bytes.closed_loop.simulation import run_lane
 from udfs.replay.fetch_max_bytes.closed_loop.state import (
     GIVEN_UP,
     LANE_OUTCOME,
     LANE_RESPONSE,
     NO_BACKLOG,
     ReaderLanes,
-    ReaderSim,
     Unit,
     new_captured_lane,
-    new_sim,
 )
-from udfs.replay.fetch_max_bytes.closed_loop.timeline import BUCKETS, align_lanes, new_timeline, reader_time, stays_of
+from udfs.replay.fetch_max_bytes.closed_loop.timeline import BUCKETS, new_timeline, stays_of
+from udfs.replay.fetch_max_bytes.closed_loop.together import ReaderInLanes, replay_readers
+from udfs.replay.fetch_max_bytes.quotas import OwnQuota, QuotaOf
 from udfs.replay.fetch_max_bytes.settings import FetchLanes
 from udfs.replay.fetch_max_bytes.state import Reader, no_sums
-from udfs.replay.shared.event_heap import pop, push
-from udfs.replay.shared.lanes import CAPTURED
+
+
+class Member(NamedTuple):
+    """A reader that is replayed, alone or together with those that share quotas with it.
+
+    response_room: so many responses are kept of each lane.
+    """
+
+    intent: Intent
+    reader: Reader
+    response_room: int = 0
 
 
 class ReplayedReader(NamedTuple):
@@ -42,21 +48,54 @@ class ReplayedReader(NamedTuple):
     verdicts: Verdicts
 
 
-def replayed_reader(intent: Intent, reader: Reader, lanes: FetchLanes, response_room: int = 0) -> ReplayedReader:
-    """A reader replayed in every lane. response_room: so many responses are kept of each lane."""
-    outcome = new_outcome(intent.unit, len(intent.keys), len(lanes.names), response_room)
-    replay_reader(intent.unit, lane_rules(intent, reader, lanes), outcome)
-    return ReplayedReader(
-        outcome, backlogs_of_partitions(intent.unit, len(intent.keys)), judge_nodes(intent, outcome.captured)
-    )
+def replayed_readers(members: Sequence[Member], lanes: FetchLanes) -> list[ReplayedReader]:
+    """Readers replayed in every lane, together."""
+    in_lanes = [
+        ReaderInLanes(
+            member.intent.unit,
+            rules,
+            new_outcome(member.intent.unit, len(member.intent.keys), len(lanes.names), member.response_room),
+        )
+        for member, rules in zip(members, rules_of_members(members, lanes), strict=True)
+    ]
+    replay_by_clients_clock(in_lanes)
+    return [
+        ReplayedReader(
+            of.outcome,
+            backlogs_of_partitions(of.unit, len(member.intent.keys)),
+            judge_nodes(member.intent, of.outcome.captured),
+        )
+        for member, of in zip(members, in_lanes, strict=True)
+    ]
+
+
+def rules_of_members(members: Sequence[Member], lanes: FetchLanes) -> list[Records]:
+    """By which rules the nodes of each reader read in each lane: RULES[nodes, lanes] of each."""
+    rules = [lane_rules(member.intent, member.reader, lanes) for member in members]
+    if len(members) > 1:
+        quotas = [lanes.quotas_of(member.reader) for member in members]
+        for lane in range(len(lanes.names)):
+            share_meters(rules, members, lane, [of_reader[lane] for of_reader in quotas])
+    return rules
+
+
+def share_meters(
+    rules: Sequence[Records], members: Sequence[Member], lane: int, quotas: Sequence[OwnQuota | None]
+) -> None:  # fmt: skip
+    """Number the meters of a lane: each broker has one for each user, client.id or both that have a quota.
+
+    quotas: of each reader.
+    """
+    numbers: dict[tuple[QuotaOf, str], int] = {}
+    for of, member, quota in zip(rules, members, quotas, strict=True):
+        if quota is not None:
+            brokers = [member.intent.brokers[broker] for broker in member.intent.nodes.nodes["broker"].tolist()]
+            of["meter"][:, lane] = [numbers.setdefault((quota.meter, broker), len(numbers)) for broker in brokers]
 
 
 def lane_rules(intent: Intent, reader: Reader, lanes: FetchLanes) -> Records:
-    """By which rules each node reads in each lane: RULES[nodes, lanes]. What a client does at random is the same in all
-    lanes, so that lanes with the same rules are the same.
-    """
-    seed = zlib.crc32("/".join([lanes.names[CAPTURED], *reader]).encode())
-    return rules_by_node(intent.nodes, intent.profiles, intent.largest, lanes, seed)
+    """By which rules each node of a reader reads in each lane: RULES[nodes, lanes]."""
+    return rules_by_node(intent.nodes, intent.profiles, intent.largest, lanes, reader)
 
 
 def new_outcome(unit: Unit, numbers: int, lanes: int, response_room: int = 0, buckets: int = BUCKETS) -> ReaderLanes:
@@ -85,70 +124,11 @@ def backlogs_of_partitions(unit: Unit, numbers: int) -> Ints:
     return backlog
 
 
-@kernel
-def start_lane(sim: ReaderSim, lane: int) -> None:
-    """Set the state to what is captured first."""
-    state, start, line, first = sim.state, sim.start, sim.outcome.timeline, NEVER
-    for node in range(len(state.nodes)):
-        state.nodes[node] = start.nodes[node]
-        state.applications[node] = start.applications[node]
-        state.meters.meters[node].samples = 0
-        first = min(first, start.nodes[node].now)
-    line.lanes[lane].bucket = reader_time(line, first) // line.lanes[lane].width
-    for p in range(len(state.partitions)):
-        state.partitions[p] = start.partitions[p]
-        total = sim.outcome.sums.partitions[sim.unit.partitions[p].number, lane]
-        total.waiting, total.waiting_since = 0, NEVER
-    state.random[0] = sim.rules[0, lane].seed
-
-
-@kernel
-def end_lane(sim: ReaderSim, lane: int) -> None:
-    """Sum up the lane's outcome."""
-    outcome, nodes = sim.outcome, sim.state.nodes
-    for node in range(len(nodes)):
-        outcome.lanes[lane].requests += nodes[node].requests
-    if lane == 0:
-        for p in range(len(sim.state.partitions)):
-            outcome.captured.catch_up_us[p] = sim.state.partitions[p].catch_up_us
-    hand_on_backlogs(sim)
-    for p in range(len(sim.state.partitions)):
-        partition, state = sim.unit.partitions[p], sim.state.partitions[p]
-        number, leaves = partition.number, state.is_assigned == 0 or state.position >= partition.backlog_end
-        if lane == 0 and state.catch_up_us == NEVER and leaves:
-            outcome.given_up_backlogs[number] = 1
-        outcome.catch_up_us[number, lane] = max(outcome.catch_up_us[number, lane], state.catch_up_us)
-
-
-@kernel
-def hand_on_backlogs(sim: ReaderSim) -> None:
-    """Hand a backlog that was not read on to the broker that its partition went to, timed from its beginning."""
-    state = sim.state
-    for p in range(len(state.partitions)):
-        if sim.unit.partitions[p].previous != NONE:
-            push(state.moved, state.partitions[p].requested_at, p)
-    while state.moved.events[0] > 0:
-        _, p = pop(state.moved)
-        here, there = state.partitions[p], state.partitions[sim.unit.partitions[p].previous]
-        if there.catch_up_us == NEVER and here.requested_at != NEVER:
-            here.catch_up_us += here.requested_at - there.requested_at if here.catch_up_us != NEVER else 0
-            here.requested_at, there.catch_up_us = there.requested_at, NO_BACKLOG
-
-
-@kernel
-def replay_lanes(sim: ReaderSim) -> None:
-    """The reader in every lane; lanes do not affect one another."""
-    for lane in range(len(sim.outcome.lanes)):
-        start_lane(sim, lane)
-        run_lane(sim, lane)
-        end_lane(sim, lane)
-    align_lanes(sim.outcome.timeline)
-
-
-def replay_reader(unit: Unit, rules: Records, outcome: ReaderLanes) -> None:
-    """Replay a reader in every lane, into the outcome. rules: RULES[nodes, lanes]."""
-    replay_lanes(new_sim(unit, rules, outcome))
-    by_their_own_clock(outcome, rules["speed"].max(axis=0))
+def replay_by_clients_clock(readers: Sequence[ReaderInLanes]) -> None:
+    """Replay readers together in every lane, into their outcomes."""
+    replay_readers(readers)
+    for reader in readers:
+        by_their_own_clock(reader.outcome, reader.rules["speed"].max(axis=0))
 
 
 def by_their_own_clock(outcome: ReaderLanes, speed: Floats) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+
 import numpy as np
 
 from schemas.tables.values import FOLLOWER
@@ -19,7 +21,7 @@ from udfs.replay.fetch_max_bytes.settings import (
     REPLICA_FETCHER,
     FetchLanes,
 )
-from udfs.replay.fetch_max_bytes.state import UNKNOWN
+from udfs.replay.fetch_max_bytes.state import UNKNOWN, Reader
 from udfs.replay.shared.lanes import AS_CAPTURED, CAPTURED
 
 RULES: Kind = np.dtype(
@@ -44,7 +46,8 @@ RULES: Kind = np.dtype(
         ("quota_windows", np.int64),
         ("quota_window_ms", np.int64),
         ("quota_is_known", np.int64),
-        ("meter", np.int64),  # that the broker has of the client: the number of the first node at the same broker
+        ("meter", np.int64),  # that the broker has of the quota: the number of the first node at the same broker,
+        # unless readers are replayed together
         ("us_per_record", np.float64),  # or AS_CAPTURED: along the captured curve
         ("speed", np.float64),  # records are produced so many times as fast as captured
     ]
@@ -54,16 +57,17 @@ RULES: Kind = np.dtype(
 OF_QUOTA = ("byte_rate", "quota_windows", "quota_window_ms", "quota_is_known")
 
 
-def rules_by_node(nodes: Nodes, profiles: Ints, largest: Ints, lanes: FetchLanes, seed: int) -> Records:
+def rules_by_node(nodes: Nodes, profiles: Ints, largest: Ints, lanes: FetchLanes, reader: Reader) -> Records:
     """RULES[nodes, lanes].
 
     Where records are produced twice as fast, the capture's clock ticks twice as fast for a client: what takes it 1 ms
     takes 2 ms of that clock. max_wait_us is by that clock.
 
     profiles: int64[nodes], by which rules each reads in the capture. largest: int64[nodes], the most records of a
-    captured response. seed: of what a client does at random.
+    captured response. What a client does at random is the same in all lanes, so that lanes with the same rules are the
+    same.
     """
-    limits, clients, captured = lanes.limits(nodes.reader), lanes.client(nodes.reader), nodes.nodes
+    limits, clients, captured = lanes.limits(reader), lanes.client(reader.kind), nodes.nodes
     lane_rules = np.zeros((len(captured), len(limits)), RULES)
     profile = set_or_captured(clients["profile"], profiles)
     lane_rules["limit"] = np.minimum(
@@ -92,7 +96,7 @@ def rules_by_node(nodes: Nodes, profiles: Ints, largest: Ints, lanes: FetchLanes
     _, first, broker = np.unique(captured["broker"], return_index=True, return_inverse=True)
     lane_rules["meter"] = first[broker][:, np.newaxis]
     lane_rules["speed"] = lanes.traffic_speed
-    lane_rules["seed"] = seed
+    lane_rules["seed"] = zlib.crc32("/".join([lanes.names[CAPTURED], *reader]).encode())
     return lane_rules
 
 

@@ -242,10 +242,13 @@ def first_node(sim: ReaderSim) -> int:
 
 
 @kernel
-def run_lane(sim: ReaderSim, lane: int) -> None:
-    """Run all nodes of the reader in a lane, one event after the other."""
+def run_until(sim: ReaderSim, lane: int, until: int) -> int:
+    """Run all nodes of the reader in a lane, one event after the other, through `until` (us).
+
+    Returns when something happens next, NEVER for no more.
+    """
     node, nodes = first_node(sim), sim.state.nodes
-    while nodes[node].now != NEVER:
+    while nodes[node].now != NEVER and nodes[node].now <= until:
         advance_timeline(sim, lane, nodes[node].now)
         note_left_unread(sim, lane, node)
         if nodes[node].in_flight == 1:
@@ -253,6 +256,12 @@ def run_lane(sim: ReaderSim, lane: int) -> None:
         else:
             step_node(sim, lane, node)
         node = first_node(sim)
-    for node in range(len(nodes)):
+    return int(nodes[node].now)
+
+
+@kernel
+def note_rest(sim: ReaderSim, lane: int) -> None:
+    """Note, when nothing happens any more, what is left unread, and what is held."""
+    for node in range(len(sim.state.nodes)):
         note_left_unread(sim, lane, node)
     hold_buffered(sim, lane, NEVER)

@@ -15,7 +15,7 @@ from udfs.columns.records import Kind, int_fields, new_records
 from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
-from udfs.replay.fetch_max_bytes.closed_loop.quota import Meters, new_meters
+from udfs.replay.fetch_max_bytes.closed_loop.quota import Meters
 from udfs.replay.fetch_max_bytes.state import ANSWER, Sums
 from udfs.replay.shared.captured_pieces import PIECES
 from udfs.replay.shared.event_heap import Heap
@@ -155,7 +155,7 @@ class State(NamedTuple):
 
     PARTITION_STATE[n], NODE_STATE[nodes], APPLICATION[nodes]. answers: ANSWER[n], to Orders.requested. marks:
     int64[partitions], all 0 between two uses. moved: partitions that came from another broker, empty between two uses.
-    meters: by the number of a node, see RULES. random: int64[1].
+    meters: those of all readers that are replayed together, by the number in RULES. random: int64[1].
     """
 
     partitions: Records
@@ -169,8 +169,8 @@ class State(NamedTuple):
     random: Ints
 
 
-def new_state(unit: Unit, quota_windows: int) -> State:
-    """The state as a lane begins, but for the seed of `random`. quota_windows: the most that count for a quota."""
+def new_state(unit: Unit, meters: Meters) -> State:
+    """The state as a lane begins, but for the seed of `random`. meters: those of all readers replayed together."""
     n, nodes = len(unit.partitions), len(unit.nodes)
     room = int(np.count_nonzero(unit.partitions["previous"] != NONE))
     has_backlog = unit.partitions["backlog_end"] > unit.partitions["start_batch"]
@@ -188,7 +188,7 @@ def new_state(unit: Unit, quota_windows: int) -> State:
         answers=np.zeros(n, ANSWER),
         marks=np.zeros(n, np.int64),
         moved=Heap(np.zeros(room, np.int64), np.zeros(room, np.int64), np.zeros(1, np.int64)),
-        meters=new_meters(nodes, quota_windows),
+        meters=meters,
         random=np.zeros(1, np.int64),
     )
 
@@ -324,9 +324,9 @@ class ReaderSim(NamedTuple):
     outcome: ReaderLanes
 
 
-def new_sim(unit: Unit, rules: Records, outcome: ReaderLanes) -> ReaderSim:
-    """The replay of a reader before its first lane."""
-    state = new_state(unit, int(rules["quota_windows"].max(initial=0)))
+def new_sim(unit: Unit, rules: Records, outcome: ReaderLanes, meters: Meters) -> ReaderSim:
+    """The replay of a reader before its first lane. meters: those of all readers replayed together."""
+    state = new_state(unit, meters)
     start = Start(*(read_only(records.copy()) for records in (state.partitions, state.nodes, state.applications)))
     return ReaderSim(Unit(*map(read_only, unit)), read_only(rules), start, state, outcome)
 

@@ -1,0 +1,50 @@
+"""Which consumers there are, who they are to brokers, and who shares quotas: for lanes with quotas alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from jobs.replays.algorithm import Source
+from jobs.replays.silver import Read, mapped_silver, read_small_table
+from schemas.tables.silver import CONNECTIONS, EXCHANGES
+from udfs.replay.fetch_max_bytes.settings import FetchLanes
+from udfs.replay.fetch_max_bytes.who_fetches import (
+    WHO,
+    WHO_COLUMNS,
+    Client,
+    quota_groups,
+    users_of_clients,
+    who_rows,
+)
+
+
+def with_users(source: Source, lanes: FetchLanes) -> tuple[FetchLanes, Mapping[Client, str]]:
+    """(The lanes with the users of consumers, where a lane has a quota of users; the groups of `quota_groups`)."""
+    if not lanes.quotas:
+        return lanes, {}
+    who = mapped_silver(source, [Read(EXCHANGES, WHO_COLUMNS, who_rows)], WHO).toArrow().to_pylist()
+    authenticate = {row["connection_id"] for row in who if row["authenticates"]}
+    users = users_of_clients(who, plain_connections(source, authenticate))
+    if any(of.user is not None for of_lane in lanes.quotas for of in of_lane):
+        lanes = replace(lanes, users={client: user for client, user in users.items() if user is not None})
+    return lanes, quota_groups(users, lanes)
+
+
+def plain_connections(source: Source, authenticate: set[int]) -> list[int]:
+    """The connections to listeners without SASL: those to which a captured connection began without authenticating.
+
+    A listener has one security protocol. What packets show in clear has no TLS, and so no user but by SASL.
+    authenticate: connections that do.
+    """
+    c = CONNECTIONS
+    columns = (c.connection_id, c.server, c.began_before_capture, c.requests, c.sasl_token_bytes)
+    rows = read_small_table(source, c, columns).to_pylist()
+    plain = {
+        row[c.server]
+        for row in rows
+        if row[c.requests] and not row[c.began_before_capture] and not row[c.sasl_token_bytes]
+        and row[c.connection_id] not in authenticate
+    }  # fmt: skip
+    by_sasl = {row[c.server] for row in rows if row[c.connection_id] in authenticate or row[c.sasl_token_bytes]}
+    return [row[c.connection_id] for row in rows if row[c.server] in plain - by_sasl - {None}]

@@ -1,0 +1,60 @@
+"""Quotas of users (KIP-55): what is predicted of two consumers that share one, beside two that did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from schemas.tables import algorithms
+from tests.backtest.byte_rates import predicted, seen
+from tests.backtest.figures import Figures
+from tests.backtest.replays import Replayed, replayed
+from tests.backtest.user_rate_traffic import BOTH, RATES, client
+
+KEY = "user.consumer_byte_rate"
+WHOLE = "consumer_byte_rate"
+"""The quota of each client.id: what was predicted when every consumer had all of a quota."""
+PAIRS = (("none", "1m", KEY), ("none", "1m", WHOLE), ("1m", "1m", KEY))
+"""Quotas that are predicted from one another, and by which setting; one from itself is the replay as captured."""
+
+
+def compared(work: Path, repeats: int) -> Iterator[tuple[str, Figures]]:
+    """Each prediction: what it is of, and its figures."""
+    for a, b, key in PAIRS:
+        replay = of(work, a)
+        yield (
+            f"two consumers of a user: quota {a} -> {b}, by {key}",
+            Figures(
+                [seen(replay, one) for one in clients(a, repeats)],
+                [predicted(replay, one, lane_of(replay, a, b, key)) for one in clients(a, repeats)],
+                [seen(of(work, b), one) for one in clients(b, repeats)],
+            ),
+        )
+
+
+def clients(name: str, repeats: int) -> list[str]:
+    """The client.id of each consumer under a quota."""
+    return [client(name, again, which) for again in range(repeats) for which in BOTH]
+
+
+@cache
+def of(work: Path, name: str) -> Replayed:
+    """The capture of a quota; its own is stated, and the others are replayed in two ways."""
+    stated = RATES[name]
+    lanes = [] if stated else [f"{key}={rate}" for key in (KEY, WHOLE) for rate in RATES.values() if rate]
+    return replayed(
+        algorithms.FETCH_MAX_BYTES, work / f"user-rate-{name}.pcap", [f"{lane},none" for lane in lanes],
+        [f"{KEY}={stated}"] if stated else [],
+    )  # fmt: skip
+
+
+def lane_of(replay: Replayed, a: str, b: str, key: str) -> str:
+    """The lane with this quota alone; the captured one of its own."""
+    lanes = replay.run.scenario.lanes(algorithms.FETCH_MAX_BYTES)
+    other = {KEY: WHOLE, WHOLE: KEY}[key]
+    return next(
+        lane.name
+        for lane in lanes
+        if a == b or (lane.settings.get(key) == RATES[b] and lane.settings.get(other, "none") == "none")
+    )

@@ -1,0 +1,92 @@
+"""Who consumers are to their brokers, and which of them share quotas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.silver import EXCHANGES
+from schemas.tables.values import CONSUMER
+from schemas.wire.apis import API_KEYS
+from udfs.columns.sentinels import NONE
+from udfs.replay.fetch_max_bytes.settings import FetchLanes
+from udfs.replay.fetch_max_bytes.state import Reader
+from udfs.replay.shared.columns import int_column, rows_alike
+
+FETCH, OF_SASL = API_KEYS["FETCH"], (API_KEYS["SASL_HANDSHAKE"], API_KEYS["SASL_AUTHENTICATE"])
+ANONYMOUS = "ANONYMOUS"
+"""Name of the user of whoever does not authenticate (KafkaPrincipal.ANONYMOUS)."""
+WHO_COLUMNS = (
+    EXCHANGES.connection_id, EXCHANGES.client_id, EXCHANGES.client_address, EXCHANGES.api_key, EXCHANGES.principal
+)  # fmt: skip
+_WHO: list[pa.Field[Any]] = [
+    pa.field("connection_id", pa.int64()),
+    pa.field("client_id", pa.string()),
+    pa.field("client_address", pa.string()),
+    pa.field("principal", pa.string()),
+    pa.field("fetches", pa.bool_()),
+    pa.field("authenticates", pa.bool_()),
+]
+WHO = pa.schema(_WHO)
+"""What some requests of a connection show of its client."""
+Client = tuple[str, str]
+"""The client.id and address of a consumer."""
+
+
+def who_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows of WHO from rows of EXCHANGES: few, however many exchanges there are."""
+    x = EXCHANGES
+    for batch in batches:
+        api = int_column(batch, x.api_key, NONE)
+        kind = np.where(api == FETCH, 1, np.where(np.isin(api, OF_SASL), 2, 0))
+        texts = [batch[column] for column in (x.client_id, x.client_address, x.principal)]
+        _, first = rows_alike(batch.num_rows, batch[x.connection_id], *texts, pa.array(kind))
+        rows = batch.take(first)
+        named: list[Any] = [rows[column] for column in (x.client_id, x.client_address, x.principal)]
+        columns = [rows[x.connection_id], *(text.dictionary_decode() for text in named)]
+        columns += [pa.array(kind[first] == 1), pa.array(kind[first] == 2)]
+        yield pa.RecordBatch.from_arrays(columns, schema=WHO)
+
+
+def users_of_clients(who: Iterable[Mapping[str, Any]], plain: Iterable[int]) -> dict[Client, str | None]:
+    """The clients that fetch, each with its user's name; None if that is not known, or if there are several.
+
+    who: rows of WHO. plain: the connections whose client does not authenticate.
+    """
+    anonymous = set(plain)
+    users: dict[Client, set[str]] = {}
+    for row in who:
+        if row["fetches"]:
+            of_client = users.setdefault((row["client_id"] or "", row["client_address"]), set())
+            if row["principal"]:
+                of_client.add(row["principal"].partition(":")[2] or row["principal"])
+            elif row["connection_id"] in anonymous:
+                of_client.add(ANONYMOUS)
+    return {client: next(iter(names)) if len(names) == 1 else None for client, names in users.items()}
+
+
+def quota_groups(clients: Iterable[Client], lanes: FetchLanes) -> dict[Client, str]:
+    """A name for each client that shares a quota with others in some lane: the same for all that share one, or that
+    share one with somebody who shares one with them.
+    """
+    group: dict[Client, Client] = {}
+
+    def first_of(client: Client) -> Client:
+        while group[client] != client:
+            client = group[client]
+        return client
+
+    holders: dict[tuple[int, object], Client] = {}
+    for client in sorted(clients):
+        group[client] = client
+        for lane, quota in enumerate(lanes.quotas_of(Reader(*client, CONSUMER))):
+            if quota is not None:
+                other = first_of(holders.setdefault((lane, quota.meter), client))
+                mine = first_of(client)
+                group[max(mine, other)] = min(mine, other)
+    firsts = {client: first_of(client) for client in group}
+    shared = {first for client, first in firsts.items() if client != first}
+    return {client: " at ".join(first) for client, first in firsts.items() if first in shared}
