@@ -13,6 +13,7 @@ from jobs.report_page.fetch_max_bytes.catch_up import CATCH_UP
 from jobs.report_page.fetch_max_bytes.fairness import STARVING
 from jobs.report_page.fetch_max_bytes.growth import growth_by_lane, growth_sureness
 from jobs.report_page.fetch_max_bytes.quota import quota_sureness, throttling_by_lane
+from jobs.report_page.fetch_max_bytes.throttles import captured_throttles
 from jobs.report_page.partition_limits import REFUSED_TEAMS
 from jobs.report_page.question import Findings
 from jobs.report_page.session_cache.sessions import ENOUGH
@@ -80,8 +81,10 @@ def growth_cards(findings: Findings) -> Iterator[Card]:
 
 
 def quota_cards(findings: Findings) -> Iterator[Card]:
-    """What becomes of consumers under a bandwidth quota, where that was replayed."""
-    return lane_cards("quota", [*throttling_by_lane(findings)], partial(quota_sureness, findings))
+    """Whom quotas held back in the capture; and what becomes of consumers under others, where that was replayed."""
+    for when, text in captured_throttles(findings):
+        yield Card("quota", "clients", [f"{when}: {text}"], [], CATCH_UP.number)
+    yield from lane_cards("quota", [*throttling_by_lane(findings)], partial(quota_sureness, findings))
 
 
 def lane_cards(kind: str, lanes: Sequence[tuple[str, str]], sure_of: Callable[[], str]) -> Iterator[Card]:

@@ -17,6 +17,7 @@ from jobs.report_page.advice.recommendation import Recommendation, value_text
 from jobs.report_page.advice.withheld import flags_to_state
 from jobs.report_page.fetch_max_bytes.growth import growth_by_lane, growth_sureness
 from jobs.report_page.fetch_max_bytes.quota import quota_sureness, throttling_by_lane
+from jobs.report_page.fetch_max_bytes.throttles import captured_throttles
 from jobs.report_page.findings import KnownRun
 from jobs.report_page.other_brokers import other_brokers_text
 from jobs.report_page.question import Findings
@@ -267,8 +268,10 @@ def growth_lines(findings: Findings) -> Iterator[str]:
 
 
 def quota_lines(findings: Findings) -> Iterator[str]:
-    """What becomes of consumers under a bandwidth quota, where that was replayed."""
-    return lane_lines("QUOTA", [*throttling_by_lane(findings)], partial(quota_sureness, findings))
+    """Whom quotas held back in the capture; and what becomes of consumers under others, where that was replayed."""
+    for when, text in captured_throttles(findings):
+        yield from labelled_lines("QUOTA", f"{when}  {text}")
+    yield from lane_lines("QUOTA", [*throttling_by_lane(findings)], partial(quota_sureness, findings))
 
 
 def lane_lines(head: str, lanes: Sequence[tuple[str, str]], sure_of: Callable[[], str]) -> Iterator[str]:

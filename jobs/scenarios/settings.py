@@ -40,6 +40,11 @@ MOST_LISTED, NEAREST = 12, 3
 _SETTINGS_FILE = CONF / "settings.yaml"
 _TOPIC = "[a-zA-Z0-9._-]{1,249}"
 """A topic's name (org.apache.kafka.common.internals.Topic)."""
+NOT_REPLAYED: Mapping[str, str] = {
+    "request_percentage": ": no replay has this quota (KIP-124), for packets do not show how long a broker's threads "
+    "worked on a request; QUOTA lines say whom it held back in the capture"
+}
+"""By name, why a setting that operators have cannot be varied or stated: the end of a message."""
 Called = Callable[[str, str], str]
 """A function from a kind of thing (topic, user, client) and a name to what a lake calls it."""
 _NAME = r"[^\s,=]{1,249}"
@@ -280,6 +285,8 @@ def find_setting(name: str, candidates: Iterable[Setting]) -> Setting:
     holding = [setting for setting in candidates if f".{name}." in f".{setting.name}."]
     if len(holding) == 1:
         return holding[0]
+    if refused := next((why for word, why in NOT_REPLAYED.items() if name.rpartition(".")[2] == word), None):
+        raise KeyError(refused)
     raise KeyError(did_you_mean(name, [spelling for s in candidates for spelling in (s.name, s.key)]))
 
 

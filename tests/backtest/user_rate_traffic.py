@@ -16,9 +16,14 @@ BOTH = ("a", "b")
 """The two consumers of a run."""
 
 
-def captures(work: Path, _: int) -> list[Path]:
+def capture(work: Path, name: str, again: int) -> Path:
+    """What is recorded of one run. In a lane in which a run takes longer, the next one must not share its quota."""
+    return work / f"user-rate-{name}-{again}.pcap"
+
+
+def captures(work: Path, repeats: int) -> list[Path]:
     """What is recorded; all of one backlog, so all together."""
-    return [work / f"user-rate-{name}.pcap" for name in RATES]
+    return [capture(work, name, again) for name in RATES for again in range(repeats)]
 
 
 def client(name: str, again: int, which: str) -> str:
@@ -27,21 +32,20 @@ def client(name: str, again: int, which: str) -> str:
 
 
 def record(lab: Lab, repeats: int) -> None:
-    """One capture a quota, with `repeats` runs, one after the other. No client authenticates, so all are one user."""
+    """One capture a run, `repeats` runs of each quota. No client authenticates, so all are one user."""
     with lab.cluster("user-rate", {"auto.create.topics.enable": "false"}) as cluster:
         cluster.drive("topic", TOPIC, PARTITIONS, rf=1)
         cluster.drive("rd_produce", TOPIC, "none", RECORDS, 1, kind="random", size=SIZE)
         for name, rate in RATES.items():
             if rate is not None:
                 limit(cluster, rate)
-            with cluster.captured(lab.work / f"user-rate-{name}.pcap"):
-                for again in range(repeats):
-                    with ThreadPoolExecutor(len(BOTH)) as pool:
-                        reading = [
-                            pool.submit(consume_java, cluster, client(name, again, which), TOPIC, RECORDS, {})
-                            for which in BOTH
-                        ]
-                        [one.result() for one in reading]
+            for again in range(repeats):
+                with cluster.captured(capture(lab.work, name, again)), ThreadPoolExecutor(len(BOTH)) as pool:
+                    reading = [
+                        pool.submit(consume_java, cluster, client(name, again, which), TOPIC, RECORDS, {})
+                        for which in BOTH
+                    ]
+                    [one.result() for one in reading]
 
 
 def limit(cluster: Cluster, rate: int) -> None:

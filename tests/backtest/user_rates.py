@@ -10,7 +10,7 @@ from schemas.tables import algorithms
 from tests.backtest.byte_rates import predicted, seen
 from tests.backtest.figures import Figures
 from tests.backtest.replays import Replayed, replayed
-from tests.backtest.user_rate_traffic import BOTH, RATES, client
+from tests.backtest.user_rate_traffic import BOTH, RATES, capture, client
 
 KEY = "user.consumer_byte_rate"
 WHOLE = "consumer_byte_rate"
@@ -22,29 +22,27 @@ PAIRS = (("none", "1m", KEY), ("none", "1m", WHOLE), ("1m", "1m", KEY))
 def compared(work: Path, repeats: int) -> Iterator[tuple[str, Figures]]:
     """Each prediction: what it is of, and its figures."""
     for a, b, key in PAIRS:
-        replay = of(work, a)
         yield (
             f"two consumers of a user: quota {a} -> {b}, by {key}",
             Figures(
-                [seen(replay, one) for one in clients(a, repeats)],
-                [predicted(replay, one, lane_of(replay, a, b, key)) for one in clients(a, repeats)],
-                [seen(of(work, b), one) for one in clients(b, repeats)],
+                [seen(of(work, a, again), client(a, again, which)) for again in range(repeats) for which in BOTH],
+                [
+                    predicted(of(work, a, again), client(a, again, which), lane_of(of(work, a, again), a, b, key))
+                    for again in range(repeats)
+                    for which in BOTH
+                ],
+                [seen(of(work, b, again), client(b, again, which)) for again in range(repeats) for which in BOTH],
             ),
         )
 
 
-def clients(name: str, repeats: int) -> list[str]:
-    """The client.id of each consumer under a quota."""
-    return [client(name, again, which) for again in range(repeats) for which in BOTH]
-
-
 @cache
-def of(work: Path, name: str) -> Replayed:
-    """The capture of a quota; its own is stated, and the others are replayed in two ways."""
+def of(work: Path, name: str, again: int) -> Replayed:
+    """The capture of a run under a quota; its own is stated, and the others are replayed in two ways."""
     stated = RATES[name]
     lanes = [] if stated else [f"{key}={rate}" for key in (KEY, WHOLE) for rate in RATES.values() if rate]
     return replayed(
-        algorithms.FETCH_MAX_BYTES, work / f"user-rate-{name}.pcap", [f"{lane},none" for lane in lanes],
+        algorithms.FETCH_MAX_BYTES, capture(work, name, again), [f"{lane},none" for lane in lanes],
         [f"{KEY}={stated}"] if stated else [],
     )  # fmt: skip
 

@@ -114,6 +114,12 @@ def test_a_slip_of_the_pen_gets_the_nearest_name(typed: str, meant: str) -> None
         find_setting(typed, settings().values())
 
 
+@pytest.mark.parametrize("spelt", ["request_percentage", "user.ann.request_percentage"])
+def test_a_quota_that_no_replay_has_is_refused_with_the_reason(spelt: str) -> None:
+    with pytest.raises(KeyError, match="packets do not show how long"):
+        find_setting(spelt, settings().values())
+
+
 def test_a_word_near_nothing_gets_the_list() -> None:
     assert did_you_mean("zzz", ["lake", "replay"]) == "; known here: lake, replay"
 

@@ -1,0 +1,78 @@
+"""Which quotas of brokers held clients back in the capture, as far as responses show that.
+
+A response has one throttle time, the longer one where two quotas ask for it (KafkaApis, Kafka 4.3). A quota of request
+time (KIP-124) concerns every request, and throttles for no longer than a window of time (ClientRequestQuotaManager).
+So what is longer comes from the other quota of that request; and where a request has no other, from request time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from jobs.replays.algorithm import OwnRows
+from jobs.report_page.question import Findings
+from jobs.report_page.row_caps import IN_ALL, first_rows
+from jobs.terminal.wording import client_name, duration
+from schemas.tables.silver import EXCHANGES
+from udfs.columns.time_units import MS_PER_S
+from udfs.replay.fetch_max_bytes.quotas import CONSUMER_QUOTA
+from udfs.replay.fetch_max_bytes.settings import QUOTA_WINDOW_SECONDS
+
+REQUEST_QUOTA = "request_percentage"
+OTHER_QUOTAS: Mapping[str, str] = {
+    "FETCH": CONSUMER_QUOTA,
+    "SHARE_FETCH": CONSUMER_QUOTA,
+    "PRODUCE": "producer_byte_rate",
+    **dict.fromkeys(("CREATE_TOPICS", "CREATE_PARTITIONS", "DELETE_TOPICS"), "controller_mutation_rate"),
+}
+"""By API, the quota that its requests have beside that of request time."""
+MOST_THROTTLED = 20
+AS_CAPTURED = "as captured"
+
+
+def throttled_clients(own_rows: OwnRows) -> DataFrame:
+    """(client_id, api_name, total, long): the APIs of clients that were throttled, and for how
+    long; those throttled longest first.
+    """
+    x = EXCHANGES
+    throttled = own_rows(x).where(F.col(x.throttle_time_ms) > 0)
+    is_long = F.col(x.throttle_time_ms) > MS_PER_S
+    by_api = throttled.groupBy(x.client_id, x.api_name).agg(
+        F.sum(x.throttle_time_ms).alias("total"),
+        F.sum(F.when(is_long, F.col(x.throttle_time_ms)).otherwise(0)).alias("long"),
+    )  # fmt: skip
+    return first_rows(by_api, MOST_THROTTLED, F.desc("total"), x.client_id, x.api_name)
+
+
+def captured_throttles(findings: Findings) -> Iterator[tuple[str, str]]:
+    """(`as captured`, which client was throttled longest, and by which quota), if any was."""
+    rows = findings.of(throttled_clients)
+    if not rows:
+        return
+    by_client: dict[str | None, dict[str, int]] = {}
+    for row in rows:
+        sums = by_client.setdefault(row[EXCHANGES.client_id], {})
+        for quota, ms in times_by_quota(row, int(findings.captured.get(QUOTA_WINDOW_SECONDS, 1))).items():
+            sums[quota] = sums.get(quota, 0) + ms
+    first, of_first = max(by_client.items(), key=lambda of: sum(of[1].values()))
+    most = " or more" if rows[0][IN_ALL] > len(rows) else ""
+    are = "client was" if len(by_client) == 1 and not most else "clients were"
+    whom = f"{len(by_client):,}{most} {are} throttled, {client_name(first)} for {duration(sum(of_first.values()))}"
+    parts = [f"{duration(ms)} by {quota}" for quota, ms in sorted(of_first.items(), key=lambda of: -of[1])]
+    yield AS_CAPTURED, f"{whom}: {', '.join(parts)}"
+
+
+def times_by_quota(row: Row, window_s: int) -> dict[str, int]:
+    """For how long a client was throttled in an API (ms), by the quota that did it, or the two of which one did.
+
+    window_s: quota.window.size.seconds. Where that is not 1 s, single responses are not distinguished.
+    """
+    total, other = row["total"], OTHER_QUOTAS.get(row[EXCHANGES.api_name])
+    if other is None:
+        return {REQUEST_QUOTA: total}
+    certain = row["long"] if window_s == 1 else 0
+    both = {other: certain, f"{other} or {REQUEST_QUOTA}": total - certain}
+    return {quota: ms for quota, ms in both.items() if ms}
