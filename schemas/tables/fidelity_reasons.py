@@ -19,6 +19,7 @@ WHAT_WAS_READ = (
     "Capture from before the records are produced, every listener that producers use, or have consumers read them "
     "again while the capture runs."
 )
+TIERED = "Nothing: a response does not show where its records were."
 COMPACTED = "Nothing: the capture does not show what compaction left of which batch, and when."
 RACK = (
     "Nothing: which replica answers depends on `replica.selector.class` and `client.rack`, which are not replayed. To "
@@ -73,6 +74,12 @@ OPEN_FETCHES = FidelityReasons(
         "compacted": FidelityReason(
             "Compaction had removed records from the log: batches that the capture showed earlier are smaller or gone.",
             COMPACTED,
+            "unknown",
+        ),
+        "remote_read": FidelityReason(
+            "A partition of the fetch is of a topic with tiered storage, and may have been read from remote storage "
+            "(KIP-405), by rules that are not replayed; or a follower was refused what is there alone.",
+            TIERED,
             "unknown",
         ),
         "truncated": FidelityReason(
@@ -162,6 +169,12 @@ CLOSED_OBSTACLES = {
         "Closed loop: the reader is old and got record batches as message sets, whose sizes differ from those in the "
         "log.",
         "Nothing, unless the client can use Fetch 4 or later.",
+        "unknown",
+    ),
+    "remote_read": FidelityReason(
+        "Closed loop: the connection reads topics with tiered storage, and may have been given what was in remote "
+        "storage (KIP-405).",
+        TIERED,
         "unknown",
     ),
     "compacted": FidelityReason(

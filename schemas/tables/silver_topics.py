@@ -87,6 +87,7 @@ TOPIC_CHANGES = table(
     configs=C("int", "How many configurations a topic to be created is given", nullable=True),
     max_message_bytes=C("bigint", "... max.message.bytes, if that is among them", "bytes", nullable=True),
     compression_type=C("string", "... compression.type, if that is among them, as one of Kafka's words", nullable=True),
+    remote_storage_enable=C("boolean", "... remote.storage.enable (KIP-405), if that is among them", nullable=True),
     validate_only=C("boolean", "The request is only to be checked, not carried out", nullable=True),
     error_code=C("smallint", "The error of the topic or partition, else of the whole response; null without a response",
                  nullable=True),

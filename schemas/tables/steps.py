@@ -34,6 +34,7 @@ _FETCH = {
         "boolean", "The broker sent the consumer to another replica, or refused the partition with an error"
     ),
     "sent_to_replica": C("boolean", "The leader sent the consumer to another replica (KIP-392)", nullable=True),
+    "may_be_remote": C("boolean", "What was read may have been in remote storage (KIP-405)", nullable=True),
     "refused": C("boolean", "The response has a top-level error"),
     "throttled": C("boolean", "The broker held the response back for a quota"),
     "read_position": C("int", "Place in the order in which the broker reads"),

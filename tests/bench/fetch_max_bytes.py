@@ -141,6 +141,7 @@ def read_columns(shape: Shape, size: Ints, chance: np.random.Generator) -> Colum
         t.readable_known: yes,
         t.redirected: no,
         t.sent_to_replica: no,
+        t.may_be_remote: no,
         t.refused: no,
         t.throttled: no,
         t.read_position: place,

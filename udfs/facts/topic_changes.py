@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,9 @@ from udfs.wire.messages import DecodedFrames
 NO_COUNT = -1  # Kafka's default of counts in a CreateTopics response
 MOST_DIGITS = 10
 """The most digits that a Kafka INT has."""
-_MAX_MESSAGE_BYTES, _COMPRESSION_TYPE = hash_of(b"max.message.bytes"), hash_of(b"compression.type")
+_MAX_MESSAGE_BYTES, _COMPRESSION_TYPE, _REMOTE_STORAGE_ENABLE = (
+    hash_of(name) for name in (b"max.message.bytes", b"compression.type", b"remote.storage.enable")
+)
 COMPRESSION_TYPES = ("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd")
 """The values of compression.type (BrokerCompressionType of Kafka 4.3). Other texts are not kept."""
 
@@ -76,6 +78,7 @@ def created_topics(exchanges: Exchanges, messages: Messages) -> Iterator[pa.Reco
         t.configs: topics.column("configs.count"),
         t.max_message_bytes: max_message_bytes(exchanges, topics.rows, configs),
         t.compression_type: compression_types(exchanges, topics.rows, configs),
+        t.remote_storage_enable: remote_storage(exchanges, topics.rows, configs),
         t.validate_only: messages.request.levels[""].column("validate_only")[topics.parent] == 1,
         t.error_code: pick_values(answer.column("error_code"), row, UNKNOWN),
         t.answered_num_partitions: response_counts(answer, "num_partitions", row),
@@ -243,11 +246,28 @@ def compression_types(exchanges: Exchanges, topics: int, configs: Level) -> pa.A
 
     configs: the level of the topics' configurations.
     """
+    return chosen_words(exchanges, topics, configs, _COMPRESSION_TYPE, COMPRESSION_TYPES)
+
+
+def remote_storage(exchanges: Exchanges, topics: int, configs: Level) -> pa.Array[Any]:
+    """remote.storage.enable of each topic, bool[topics]; null if the request has none, or neither `true` nor `false`.
+
+    Kafka takes these words in any case (ConfigDef.parseType); its own tools send them in small letters. configs: the
+    level of the topics' configurations.
+    """
+    return compute.equal(chosen_words(exchanges, topics, configs, _REMOTE_STORAGE_ENABLE, ("false", "true")), "true")
+
+
+def chosen_words(exchanges: Exchanges, topics: int, configs: Level, config: int, words: Sequence[str]) -> pa.Array[Any]:
+    """The value that each topic has of a configuration, string[topics]; null if it has none, or one not among `words`.
+
+    configs: the level of the topics' configurations. config: the hash of the configuration's name.
+    """
     arena = exchanges.frames.arena
-    rows = np.flatnonzero(hash_spans(arena, *configs.span("name")) == _COMPRESSION_TYPE)
+    rows = np.flatnonzero(hash_spans(arena, *configs.span("name")) == config)
     starts, lengths = configs.span("value")
     hashes = hash_spans(arena, starts[rows], lengths[rows])
     given = np.full(topics, -1)
-    for number, word in enumerate(COMPRESSION_TYPES):
+    for number, word in enumerate(words):
         given[configs.parent[rows[hashes == hash_of(word.encode())]]] = number
-    return pa.array(COMPRESSION_TYPES, pa.string()).take(arrow_array(given, given >= 0))
+    return pa.array(words, pa.string()).take(arrow_array(given, given >= 0))

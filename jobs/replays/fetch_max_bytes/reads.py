@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from jobs.replays.algorithm import Source
+from jobs.replays.fetch_max_bytes.tiered import tiered_topics
 from jobs.replays.silver import Read, client_software, dealt_silver
 from jobs.session.one_shuffle import deal_again
 from schemas.tables.silver import FETCH_PARTITIONS, RECORD_BATCHES
@@ -32,9 +33,10 @@ KNOWN_BYTES_CAP = 64 << 20
 def dealt_reads(source: Source, shards: int, groups: Mapping[Client, str]) -> DataFrame:
     """Rows of DEALT for the step READERS: one shuffle by partition. groups: of consumers that share quotas."""
     profiles = profiles_by_connection(client_software(source))
+    of_fetches = partial(read_events, profiles=profiles, tiered=tiered_topics(source))
     reads = [
         Read(RECORD_BATCHES, BATCH_COLUMNS, batch_events),
-        Read(FETCH_PARTITIONS, READ_COLUMNS, partial(read_events, profiles=profiles)),
+        Read(FETCH_PARTITIONS, READ_COLUMNS, of_fetches),
     ]
     logs = dealt_silver(source, LOGS, reads, shards)
     return deal_again(logs, LOGS, READERS, shards, partial(grouped_read_rows, groups=groups))

@@ -109,6 +109,14 @@ def test_a_creation_tells_the_topics_compression_type_if_kafka_knows_it(value: b
     assert values(rows, "topic", "compression_type") == [("a", None), ("b", told), ("c", None)]
 
 
+@pytest.mark.parametrize(
+    ("value", "told"), [(b"true", True), (b"false", False), (None, None), (b"", None), (b"secret", None)]
+)
+def test_a_creation_tells_whether_the_topic_has_tiered_storage(value: bytes | None, told: bool | None) -> None:
+    rows = creation_with({"compression.type": b"true", "remote.storage.enable": value})
+    assert values(rows, "topic", "remote_storage_enable") == [("a", None), ("b", told), ("c", None)]
+
+
 def test_assignments_name_partition_and_brokers_and_are_null_where_kafka_is_to_place() -> None:
     assert values(changes(CREATION), "assignments") == [(None,), (None,), (["1:3,1", "0:2"],)]
 

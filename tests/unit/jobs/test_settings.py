@@ -60,6 +60,7 @@ def test_settings_have_kafkas_defaults_and_bounds() -> None:
         "producer.compression.type": (None, None, False),
         "broker.message.max.bytes": (1048588, 0, True),
         "topic.max.message.bytes": (None, 0, True),
+        "topic.remote.storage.enable": (None, None, True),
         "compression.ratio.improving.step": (0.005, 0, False),
         "compression.ratio.deteriorate.step": (0.05, 0, False),
         "compression.ratio.estimation.factor": (1.05, 0, False),

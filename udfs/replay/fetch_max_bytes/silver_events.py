@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -11,6 +12,7 @@ from schemas.tables.event_kinds import LogEvent
 from schemas.tables.silver import FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.steps import LOG_EVENTS, READS
 from schemas.tables.values import FOLLOWER, FROM_PRODUCE, FULL
+from schemas.wire.errors import OFFSET_MOVED_TO_TIERED_STORAGE
 from udfs.columns.arrow_columns import compute as pc
 from udfs.columns.arrow_columns import us_since_1970
 from udfs.replay.fetch_max_bytes.settings import JAVA_3, JAVA_4, LIBRDKAFKA
@@ -70,6 +72,19 @@ debugging consumer, has read to the high watermark since Kafka 0.8.2, as -1 does
 MOST_BATCH_BYTES = (1 << 31) - 1
 """Kafka's sizes are an INT; bytes that say more are no batch of a log."""
 _MAJOR = re.compile(r"[0-9]{1,9}(?![0-9])")  # a client may write any text, of any length
+
+
+class TieredTopics(NamedTuple):
+    """Which topics have tiered storage (KIP-405), as far as that is known.
+
+    others: whether all but those with these names have it. names: the topics of which the contrary holds.
+    """
+
+    others: bool = False
+    names: frozenset[str] = frozenset()
+
+
+NO_TIERED_TOPICS = TieredTopics()
 
 
 def profiles_by_connection(software: Mapping[int, Software]) -> ByConnection:
@@ -150,7 +165,9 @@ def aborted_events(rows: pa.RecordBatch) -> pa.RecordBatch:
     )
 
 
-def read_events(batches: Iterable[pa.RecordBatch], profiles: ByConnection) -> Iterator[pa.RecordBatch]:
+def read_events(
+    batches: Iterable[pa.RecordBatch], profiles: ByConnection, tiered: TieredTopics = NO_TIERED_TOPICS
+) -> Iterator[pa.RecordBatch]:
     """The partitions that brokers read for a fetch, from rows of FETCH_PARTITIONS, with the bound of the reader
     (FetchIsolation.of, Kafka 4.3); those that tell of the log's end, or of a segment's, a second time as witnesses.
     """
@@ -173,6 +190,7 @@ def read_events(batches: Iterable[pa.RecordBatch], profiles: ByConnection) -> It
             t.bound_known: pc.or_(pc.or_(stopped, to_log_end), is_known(bound_of_log)),
             t.redirected: stopped,
             t.sent_to_replica: sent_on,
+            t.may_be_remote: reads_of_remote_storage(rows, is_follower, bound, tiered),
             t.client_id: text_or_empty(rows[f.client_id]),
             t.request_time: us_since_1970(rows[f.request_time]),
             t.response_time: us_since_1970(rows[f.response_time]),
@@ -189,6 +207,23 @@ def read_events(batches: Iterable[pa.RecordBatch], profiles: ByConnection) -> It
         yield events
         yield witness_events(events, is_follower)
         yield aborted_events(rows)
+
+
+def reads_of_remote_storage(rows: pa.RecordBatch, is_follower: Column, bound: Column, tiered: TieredTopics) -> Column:
+    """Whether what each read wanted may have been in remote storage (KIP-405).
+
+    Of a topic with tiered storage, a segment that is closed and copied may be gone from the broker, however new it is.
+    Nothing in a response shows that it was. A follower is refused instead
+    (ReplicaManager.handleOffsetOutOfRangeError, Kafka 4.3).
+    bound: up to which offset each read could go.
+    """
+    f = FETCH_PARTITIONS
+    is_named = pc.is_in(text_or_empty(rows[f.topic]), value_set=pa.array(sorted(tiered.names), pa.string()))
+    is_tiered = pc.invert(is_named) if tiered.others else is_named
+    has_more = pc.fill_null(pc.less(rows[f.fetch_offset], bound), False)
+    may_be = pc.and_(pc.and_(is_tiered, has_more), pc.invert(is_follower))
+    moved = pc.equal(pc.fill_null(rows[f.error_code], 0), OFFSET_MOVED_TO_TIERED_STORAGE)
+    return pc.or_(may_be, moved)
 
 
 def bounds_of_reads(rows: pa.RecordBatch, to_log_end: Column, stopped: Column) -> tuple[Column, Column]:

@@ -36,6 +36,7 @@ CARRIED: Kind = np.dtype(
         ("readable_known", np.bool_),  # all partitions that the fetch wanted are known
         ("redirected", np.bool_),  # to another replica, or the partition was refused with an error
         ("sent_to_replica", np.bool_),  # redirected to another replica (KIP-392)
+        ("may_be_remote", np.bool_),  # what was read may have been in remote storage (KIP-405)
         ("refused", np.bool_),  # the response has a top-level error
         ("throttled", np.bool_),  # the broker held the response back for a quota
         ("bound_known", np.bool_),  # up to where the read could go is known

@@ -304,6 +304,15 @@ def test_where_a_log_was_compacted_a_difference_is_unknown_and_an_agreement_coun
         assert reasons == ([("compacted", unknown)] if unknown else [])
 
 
+def test_where_reads_may_be_remote_a_difference_is_unknown_and_an_agreement_counts() -> None:
+    remote = [row | {"may_be_remote": True} if row["kind"] == LogEvent.READ else row for row in LARGER]
+    before, told = closed_fidelity(LARGER), closed_fidelity(remote)
+    assert any(unknown for _, _, unknown, _ in told.values())
+    for metric, (checked, agreed, unknown, reasons) in told.items():
+        assert checked == agreed == before[metric][1]
+        assert reasons == ([("remote_read", unknown)] if unknown else [])
+
+
 def without(fetches: range, partition: int) -> Rows:
     return [row for row in EVENTS if not (row.get("exchange_no") in fetches and row["partition"] == partition)]
 

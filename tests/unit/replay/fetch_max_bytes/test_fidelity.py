@@ -165,6 +165,19 @@ def test_a_read_of_a_compacted_log_is_unknown_unless_it_agrees_all_the_same() ->
     assert verdict(read(200, is_compacted=True)) == "agreed"
 
 
+def test_a_read_that_may_be_remote_is_unknown_unless_it_agrees_all_the_same() -> None:
+    assert verdict(read(150, may_be_remote=True)) == R.remote_read
+    assert verdict(read(200, may_be_remote=True)) == "agreed"
+    assert verdict(read(0, may_be_remote=True), read(200)) == R.remote_read
+
+
+def test_a_follower_that_was_refused_what_is_in_remote_storage_alone_is_told_apart_from_other_errors() -> None:
+    moved = read(0, redirected=True, may_be_remote=True)
+    assert verdict(moved, reader=FOLLOWER) == R.remote_read
+    assert verdict(moved, read(0, redirected=True), reader=FOLLOWER) == R.remote_read
+    assert verdict(read(0, redirected=True), reader=FOLLOWER) == R.partition_refused
+
+
 def test_a_read_that_may_have_met_what_was_truncated_is_unknown_unless_it_agrees_all_the_same() -> None:
     assert verdict(read(150, is_truncated=True)) == R.truncated
     assert verdict(read(200, is_truncated=True)) == "agreed"

@@ -12,6 +12,7 @@ import pytest
 from schemas.tables.event_kinds import LogEvent
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.steps import LOG_EVENTS
+from schemas.wire.errors import OFFSET_MOVED_TO_TIERED_STORAGE
 from tests.gate_rows import TIME, Row
 from tests.silver_rows import TIME_US, in_turn, plain, row_of, silver_rows
 from udfs.replay.fetch_max_bytes.settings import JAVA_3, JAVA_4, LIBRDKAFKA
@@ -19,6 +20,7 @@ from udfs.replay.fetch_max_bytes.silver_events import (
     BATCH_COLUMNS,
     LOGS,
     READ_COLUMNS,
+    TieredTopics,
     batch_events,
     profiles_by_connection,
     read_events,
@@ -136,6 +138,28 @@ def test_a_reader_that_is_sent_elsewhere_or_refused_reads_nothing(stops: Row, is
     t = LOG_EVENTS
     assert (row[t.redirected], row[t.bound_low], row[t.response_bound], row[t.bound_known]) == (True, 10, None, True)
     assert row[t.sent_to_replica] is is_sent
+
+
+@pytest.mark.parametrize(
+    ("read", "may_be"),
+    [
+        ({"high_watermark": 90}, True),
+        ({"high_watermark": 10}, False),
+        ({"high_watermark": None}, False),
+        ({"high_watermark": 90, "topic": "plain"}, False),
+        ({"reader": "follower", "high_watermark": 90}, False),
+        ({"reader": "follower", "error_code": OFFSET_MOVED_TO_TIERED_STORAGE}, True),
+        ({"reader": "follower", "error_code": OFFSET_MOVED_TO_TIERED_STORAGE, "topic": "plain"}, True),
+        ({"error_code": 6, "high_watermark": 90}, False),
+    ],
+    ids=["behind", "at the end", "nothing to read", "not tiered", "follower", "refused", "tiered after all", "stopped"],
+)
+def test_what_is_read_of_a_topic_with_tiered_storage_may_be_remote(read: Row, may_be: bool) -> None:
+    rows = silver_rows(FETCH_PARTITIONS, READ_COLUMNS, [READ | {"topic": "tiered"} | read])
+    for tiered in (TieredTopics(names=frozenset({"tiered"})), TieredTopics(True, frozenset({"plain"}))):
+        events = plain(read_events(rows, NO_PROFILES, tiered))
+        told = [row[LOG_EVENTS.may_be_remote] for row in events if row[LOG_EVENTS.kind] == LogEvent.READ]
+        assert told == [may_be]
 
 
 @pytest.mark.parametrize("lacking", ["read_position", "fetch_offset"])

@@ -28,7 +28,15 @@ NUMBER_BITS = 32
 
 LIMITS = ("max_bytes", "min_bytes", "max_wait_ms", "in_session", "profile", "api_version")
 """What a connection's first fetch asks for, by which connections of one process are known."""
-COUNTED = ("readable_known", "refused", "redirected", "sent_to_replica", "is_converted", "is_compacted")
+COUNTED = (
+    "readable_known",
+    "refused",
+    "redirected",
+    "sent_to_replica",
+    "is_converted",
+    "is_compacted",
+    "may_be_remote",
+)
 """What is true of some reads, how many of which a connection has."""
 
 READER_CONNECTION = int_fields(

@@ -28,7 +28,8 @@ ORDER, BYTES, CATCH_UP, REQUESTS, RESTARTS = CLOSED_FETCHES.metrics
 _R = CLOSED_FETCHES
 _CODES = CLOSED_FETCHES.codes
 _WORDS = {AGREED: NO_REASON} | {code: word for word, code in _CODES.items()}
-COMPACTED = _CODES[_R.compacted]
+AGREEING_ANYWAY = (_CODES[_R.compacted], _CODES[_R.remote_read])
+"""What may have changed nothing: results that agree all the same count."""
 
 Verdicts = Counter[tuple[str, str, str]]
 """Counts by broker, metric, and word of CLOSED_FETCHES or NO_REASON."""
@@ -48,7 +49,7 @@ def judge_nodes(intent: Intent, replayed: CapturedLane) -> Verdicts:
         if not len(compared.node):
             continue
         obstacle = obstacles[compared.node]
-        agrees_anyway = (compared.verdict == AGREED) & (obstacle == COMPACTED)
+        agrees_anyway = (compared.verdict == AGREED) & np.isin(obstacle, AGREEING_ANYWAY)
         verdict = np.where((obstacle == AGREED) | agrees_anyway, compared.verdict, obstacle)
         broker = intent.nodes.nodes["broker"][compared.node]
         pairs, counts = np.unique(np.stack([broker, verdict]), axis=1, return_counts=True)
@@ -71,6 +72,7 @@ def obstacles_of(intent: Intent) -> Ints:
         (intent.lost_seeks > 0, _R.position_moved),
         (nodes["is_converted"] > 0, _R.converted_format),
         (nodes["is_compacted"] > 0, _R.compacted),
+        (nodes["may_be_remote"] > 0, _R.remote_read),
     )
     conditions, words = zip(*first_that_applies, strict=True)
     return np.select([*conditions], [_CODES[word] for word in words], default=AGREED)
