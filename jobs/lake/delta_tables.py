@@ -125,11 +125,21 @@ def read_table(spark: SparkSession, lake: str, table: Table) -> DataFrame:
     """The table's rows. Raises LakeError where it is not there, or has other columns than declared."""
     local = table_to_read(spark, lake, table)
     files = None if local is None else local.files()
+    if local is None or files is None or rows_in_files(files) > ONE_TASK_ROWS:
+        return rows_with_files(spark, lake, table)
+    return few_rows(spark, local, table, files)
+
+
+def rows_with_files(spark: SparkSession, lake: str, table: Table) -> DataFrame:
+    """The table's rows, of which Spark can tell in which file each is, and what it knows of the file (`_metadata`).
+
+    Raises what `read_table` does.
+    """
+    local = table_to_read(spark, lake, table)
+    files = None if local is None else local.files()
     if local is None or files is None:
         return rows_by_delta(spark, lake, table)
-    if rows_in_files(files) > ONE_TASK_ROWS:
-        return rows_in(spark, local.path, table, files)
-    return few_rows(spark, local, table, files)
+    return rows_in(spark, local.path, table, files)
 
 
 def stored_rows(spark: SparkSession, lake: str, table: Table, identity: str) -> DataFrame:
