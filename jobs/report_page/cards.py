@@ -11,6 +11,7 @@ from jobs.report_page.batch_split.splits import SAFE
 from jobs.report_page.consumer_memory.memory_pool import BOUNDED
 from jobs.report_page.fetch_max_bytes.catch_up import CATCH_UP
 from jobs.report_page.fetch_max_bytes.fairness import STARVING
+from jobs.report_page.fetch_max_bytes.follower_reads import bytes_by_broker, follower_reads
 from jobs.report_page.fetch_max_bytes.growth import growth_by_lane, growth_sureness
 from jobs.report_page.fetch_max_bytes.quota import quota_sureness, throttling_by_lane
 from jobs.report_page.fetch_max_bytes.throttles import captured_throttles
@@ -85,6 +86,12 @@ def quota_cards(findings: Findings) -> Iterator[Card]:
     for when, text in captured_throttles(findings):
         yield Card("quota", "clients", [f"{when}: {text}"], [], CATCH_UP.number)
     yield from lane_cards("quota", [*throttling_by_lane(findings)], partial(quota_sureness, findings))
+
+
+def reads_cards(findings: Findings) -> Iterator[Card]:
+    """What consumers read from followers in the capture, and what each broker would serve if all read from leaders."""
+    if lines := [*follower_reads(findings)]:
+        yield Card("reads", "brokers", [*lines, *bytes_by_broker(findings)], [], CATCH_UP.number)
 
 
 def lane_cards(kind: str, lanes: Sequence[tuple[str, str]], sure_of: Callable[[], str]) -> Iterator[Card]:

@@ -15,6 +15,7 @@ from jobs.report_page.advice.floors import low_fidelity, low_fidelity_text
 from jobs.report_page.advice.in_force import summed_confidence
 from jobs.report_page.advice.recommendation import Recommendation, value_text
 from jobs.report_page.advice.withheld import flags_to_state
+from jobs.report_page.fetch_max_bytes.follower_reads import follower_reads
 from jobs.report_page.fetch_max_bytes.growth import growth_by_lane, growth_sureness
 from jobs.report_page.fetch_max_bytes.quota import quota_sureness, throttling_by_lane
 from jobs.report_page.fetch_max_bytes.throttles import captured_throttles
@@ -65,6 +66,7 @@ def first_screen(lake: str, verdict: Verdict) -> list[str]:
         *keep_lines(verdict.made),
         *growth_lines(verdict.findings),
         *quota_lines(verdict.findings),
+        *reads_lines(verdict.findings),
         *ask_lines(verdict.findings),
     ]
 
@@ -272,6 +274,12 @@ def quota_lines(findings: Findings) -> Iterator[str]:
     for when, text in captured_throttles(findings):
         yield from labelled_lines("QUOTA", f"{when}  {text}")
     yield from lane_lines("QUOTA", [*throttling_by_lane(findings)], partial(quota_sureness, findings))
+
+
+def reads_lines(findings: Findings) -> Iterator[str]:
+    """What consumers read from followers in the capture, and what leaders alone would serve."""
+    for text in follower_reads(findings):
+        yield from labelled_lines("READS", text)
 
 
 def lane_lines(head: str, lanes: Sequence[tuple[str, str]], sure_of: Callable[[], str]) -> Iterator[str]:

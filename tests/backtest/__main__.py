@@ -3,8 +3,8 @@
     python -m tests.backtest --lab=FOLDER --jars=FOLDER --work=FOLDER [--python=FILE] [--repeats=N] [FAMILY...]
 
 Captures are kept in --work, and what is there is not recorded again. Recording needs root, Java, tcpdump, kcat and a
-lab; it takes ten minutes for buffers, byte-rates, fetches, quotas and splits each, five for user-rates, and three for
-each of the twelve times of sessions.
+lab; it takes ten minutes for buffers, byte-rates, fetches, quotas and splits each, five for user-rates, three for racks
+and for each of the twelve times of sessions.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from tests.backtest import (
     follow_traffic,
     quota_traffic,
     quotas,
+    rack_reads,
+    rack_traffic,
     session_traffic,
     sessions,
     split_traffic,
@@ -54,6 +56,7 @@ FAMILIES = {
     "byte-rates": Family((byte_rate_traffic,), byte_rates.compared, byte_rates.covered),
     "fetches": Family((fetch_traffic, follow_traffic), fetches.compared, fetches.covered),
     "quotas": Family((quota_traffic,), quotas.compared),
+    "racks": Family((rack_traffic,), rack_reads.compared),
     "sessions": Family((session_traffic,), sessions.compared),
     "user-rates": Family((user_rate_traffic,), user_rates.compared),
     "splits": Family((split_traffic,), splits.compared, splits.covered),
