@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -10,9 +12,14 @@ import pytest
 
 from schemas.tables.silver import EXCHANGES
 from schemas.wire.apis import API_KEYS
+from tests.packed import unpack
+from tests.unit.replay.fetch_max_bytes.captured_reader import batch_rows, catch_up, lanes_of, reads_of
+from udfs.replay.fetch_max_bytes.events import with_quota_groups
 from udfs.replay.fetch_max_bytes.quotas import EACH, QuotaOf
+from udfs.replay.fetch_max_bytes.replay import replay_fetches
 from udfs.replay.fetch_max_bytes.settings import FETCH_LIMITS, FetchLanes, as_captured_clients
 from udfs.replay.fetch_max_bytes.who_fetches import quota_groups, users_of_clients, who_rows
+from udfs.replay.shared.lanes import AS_CAPTURED
 
 FETCH, SASL = API_KEYS["FETCH"], API_KEYS["SASL_AUTHENTICATE"]
 HERE, THERE = "10.0.0.1", "10.0.0.2"
@@ -73,3 +80,53 @@ def test_clients_are_replayed_together_that_share_a_quota_in_any_lane() -> None:
     assert grouped({}, of_users, of_clients) == [{("app", HERE), ("app", THERE), ("job", HERE)}]
     assert grouped({}, of_both) == []
     assert grouped({}, {QuotaOf("bob", None): 1}) == []
+
+
+def of_two_addresses(groups: dict[tuple[str, str], str], most: int) -> dict[str, list[dict[str, Any]]]:
+    """The gold rows of the same catch-up by a client at two addresses, without a quota and with one for its client.id.
+
+    most: rows of a batch.
+    """
+    parts = [
+        reads_of(batch_rows() + [row | {"client_address": address, "connection_id": number} for row in catch_up()])
+        for number, address in ((5, HERE), (6, THERE))
+    ]
+    lanes = lanes_of(AS_CAPTURED, AS_CAPTURED)
+    lanes.consumer["quota_windows"], lanes.consumer["quota_window_ms"] = 11, 1000
+    lanes = replace(lanes, quotas=({}, {QuotaOf(None, "app"): 100}))
+    batches = [batch for part in parts for batch in part.to_batches(max_chunksize=most)]
+    rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for packed in replay_fetches(with_quota_groups(batches, groups), lanes, "run"):
+        for batch in unpack([packed]):
+            rows[packed["table"][0].as_py()] += batch.to_pylist()
+    return rows
+
+
+def test_a_client_at_two_addresses_waits_longer_for_a_quota_that_both_share() -> None:
+    shared = dict.fromkeys([("app", HERE), ("app", THERE)], "app at both")
+    apart, together = (of_two_addresses(groups, 10_000) for groups in ({}, shared))
+    waits = [
+        {
+            (row["client_address"], row["scenario"]): row["throttle_time_ms"]
+            for row in found["fetch_consumers"]
+            if row["mode"] == "closed"
+        }
+        for found in (apart, together)
+    ]
+    assert waits[0][HERE, "lane 1"] == waits[0][THERE, "lane 1"] > 0
+    first, last = sorted((waits[1][HERE, "lane 1"], waits[1][THERE, "lane 1"]))
+    assert first > waits[0][HERE, "lane 1"]
+    assert last == pytest.approx(2 * waits[0][HERE, "lane 1"], rel=0.05), "all that both read comes at the same rate"
+    assert [waits[1][address, "lane 0"] for address in (HERE, THERE)] == [0, 0]
+    for table in together.keys() - {"fetch_timeline", "fetch_memory"}:  # buckets are those of the longest lane
+        of_lane_0 = [
+            sorted(repr(row) for row in found[table] if row.get("scenario", "lane 0") == "lane 0")
+            for found in (apart, together)
+        ]
+        assert of_lane_0[0] == of_lane_0[1], table
+
+
+@pytest.mark.parametrize("most", [1, 7])
+def test_it_is_no_matter_how_the_reads_of_a_group_are_cut(most: int) -> None:
+    shared = dict.fromkeys([("app", HERE), ("app", THERE)], "app at both")
+    assert of_two_addresses(shared, most) == of_two_addresses(shared, 10_000)
