@@ -94,16 +94,16 @@ def test_a_leak_would_be_found(spark: SparkSession, screen: str, lake: Path, tmp
 
 
 def test_with_a_key_no_name_of_a_topic_client_or_host_is_in_the_lake(
-    spark: SparkSession, shared_captures: Path, tmp_path: Path
+    screen: str, lake: Path, shared_captures: Path, tmp_path: Path
 ) -> None:
+    """What ingest has written without a key has all of them."""
     (tmp_path / "key").write_text("one secret key of ours\n")
-    plain, called = tmp_path / "plain", tmp_path / "called"
-    capture = [f"--captures={shared_captures / 'sasl.pcap'}"]
-    assert run_command(["ingest", *capture, f"--lake={plain}"]) == 0
-    assert run_command(["ingest", *capture, f"--lake={called}", f"--pseudonymise={tmp_path / 'key'}"]) == 0
-    clients = {row[EXCHANGES.client_id] for row in queried(str(plain), EXCHANGES)}
+    plain, called = lake / "silver", tmp_path / "called"
+    capture = f"--captures={shared_captures / 'sasl.pcap'}"
+    assert run_command(["ingest", capture, f"--lake={called}", f"--pseudonymise={tmp_path / 'key'}"]) == 0
+    clients = {row[EXCHANGES.client_id] for row in queried(str(lake), EXCHANGES)}
     f = FETCH_PARTITIONS
-    rows = queried(str(plain), f)
+    rows = queried(str(lake), f)
     topics = {row[f.topic] for row in rows if row[f.topic] != row[f.topic_id]}  # an id is nobody's name
     not_ours = {*KNOWN_TO_ALL, "rdkafka"}  # a default client.id, and part of its software's name
     names = {name.encode() for name in clients | topics if name and name not in not_ours} | {b"127.0.0.1"}

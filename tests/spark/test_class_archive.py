@@ -8,7 +8,11 @@ import sys
 import time
 from pathlib import Path
 
-SESSION = "from jobs.session.spark import spark_session; print(spark_session('local[1]', 'archived').range(3).count())"
+SESSION = """
+from jobs.session.spark import spark_session
+from jobs.session.spark_properties import Workload
+print(spark_session("local[1]", "archived", work=Workload(captured_bytes=1)).range(3).count())
+"""
 MOST_SECONDS = 120
 
 

@@ -33,6 +33,7 @@ from jobs.session.spark_properties import (
 )
 from jobs.terminal.failures import readable_spark_failures
 from jobs.terminal.progress import stage
+from tests.class_archive import option_to_read
 from udfs.errors import CaptureError, SparkError
 
 SUBMITTED = """\
@@ -178,7 +179,7 @@ def spark_submit(repository: Path, cwd: Path, *arguments: str) -> subprocess.Com
     home = Path(pyspark.__file__).parent
     command = [str(home / "bin/spark-submit"), "--master", "local[1]"]
     command += ["--properties-file", str(repository / "conf/spark-defaults.conf")]
-    command += ["--driver-java-options", read_properties(CONF / QUICK_JAVA)[JAVA_OPTIONS]]
+    command += ["--driver-java-options", f"{option_to_read()} {read_properties(CONF / QUICK_JAVA)[JAVA_OPTIONS]}"]
     environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "SPARK_HOME")}
     environment |= {"PYSPARK_PYTHON": sys.executable, "SPARK_HOME": str(home)}
     return subprocess.run(
