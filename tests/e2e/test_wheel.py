@@ -14,6 +14,10 @@ from typing import NamedTuple
 
 import pytest
 
+from jobs.paths import CONF
+from jobs.session.spark_properties import JAVA_OPTIONS, QUICK_JAVA, read_properties
+from tests.class_archive import option_to_read
+
 ENDS_WITHIN_S = 240
 QUICKSTART = """
 import json
@@ -28,7 +32,7 @@ IN_A_SESSION_OF_SOMEBODY_ELSE = """
 import os, sys
 from pyspark.sql import SparkSession
 os.environ["PYSPARK_PYTHON"] = sys.executable
-spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").config(*sys.argv[1:]).getOrCreate()
 from refetch import register_frame_functions
 register_frame_functions(spark)
 print(*spark.sparkContext.range(1).map(lambda _: __import__("udfs").__file__).collect())
@@ -106,5 +110,6 @@ def test_pages_that_messages_point_to_are_installed(installed: Installed, tmp_pa
 
 
 def test_workers_of_a_session_that_is_there_have_the_packages(installed: Installed, tmp_path: Path) -> None:
-    answer = installed.run(tmp_path, "python", "-c", IN_A_SESSION_OF_SOMEBODY_ELSE)
+    java = f"{option_to_read()} {read_properties(CONF / QUICK_JAVA)[JAVA_OPTIONS]}"
+    answer = installed.run(tmp_path, "python", "-c", IN_A_SESSION_OF_SOMEBODY_ELSE, JAVA_OPTIONS, java)
     assert re.search(r"/refetch-\w+\.zip/udfs/__init__\.py$", answer.stdout.strip()), answer.stderr[-3000:]
