@@ -13,6 +13,7 @@ _BINARY: Mapping[str, int] = {"GiB": 1 << 30, "MiB": 1 << 20, "KiB": 1 << 10}
 _DECIMAL: Mapping[str, int] = {"GB": 10**9, "MB": 10**6, "kB": 10**3}
 _BYTES: Mapping[str, int] = {**_BINARY, **_DECIMAL, "B": 1, "": 1}
 _MS: Mapping[str, int] = {"min": 60_000, "s": 1_000, "ms": 1, "": 1}
+_WHOLE = re.compile(r"(-?(?:\d+|\d{1,3}(?:_\d{3})+))(?:\.0+)?", re.ASCII)
 _QUANTITY = re.compile(r"(\d+(?:\.\d+)?|\d{1,3}(?:_\d{3})+)\s*([A-Za-z]*)", re.ASCII)
 
 
@@ -30,8 +31,11 @@ def parse_ms(text: str) -> int:
 
 
 def parse_int(text: str) -> int:
-    """A whole number from `1000` or `1_000`. Raises ValueError with what is wrong."""
-    return _parse_quantity(text, {"": 1}, "a whole number")
+    """A whole number from `1000`, `1_000` or `-1`. Raises ValueError with what is wrong."""
+    match = _WHOLE.fullmatch(text.strip())
+    if not match:
+        raise ValueError(f"`{text}` is not a whole number")
+    return int(match[1].replace("_", ""))
 
 
 def parse_number(text: str) -> float:

@@ -391,7 +391,8 @@ SPLITS = FidelityReasons(
         ),
         "bytes_beyond_error": FidelityReason(
             "The replay's size for a batch is farther off than the metric allows.",
-            "Have sizes measured more closely: `--captured=recompress=all`, or `--captured=recut.sizes=exact` with it.",
+            "Have sizes measured more closely: `--captured=recompress=all`, or `--captured=recut.sizes=exact` with it. "
+            "State the producer's level of compression if it is not Kafka's: `--captured=compression.zstd.level=...`.",
             "different",
         ),
     },

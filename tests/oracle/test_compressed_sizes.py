@@ -24,6 +24,25 @@ def values(seed: int) -> list[bytes]:
     return [source.randbytes(len(text)) if source.random() < 0.2 * (seed % 4) else text for text in texts]
 
 
+LEVELS = [("gzip", level) for level in (-1, 1, 2, 5, 6, 9)] + [("lz4", level) for level in (1, 2, 3, 6, 9, 10, 12, 17)]
+LEVELS += [("zstd", level) for level in (-131072, -100, -5, 1, 3, 9, 19, 22)]
+OFF_AT_LEVELS = {"gzip": 0.002, "lz4": 0.002, "zstd": 0.002}
+
+
+@pytest.mark.parametrize(("codec", "level"), LEVELS)
+def test_a_batch_takes_what_kafkas_producer_makes_of_it_at_a_level(
+    jars: Jars, run_java: RunJava, codec: str, level: int
+) -> None:
+    asked = [values(seed) for seed in range(12)]
+    lines = "\n".join(" ".join([f"{codec}:{level}", *(value.hex() for value in of)]) for of in asked)
+    classpath = jars("org.apache.kafka:kafka-clients:4.1.1", *CODECS)
+    sizes = run_java("CompressedBatches.java", *classpath, stdin=lines + "\n").split()
+    for of, size in zip(asked, map(int, sizes), strict=True):
+        records = b"".join(record(at, at, None, value) for at, value in enumerate(of))
+        found = RECORD_BATCH_OVERHEAD + compressed_size(CODEC_NAMES.index(codec), records, level)
+        assert abs(found - size) <= OFF_AT_LEVELS[codec] * size, (found, size, len(of))
+
+
 @pytest.fixture(scope="module")
 def batches(jars: Jars, run_java: RunJava) -> list[tuple[str, list[bytes], int]]:
     """Codec, values and what a batch of them takes in Kafka."""

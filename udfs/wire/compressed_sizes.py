@@ -1,12 +1,13 @@
 """How many bytes records take when compressed as Kafka's producer does: with the same codecs, levels and framing.
 
-They are those of `GzipCompression`, `SnappyCompression`, `Lz4Compression` and `ZstdCompression` of kafka-clients 4.3 at
-their default levels. The codecs are zlib's, pyarrow's and zstandard's; only the sizes of the results are kept.
+They are those of `GzipCompression`, `SnappyCompression`, `Lz4Compression` and `ZstdCompression` of kafka-clients 4.3.
+The codecs are zlib's, pyarrow's and zstandard's; only the sizes of the results are kept.
 """
 
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -28,21 +29,29 @@ XERIAL_HEADER = 16
 _SNAPPY_BLOCK = 32 << 10
 _LZ4_BLOCK = 64 << 10  # Lz4BlockOutputStream: blocks that do not depend on each other, stored where they would grow
 _LZ4_FRAME = 7 + 4  # magic, two descriptors and their checksum; the end mark
-_GZIP_LEVEL, _ZSTD_LEVEL = 6, 3
+DEFAULT_LEVELS = {"gzip": -1, "lz4": 9, "zstd": 3}
+"""Kafka's levels of compression (KIP-390), by the codecs that have any. At lz4's, and at no other, Kafka takes the fast
+compressor (Lz4BlockOutputStream); -1 is zlib's own default, 6.
+"""
 _GZIP_FORMAT = 31  # zlib's window of 32 KiB, in a gzip header and trailer
 _BLOCK_SIZE = 4
+_LEAST_HIGH = 2  # the least level at which Arrow takes lz4's high compressor, as Kafka does at all levels but one
 
 _codec: Any = pa.Codec
 """pa.Codec without its stub, which accepts only literals as names of codecs."""
 
 
-def compressed_size(codec: int, records: bytes) -> int:
-    """How many bytes encoded records take behind the header of a batch with this codec."""
-    return _SIZES[CODEC_NAMES[codec]](records)
+def compressed_size(codec: int, records: bytes, level: int | None = None) -> int:
+    """How many bytes encoded records take behind the header of a batch with this codec.
+
+    level: of a codec that has levels; None for Kafka's default.
+    """
+    name = CODEC_NAMES[codec]
+    return _SIZES[name](records) if level is None else _SIZES_AT_LEVELS[name](records, level)
 
 
-def _gzip_size(records: bytes) -> int:
-    stream = zlib.compressobj(_GZIP_LEVEL, wbits=_GZIP_FORMAT)
+def _gzip_size(records: bytes, level: int = DEFAULT_LEVELS["gzip"]) -> int:
+    stream = zlib.compressobj(level, wbits=_GZIP_FORMAT)
     return len(stream.compress(records)) + len(stream.flush())
 
 
@@ -51,14 +60,15 @@ def _snappy_size(records: bytes) -> int:
     return XERIAL_HEADER + sum(_BLOCK_SIZE + len(_codec("snappy").compress(block, asbytes=True)) for block in blocks)
 
 
-def _lz4_size(records: bytes) -> int:
-    blocks = _cut_blocks(records, _LZ4_BLOCK)
-    packed = [len(_codec("lz4_raw").compress(block, asbytes=True)) for block in blocks]
+def _lz4_size(records: bytes, level: int = DEFAULT_LEVELS["lz4"]) -> int:
+    blocks, is_fast = _cut_blocks(records, _LZ4_BLOCK), level == DEFAULT_LEVELS["lz4"]
+    codec = _codec("lz4_raw", compression_level=None if is_fast else max(level, _LEAST_HIGH))
+    packed = [len(codec.compress(block, asbytes=True)) for block in blocks]
     return _LZ4_FRAME + sum(_BLOCK_SIZE + min(len(block), size) for block, size in zip(blocks, packed, strict=True))
 
 
-def _zstd_size(records: bytes) -> int:
-    stream = zstandard.ZstdCompressor(level=_ZSTD_LEVEL).compressobj()
+def _zstd_size(records: bytes, level: int = DEFAULT_LEVELS["zstd"]) -> int:
+    stream = zstandard.ZstdCompressor(level=level).compressobj()
     return len(stream.compress(records)) + len(stream.flush())
 
 
@@ -66,7 +76,14 @@ def _cut_blocks(records: bytes, size: int) -> list[bytes]:
     return [records[at : at + size] for at in range(0, len(records), size)]
 
 
-_SIZES = {"none": len, "gzip": _gzip_size, "snappy": _snappy_size, "lz4": _lz4_size, "zstd": _zstd_size}
+_SIZES: Mapping[str, Callable[[bytes], int]] = {
+    "none": len,
+    "gzip": _gzip_size,
+    "snappy": _snappy_size,
+    "lz4": _lz4_size,
+    "zstd": _zstd_size,
+}
+_SIZES_AT_LEVELS: Mapping[str, Callable[[bytes, int], int]] = {"gzip": _gzip_size, "lz4": _lz4_size, "zstd": _zstd_size}
 
 
 def part_ends(records: int) -> Ints:

@@ -45,6 +45,11 @@ def test_a_time_is_in_milliseconds_unless_it_says_otherwise(text: str, ms: int) 
 
 def test_a_count_has_no_unit() -> None:
     assert parse_int("1_000") == 1000
+    assert parse_int(" -131_072") == -131072
+    assert parse_int("8.0") == 8
+    for text in ("--1", "- 1", "-", "0.5"):
+        with pytest.raises(ValueError, match=f"`{text}` is not a whole number"):
+            parse_int(text)
     with pytest.raises(ValueError, match="`8MiB` is not a whole number"):
         parse_int("8MiB")
 

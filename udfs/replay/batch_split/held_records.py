@@ -6,8 +6,9 @@ done. Only sizes leave the worker.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +31,7 @@ from udfs.wire.records import Budget, RecordsError
 MOST_HELD = 256 << 20
 """Uncompressed bytes of one producer's records that are held; batches beyond them get their sizes from the model."""
 
+NO_LEVELS: Mapping[int, int] = MappingProxyType({})
 Place = tuple[int, int, int]
 """A captured batch: its connection's id, its exchange's number, its position in that."""
 
@@ -88,11 +90,13 @@ class Recompressed:
     """Gets the sizes of batches by compressing the captured records that they are made of.
 
     batches: BATCH[batches], the captured ones. held: the records of each of these, or None. records: RECORD[records].
+    levels: by codec, the level of compression that is stated.
     """
 
     held: list[Held | None]
     batches: Records
     records: Records
+    levels: Mapping[int, int] = field(default_factory=dict)
 
     def size(self, first: int, end: int, codec: int) -> int:
         """Bytes of a batch of the records [first, end), all of one partition; MODELLED where one is not held."""
@@ -109,7 +113,7 @@ class Recompressed:
                 part.records, part.ends[inside], read_only(content[rows]),
                 read_only(timestamp[rows] - timestamp[0]), begin - first, out, written,
             )  # fmt: skip
-        return RECORD_BATCH_OVERHEAD + compressed_size(codec, out[:written].tobytes())
+        return RECORD_BATCH_OVERHEAD + compressed_size(codec, out[:written].tobytes(), self.levels.get(codec))
 
 
 def captured_places(rows: pa.RecordBatch) -> list[Place]:
@@ -118,12 +122,17 @@ def captured_places(rows: pa.RecordBatch) -> list[Place]:
     return list(zip(*columns, strict=True))
 
 
-def recompressed(held: HeldRecords, rows: pa.RecordBatch, capture: Capture) -> Recompressed:
-    """What compresses batches of captured records anew, to get their sizes. rows: of SENT."""
+def recompressed(
+    held: HeldRecords, rows: pa.RecordBatch, capture: Capture, levels: Mapping[int, int] = NO_LEVELS
+) -> Recompressed:
+    """What compresses batches of captured records anew, to get their sizes.
+
+    rows: of SENT. levels: by codec, the level of compression that is stated.
+    """
     places, batches = captured_places(rows), capture.batches
     by_batch = [held.batches.get(places[row]) for row in batches["sending"].tolist()]
     counts = (batches["end"] - batches["first"]).tolist()
     whole = [
         batch if batch and len(batch.ends) == count else None for batch, count in zip(by_batch, counts, strict=True)
     ]
-    return Recompressed(whole, batches, capture.records)
+    return Recompressed(whole, batches, capture.records, levels)

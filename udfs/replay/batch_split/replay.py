@@ -121,7 +121,7 @@ def replay_rows(producer: Producer, rows: pa.RecordBatch, held: HeldRecords | No
         return
     producer.make_room(settings)
     producer.note_sent(sent)
-    measure = None if held is None else recompressed(held, rows, sent.capture).size
+    measure = None if held is None else recompressed(held, rows, sent.capture, producer.lanes.levels).size
     producer.fidelity.compare_sizes(sent, measure)
     send_again(producer, sent, settings, order, measure or not_measured)
 

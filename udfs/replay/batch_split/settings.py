@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from udfs.columns.time_units import US_PER_MS
 from udfs.facts.record_sampling import SAMPLE_EVERY
 from udfs.replay.shared.lanes import KAFKA_RELEASE, PROPOSAL, LaneSettings, Value, stated_release_numbers
 from udfs.replay.shared.window import WHOLE, Window
-from udfs.wire.compressed_sizes import CODEC_NAMES
+from udfs.wire.compressed_sizes import CODEC_NAMES, CODEC_NUMBERS, DEFAULT_LEVELS
 
 BATCH_SIZE, LINGER, CODEC = "producer.batch.size", "producer.linger.ms", "producer.compression.type"
 TOPIC_LIMIT, BROKER_LIMIT = "topic.max.message.bytes", "broker.message.max.bytes"
@@ -102,6 +102,7 @@ class SplitLanes:
     """The lanes of a replay.
 
     settings: SPLIT_SETTINGS[lanes]. default_batch_size: Kafka's batch.size, bytes. window: the time that counts.
+    levels: by a codec's place in CODEC_NAMES, the level of compression that somebody states (KIP-390).
     """
 
     names: tuple[str, ...]
@@ -109,6 +110,7 @@ class SplitLanes:
     limits: TopicLimits
     default_batch_size: int
     window: Window = WHOLE
+    levels: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def measures(self) -> bool:
@@ -137,7 +139,16 @@ def split_lanes(lanes: LaneSettings, assumed: Collection[str]) -> SplitLanes:
         measured_every=[every if mode == EXACT else 0 for mode in sizes],
         **{name.replace(".", "_"): lanes.singles(f"compression.ratio.{name}") for name in CONSTANTS},
     )
-    return SplitLanes(lanes.names, settings, _topic_limits(lanes, assumed), int(lanes.in_force[BATCH_SIZE]))
+    limits = _topic_limits(lanes, assumed)
+    return SplitLanes(
+        lanes.names, settings, limits, int(lanes.in_force[BATCH_SIZE]), levels=_stated_levels(lanes.in_force)
+    )
+
+
+def _stated_levels(in_force: Mapping[str, Value]) -> dict[int, int]:
+    """By codec, the level of compression that somebody states."""
+    keys = {CODEC_NUMBERS[codec]: f"producer.compression.{codec}.level" for codec in DEFAULT_LEVELS}
+    return {codec: int(in_force[key]) for codec, key in keys.items() if key in in_force}
 
 
 def _topic_limits(lanes: LaneSettings, assumed: Collection[str]) -> TopicLimits:

@@ -49,6 +49,14 @@ def test_a_batch_takes_what_its_records_take_in_it(measured: Recompressed, first
     assert measured.size(first, end, codec) == RECORD_BATCH_OVERHEAD + compressed_size(codec, batch(first, end))
 
 
+def test_a_batch_is_compressed_at_the_level_that_is_stated_of_its_codec(measured: Recompressed) -> None:
+    gzip, zstd = CODEC_NAMES.index("gzip"), CODEC_NAMES.index("zstd")
+    at_level = Recompressed(measured.held, measured.batches, measured.records, {gzip: 1})
+    assert at_level.size(0, 12, gzip) == RECORD_BATCH_OVERHEAD + compressed_size(gzip, batch(0, 12), 1)
+    assert at_level.size(0, 12, gzip) > measured.size(0, 12, gzip)
+    assert at_level.size(0, 12, zstd) == measured.size(0, 12, zstd)
+
+
 def test_a_batch_with_a_record_that_is_not_held_is_left_to_the_model(measured: Recompressed) -> None:
     some: list[Held | None] = [*measured.held[:1], None, *measured.held[2:]]
     without = Recompressed(some, measured.batches, measured.records)

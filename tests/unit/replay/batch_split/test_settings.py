@@ -10,6 +10,7 @@ from jobs.scenarios.scenario_file import resolve_scenario
 from jobs.scenarios.settings import settings
 from tests.unit.replay.batch_split.producers import KAFKA_LIMIT, sent, sent_batch
 from udfs.columns.time_units import US_PER_MS
+from udfs.errors import ScenarioError
 from udfs.replay.batch_split.fidelity import ProducerFidelity
 from udfs.replay.batch_split.possible_estimates.state import new_memory
 from udfs.replay.batch_split.producer import Producer
@@ -53,6 +54,21 @@ def test_what_a_lane_says_of_all_topics_goes_before_what_is_stated_of_one() -> N
     assert found[f"{lane}.max.message.bytes=1MB,topic.clicks.max.message.bytes=2MB"] == [10**6, 10**6, 2 * 10**6]
     found = limits(["topic.clicks.max.message.bytes=2MB,3MB"], stated)
     assert found[f"{lane}.clicks.max.message.bytes=3MB"] == [40000, 1048588, 3 * 10**6]
+
+
+def test_levels_of_compression_are_those_that_are_stated() -> None:
+    of = {CODEC_NAMES.index(codec): level for codec, level in (("gzip", -1), ("lz4", 12), ("zstd", -7))}
+    stated = ["compression.gzip.level=-1", "producer.compression.lz4.level=12", "compression.zstd.level=-7"]
+    assert lanes_for_splits(resolve_scenario(None, ["batch.size=16384"], stated)).levels == of
+    assert lanes_for_splits(resolve_scenario(None, ["batch.size=16384"], [])).levels == {}
+
+
+def test_no_lane_takes_a_level_of_compression_and_kafkas_bounds_hold() -> None:
+    with pytest.raises(ScenarioError, match=r"compression\.zstd\.level"):
+        resolve_scenario(None, ["producer.compression.zstd.level=1"], [])
+    for stated in ("compression.zstd.level=23", "compression.lz4.level=0", "compression.gzip.level=10"):
+        with pytest.raises(ScenarioError, match="level"):
+            resolve_scenario(None, ["batch.size=16384"], [stated])
 
 
 def test_every_release_from_4_2_on_halves_a_split_batch_that_is_refused_again() -> None:
