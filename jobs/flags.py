@@ -79,6 +79,11 @@ FLAGS: Mapping[str, Flag] = {
         "the cluster to replay, of those that the capture set shows (default: the one with most requests)",
     ),
     "--lake": Flag(EVERY_JOB, "PATH", "folder or URI of the Delta tables (default: the scenario's, else ./lake)"),
+    "--catalog": Flag(
+        EVERY_JOB,
+        "SCHEMA",
+        "schema of a catalog, as main.refetch, whose tables are read and written by name, in place of a folder",
+    ),
     "--scenario": Flag(
         EVERY_JOB,
         "FILE",

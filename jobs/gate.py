@@ -19,12 +19,12 @@ from jobs.gates.set_rules import Finding, SetRule
 from jobs.gates.views import Subject, rows_to_check
 from jobs.lake.capture_sets import choose_capture
 from jobs.lake.delta_tables import rows_of_driver
+from jobs.places import is_folder
 from jobs.report_page.findings import known_run
 from jobs.run import Run
 from jobs.session.spark import spark_session
 from jobs.terminal.progress import stage
 from schemas.tables.gold import RUNS
-from udfs.capture.locations import is_uri
 from udfs.errors import GateError
 
 DATA_DOCS, CONTEXT = "data_docs", "_expectations"
@@ -65,7 +65,7 @@ def data_docs_folder(run: Run) -> str | None:
     """The folder of Data Docs; None if the lake is on a file system to which Great Expectations writes no pages."""
     if run.gate_job.data_docs:
         return run.gate_job.data_docs
-    return None if is_uri(run.lake) else f"{run.lake}/{DATA_DOCS}"
+    return f"{run.lake}/{DATA_DOCS}" if is_folder(run.lake) else None
 
 
 def evaluate_by_expectations(

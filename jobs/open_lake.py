@@ -26,8 +26,9 @@ from pyspark.sql import functions as F
 from jobs.flags import LATEST
 from jobs.gates.results import gate_result_rows
 from jobs.lake.capture_sets import choose_capture
-from jobs.lake.delta_tables import has_table, read_table, rows_of_driver, stored_rows, table_path
+from jobs.lake.delta_tables import has_table, read_table, rows_of_driver, stored_rows
 from jobs.lake.lake_storage import check_reachable, largest_part
+from jobs.lake.table_address import address_of
 from jobs.lake_views import DOCS, LANE_SETTINGS, VIEWS, table_of_lanes
 from jobs.paths import COMMAND, IS_CLONE
 from jobs.places import absolute_lake
@@ -203,7 +204,7 @@ def _tell_refused(spark: SparkSession, lake: str, identities: Iterable[str]) -> 
         return f"{'capture set' if is_of_captures(row) else 'run'} {row[t.checked_id]} was refused by its gate,"
 
     for line in subjects_with_rules(rows, refused):
-        sys.stderr.write(f"refetch: {line}: {table_path(lake, t)} says why\n")
+        sys.stderr.write(f"refetch: {line}: {address_of(lake, t)} says why\n")
 
 
 def _quickstart_lake() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,12 +14,48 @@ _HADOOP_CONFIGURED = {"HADOOP_CONF_DIR", "YARN_CONF_DIR", "PYSPARK_GATEWAY_PORT"
 """Environment variables that a machine with Hadoop's configuration has, or a plain spark-submit, which may bring one.
 """
 BY_FLAG = "--lake"
+CATALOG = "catalog:"
+"""How the name of a lake begins that is a schema of a catalog: `catalog:main.refetch`."""
+BY_CATALOG = "--catalog"
+_SCHEMA = re.compile(r"[\w-]+(\.[\w-]+)?")
+
+
+def is_in_catalog(lake: str) -> bool:
+    """Whether a lake is a schema of a catalog, whose tables Spark reads and writes by name."""
+    return lake.startswith(CATALOG)
+
+
+def is_folder(lake: str) -> bool:
+    """Whether a lake is a folder, as this machine has them: neither a schema of a catalog nor at a URI."""
+    return not is_in_catalog(lake) and not is_uri(lake)
+
+
+def names_lake(name: str) -> bool:
+    """Whether a name stands for a lake, and not for a run of the lake at hand."""
+    return "/" in name or is_in_catalog(name) or Path(name).is_dir()
+
+
+def catalog_lake(schema: str, named_by: str = BY_CATALOG) -> str:
+    """The lake that is a schema of a catalog. Raises ArgumentError for what cannot be the name of one.
+
+    schema: CATALOG.SCHEMA, or SCHEMA in the session's current catalog.
+
+    >>> catalog_lake("main.refetch")
+    'catalog:main.refetch'
+    """
+    if _SCHEMA.fullmatch(schema) is None:
+        raise ArgumentError(
+            f"{named_by} {schema}: expected CATALOG.SCHEMA or SCHEMA, each of letters, digits, - and _, as main.refetch"
+        )
+    return f"{CATALOG}{schema}"
 
 
 def absolute_lake(lake: str, named_by: str = BY_FLAG) -> str:
-    """The lake's folder from the root, or its URI as it is. Raises ArgumentError where a file is in the way, or the URI
-    contains credentials. named_by: what names it.
+    """The lake's folder from the root; a URI, and the name of a schema of a catalog, as they are. Raises ArgumentError
+    where a file is in the way, the URI contains credentials, or no schema can have the name. named_by: what names it.
     """
+    if is_in_catalog(lake):
+        return catalog_lake(lake.removeprefix(CATALOG), named_by)
     if has_secret(lake):
         raise ArgumentError(f"{named_by} {without_secret(lake)}: {NO_SECRETS}")
     path = without_file_scheme(lake)
@@ -36,7 +73,7 @@ def page_path(out: str | None, lake: str) -> Path | None:
     Raises ArgumentError where --out names a folder or a URI.
     """
     if out is None:
-        return None if is_uri(lake) else Path(lake) / "report.html"
+        return Path(lake) / "report.html" if is_folder(lake) else None
     path = without_file_scheme(out)
     if is_uri(path):
         raise ArgumentError(f"--out {out}: a page is written to a local file; copy it from there")
@@ -52,7 +89,7 @@ def check_lake_writable(name: str, lake: str, named_by: str = BY_FLAG) -> None:
     name: the lake as the user names it. lake: the same from the root. named_by: the flag or the line that names it.
     """
     # Hadoop's configuration may say that paths without a scheme are on another file system.
-    if not is_uri(lake) and not _HADOOP_CONFIGURED & set(os.environ):
+    if is_folder(lake) and not _HADOOP_CONFIGURED & set(os.environ):
         _check_writable(Path(lake), f"{named_by} {name}", "name a folder that this user may write")
 
 

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pyspark.sql import SparkSession
 
 from jobs.flags import REPLAYS
-from jobs.lake.lake_storage import check_reachable, largest_part
+from jobs.lake.lake_storage import check_catalog_lasts, check_reachable, largest_part
 from jobs.paths import python_path
 from jobs.run import Run
 from jobs.session.child_process import bound_command, end_at_exit
@@ -54,6 +54,8 @@ def begin_session(run: Run) -> SparkSession:
     stored_bytes = largest_part(run.lake) if is_new and not captures else 0
     work = Workload(sum(estimated_unpacked_bytes(str(path)) for path in captures), run.job in REPLAYS, stored_bytes)
     spark = spark_session(run.session.master, f"refetch {run.job}", run.session.conf, work)
+    if is_new:
+        check_catalog_lasts(spark, run.lake)
     check_reachable(spark, run.lake)
     return spark
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pyspark.sql import SparkSession
 
 from jobs.comparison.beside_run import other_runs
-from jobs.lake.delta_tables import table_path
+from jobs.lake.table_address import address_of
 from jobs.report_page.advice.recommendations import make_recommendations, read_recommendations
 from jobs.report_page.aim_lines import aim_lines
 from jobs.report_page.findings import KnownRun, known_run, look_up_run
@@ -89,7 +89,7 @@ def place_lines(run: Run, run_id: str, written: Sequence[PageFiles]) -> list[str
         pages = f"{short_path(str(written[0].page))}  JSON {short_path(str(written[0].summary))}"
     return [
         *labelled_lines("Report", pages),
-        *labelled_lines("Tables", f"{short_path(table_path(run.lake, RECOMMENDATIONS))}, run {run_id}"),
+        *labelled_lines("Tables", f"{short_path(str(address_of(run.lake, RECOMMENDATIONS)))}, run {run_id}"),
         *([] if run.output.verbose else labelled_lines("", "--verbose prints every answer and table")),
     ]
 

@@ -30,12 +30,15 @@ from jobs.flags import (
 from jobs.gates.rule_files import read_gates
 from jobs.gates.rules import Gate, Gates
 from jobs.places import (
+    BY_CATALOG,
     BY_FLAG,
     absolute_lake,
+    catalog_lake,
     check_lake_writable,
     check_page_writable,
     docs_folder,
     junit_path,
+    names_lake,
     page_path,
 )
 from jobs.run import RETENTION, Decoding, GateJob, Output, Removal, Run, SessionWishes
@@ -134,9 +137,7 @@ def cluster_file(options: Arguments, scenario: Scenario) -> str | None:
 
 def lake_and_page(options: Arguments, scenario: Scenario) -> tuple[str, Path | None]:
     """The lake, and the page that the job writes, if any. Raises ArgumentError where either cannot be written."""
-    job, told_lake = options["job"], options["lake"] or scenario.lake or "lake"
-    in_file = options["lake"] is None and scenario.lake is not None
-    named_by = f"{options['scenario']}: lake:" if in_file else BY_FLAG
+    job, (told_lake, named_by) = options["job"], lake_and_flag(options, scenario)
     lake = absolute_lake(told_lake, named_by)
     page = page_path(options["out"], lake) if job in TELL else None
     if job == REPORT and page is None:
@@ -150,6 +151,18 @@ def lake_and_page(options: Arguments, scenario: Scenario) -> tuple[str, Path | N
     return lake, page
 
 
+def lake_and_flag(options: Arguments, scenario: Scenario) -> tuple[str, str]:
+    """(the lake as it is named, the flag or the line that names it). Raises ArgumentError where two flags name one."""
+    lake, schema = options["lake"], options["catalog"]
+    if lake and schema:
+        raise ArgumentError(f"--lake={lake} and --catalog={schema} are two places for tables: give one of them")
+    if schema:
+        return catalog_lake(schema), BY_CATALOG
+    if lake is None and scenario.lake is not None:
+        return scenario.lake, f"{options['scenario']}: lake:"
+    return lake or "lake", BY_FLAG
+
+
 def runs_to_compare(names: Sequence[str]) -> tuple[str, ...]:
     """The two runs to compare; lakes among them as absolute paths. One name is compared with `latest`; without names
     it is `previous` and `latest`. Raises ArgumentError for more than two.
@@ -158,11 +171,6 @@ def runs_to_compare(names: Sequence[str]) -> tuple[str, ...]:
         raise ArgumentError(f"compare takes two runs, and not {len(names)}: {', '.join(names)}")
     named = [*names, *([PREVIOUS, LATEST] if not names else [LATEST] if len(names) == 1 else [])]
     return tuple(absolute_lake(name, "compare:") if names_lake(name) else name for name in named)
-
-
-def names_lake(name: str) -> bool:
-    """Whether a name stands for a lake, whose newest run is then compared, and not for a run of the lake at hand."""
-    return "/" in name or Path(name).is_dir()
 
 
 def gates_to_apply(options: Arguments) -> tuple[Gate, ...]:

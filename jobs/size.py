@@ -11,8 +11,9 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from jobs.lake.delta_tables import rows_of_driver, stored_rows, table_path
+from jobs.lake.delta_tables import rows_of_driver, stored_rows
 from jobs.lake.packed_tables import write_packed
+from jobs.lake.table_address import address_of
 from jobs.lake.target import Target
 from jobs.ready_session import ready_session
 from jobs.replays.finished_runs import RunRows, make_run_id, run_rows
@@ -81,7 +82,7 @@ def size_summary(spark: SparkSession, run: Run, cluster_id: str, run_name: str) 
 
     rows = {name: query(own_rows).collect() for name, query in PARTITION_LIMITS.queries.items()}
     lines = answer_lines(rows, [lane.name for lane in run.scenario.lanes(ALGORITHM)])
-    paths = [f"  {table_path(run.lake, table)}" for table in (*PARTITION_LIMITS.tables, RUNS)]
+    paths = [f"  {address_of(run.lake, table)}" for table in (*PARTITION_LIMITS.tables, RUNS)]
     title = f"Partition limits (KIP-578, a proposal) on the cluster of {run.cluster}"
     parts = ["", title, *lines, "", "Tables", *paths, f"  run {run_name}, cluster {cluster_id}"]
     return "\n".join(parts) + "\n"

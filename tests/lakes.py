@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
-from jobs.lake.delta_tables import table_path
+from jobs.lake.table_address import table_path
 from schemas.tables.table import Table
 
 Row = tuple[Any, ...]

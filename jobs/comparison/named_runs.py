@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from jobs.flags import LATEST, PREVIOUS
 from jobs.lake.capture_sets import MOST_FILES, CaptureSet
 from jobs.lake.delta_tables import stored_rows
+from jobs.places import is_in_catalog
 from jobs.replays.algorithm import OwnRows
 from jobs.report_page.findings import KnownRun, known_run, own_rows_of, runs_on_captures
 from schemas.tables.gold import RUNS
@@ -34,8 +35,8 @@ class ComparedRun:
 
 
 def is_lake(name: str) -> bool:
-    """Whether a resolved name is that of a lake: a path from the root, or a URI."""
-    return "/" in name
+    """Whether a resolved name is that of a lake: a path from the root, a URI, or a schema of a catalog."""
+    return "/" in name or is_in_catalog(name)
 
 
 def resolve_run_names(spark: SparkSession, lake: str, names: Sequence[str]) -> tuple[ComparedRun, ComparedRun]:

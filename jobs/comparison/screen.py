@@ -21,7 +21,7 @@ from jobs.comparison.named_runs import ComparedRun
 from jobs.comparison.predictions import Prediction
 from jobs.comparison.traffic_figures import CLIENT, TOPIC
 from jobs.comparison.upgrades import Upgrade
-from jobs.lake.delta_tables import table_path
+from jobs.lake.table_address import address_of
 from jobs.report_page.verdict import labelled_lines, short_path
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.terminal.screen import Grid, grid_lines, with_rest_count
@@ -234,7 +234,7 @@ def place_of_predictions(compared: RunComparison) -> str:
     """Where the predictions are kept."""
     if not compared.checked.predictions:
         return "--verbose prints every difference; --json has the same for programs"
-    path = short_path(table_path(compared.after.lake, PREDICTIONS_CHECKED))
+    path = short_path(str(address_of(compared.after.lake, PREDICTIONS_CHECKED)))
     return f"{path}; --verbose prints every difference, --json has them for programs"
 
 

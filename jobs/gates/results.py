@@ -12,7 +12,8 @@ from pyspark.sql import functions as F
 
 from jobs.gates.rules import Gates, Severity
 from jobs.gates.views import Subject
-from jobs.lake.delta_tables import has_table, read_table, stored_rows, table_path, table_without_rows
+from jobs.lake.delta_tables import has_table, read_table, stored_rows, table_without_rows
+from jobs.lake.table_address import address_of
 from jobs.lake.target import Target
 from schemas.tables.gold_gates import GATE_RESULTS
 from udfs.errors import GateError
@@ -95,7 +96,7 @@ def tell_results(lake: str, subject: Subject, results: Sequence[Result]) -> None
         return
     lines = [f"{len({result.rule for result in refused})} of {_number_of_rules(results)} refused rows of {subject}"]
     lines += [line for result in refused for line in result.lines()]
-    message = "\n".join([f"gate {subject.gate}: {lines[0]}", *lines[1:], f"  {table_path(lake, GATE_RESULTS)} has all"])
+    message = "\n".join([f"gate {subject.gate}: {lines[0]}", *lines[1:], f"  {address_of(lake, GATE_RESULTS)} has all"])
     if any(result.severity == "critical" for result in refused):
         raise GateError(message)
     sys.stderr.write(f"refetch: {message}\n")

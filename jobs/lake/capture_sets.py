@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from jobs.lake.delta_tables import has_table, read_table, rows_with_files
+from jobs.lake.table_address import place_of_layers
 from jobs.scenarios.scenario import Scenario, with_names
 from jobs.terminal.screen import printable_text, with_rest_count
 from jobs.terminal.wording import utc_time
@@ -118,8 +119,8 @@ def check_captures(spark: SparkSession, lake: str) -> None:
     listed = ", ".join(with_rest_count(runs[:MOST_OTHERS], len(runs)))
     raise LakeError(
         f"{lake} has no captures, only runs of `size`: {listed}. The same `size` prints its answer again, and "
-        f"{lake}/{RUNS.layer} has its tables; everything else is about captures: run `pipeline` with captures and this "
-        "--lake first"
+        f"{place_of_layers(lake, RUNS)[0]} has its tables; everything else is about captures: run `pipeline` with "
+        "captures and this --lake first"
     )
 
 

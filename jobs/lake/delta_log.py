@@ -7,6 +7,7 @@ from pyspark.sql import SparkSession
 
 from jobs.lake.lake_storage import jvm_of_delta_spark
 from jobs.lake.local_log import FEW_FILES, Partition
+from jobs.lake.table_address import TableAddress
 
 _PLAIN_READER = 1
 """Reader version of a table that has all rows of its files, and by the names that they have there (protocol)."""
@@ -20,14 +21,14 @@ _known: dict[_Version, tuple[str, ...] | None] = {}
 """The files of partitions that were looked up; None where Delta has to read them. A version's files never change."""
 
 
-def partition_files(spark: SparkSession, path: str, partition: Partition) -> tuple[str, ...] | None:
-    """The files that are the partition's rows in the newest version of the table at `path`; None where Delta has to
-    read them, since they are many, or do not alone decide which rows the table has.
+def partition_files(spark: SparkSession, address: TableAddress, partition: Partition) -> tuple[str, ...] | None:
+    """The files that are the partition's rows in the newest version of the table; None where Delta has to read them,
+    since they are many, do not alone decide which rows the table has, or are a catalog's own business.
 
     Delta looks for files by a Spark job in every query; here it does once a version.
     """
-    jvm = jvm_of_delta_spark(spark)
-    if jvm is None:
+    jvm, path = jvm_of_delta_spark(spark), address.path
+    if jvm is None or path is None:
         return None
     snapshot = jvm.org.apache.spark.sql.delta.DeltaLog.forTableWithSnapshot(spark._jsparkSession, path)._2()
     if snapshot.protocol().minReaderVersion() > _PLAIN_READER:

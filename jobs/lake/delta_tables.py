@@ -1,4 +1,4 @@
-"""The lake: Delta tables at LAKE/LAYER/NAME, with the schemas that schemas/tables declares."""
+"""The lake: Delta tables at LAKE/LAYER/NAME, or in a schema of a catalog, as schemas/tables declares them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TypeVar
 
 import pyarrow as pa
 from pyspark import inheritable_thread_target
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -33,6 +32,7 @@ from jobs.lake import delta_log, local_log
 from jobs.lake.lake_storage import literal_pattern, workers_folder
 from jobs.lake.local_log import LocalTable, rows_in_files
 from jobs.lake.older_rows import check_complete_file
+from jobs.lake.table_address import address_of, table_path
 from schemas.tables.gold_predictions import PREDICTIONS_CHECKED
 from schemas.tables.gold_trends import TRENDS
 from schemas.tables.table import Column, Table
@@ -40,8 +40,6 @@ from udfs.errors import LakeError
 from udfs.facts.arrow_tables import arrow_schema
 
 T = TypeVar("T")
-_NOT_THERE = ("PATH_NOT_FOUND", "DELTA_TABLE_NOT_FOUND")
-"""The kinds of Delta's errors for a folder that is not there, and for one that is no table."""
 TASKS_AT_A_TIME = 3
 ONE_TASK_ROWS = 20_000
 """No more rows than these are read at once, and are one partition. A query of them is one task, without the shuffles
@@ -71,11 +69,6 @@ def spark_schema(table: Table) -> StructType:
     return StructType([StructField(str(column), TYPES[column.type]) for column in table.columns])
 
 
-def table_path(lake: str, table: Table) -> str:
-    """The path of the table's folder, or its URI."""
-    return f"{lake.rstrip('/')}/{table.layer}/{table.name}"
-
-
 def rows_of_driver(spark: SparkSession, rows: pa.Table) -> DataFrame:
     """Rows that the driver has. From Python's own values Spark would make them in workers of a second kind, which take
     seconds to start.
@@ -101,18 +94,7 @@ def stored_columns(spark: SparkSession, lake: str, table: Table, local: LocalTab
     """The columns that the table has in the lake; None where it is not there."""
     if local is not None:
         return local.schema
-    path = table_path(lake, table)
-    return columns_by_delta(spark, path)
-
-
-def columns_by_delta(spark: SparkSession, path: str) -> StructType | None:
-    """The columns of the Delta table at a path; None where there is none."""
-    try:
-        return spark.read.format("delta").load(path).schema
-    except AnalysisException as fault:
-        if fault.getCondition() in _NOT_THERE:
-            return None
-        raise
+    return address_of(lake, table).columns(spark)
 
 
 def has_table(spark: SparkSession, lake: str, table: Table) -> bool:
@@ -149,15 +131,16 @@ def stored_rows(spark: SparkSession, lake: str, table: Table, identity: str) -> 
     columns that they have to have.
     """
     local, partition = table_to_read(spark, lake, table), (str(table.replaced_by), identity)
-    path = table_path(lake, table) if local is None else local.path
-    files = delta_log.partition_files(spark, path, partition) if local is None else local.files(partition)
+    address = address_of(lake, table)
+    files = delta_log.partition_files(spark, address, partition) if local is None else local.files(partition)
     if local is not None:
         for file in (local.all_files(partition) if files is None else files)[:1]:  # one release wrote them all
             check_complete_file(file, table, identity)
-    if files is None:
+    folder = address.path if local is None else local.path
+    if files is None or folder is None:
         return rows_by_delta(spark, lake, table).where(F.col(table.replaced_by) == identity)
     if local is None or rows_in_files(files) > ONE_TASK_ROWS:
-        return rows_in(spark, path, table, files)
+        return rows_in(spark, folder, table, files)
     return few_rows(spark, local, table, files)
 
 
@@ -165,7 +148,7 @@ def table_to_read(spark: SparkSession, lake: str, table: Table) -> LocalTable | 
     """As `local_table`. Raises LakeError where the lake has no such table, or one with other columns than declared."""
     local, is_there = _open_checked(spark, lake, table)
     if not is_there:
-        raise LakeError(f"{table_path(lake, table)}: no such table; {_how_to_make(lake, table)}")
+        raise LakeError(f"{address_of(lake, table)}: no such table; {_how_to_make(lake, table)}")
     return local
 
 
@@ -189,13 +172,13 @@ def _open_checked(spark: SparkSession, lake: str, table: Table) -> tuple[LocalTa
     local = local_table(spark, lake, table)
     columns = stored_columns(spark, lake, table, local)
     if columns is not None:
-        check_declared_columns(columns, table, table_path(lake, table))
+        check_declared_columns(columns, table, str(address_of(lake, table)))
     return local, columns is not None
 
 
 def rows_by_delta(spark: SparkSession, lake: str, table: Table) -> DataFrame:
     """The table's rows as Delta reads them, which looks for its files in every query."""
-    return spark.read.format("delta").load(table_path(lake, table)).select(*table.columns)
+    return address_of(lake, table).rows(spark).select(*table.columns)
 
 
 def rows_in(spark: SparkSession, folder: str, table: Table, files: Collection[str]) -> DataFrame:
@@ -249,18 +232,12 @@ def write_table(rows: DataFrame, lake: str, table: Table, replaced: str) -> None
 
     Written again, by a second run or after a kill, the table is the same. Raises LakeError for other columns.
     """
-    path = table_path(lake, table)
-    check_declared_columns(rows.schema, table, f"what is to be written to {path}")
+    address = address_of(lake, table)
+    check_declared_columns(rows.schema, table, f"what is to be written to {address}")
     # Through Spark Connect, texts that workers make are `string collate UTF8_BINARY`, which delta-rs does not read.
     typed = {c: F.col(c).cast(c.type) for c in table.columns}
     described = rows.select(*(typed[c].alias(c, metadata={"comment": column_comment(c)}) for c in table.columns))
-    (
-        described.write.format("delta")
-        .mode("overwrite")
-        .partitionBy(table.replaced_by)  # so that replacing drops files instead of reading them
-        .option("replaceWhere", f"{table.replaced_by} = '{replaced}'")
-        .save(path)
-    )
+    address.replace_rows(described, str(table.replaced_by), replaced)
 
 
 def check_tables(spark: SparkSession, lake: str, tables: Iterable[Table]) -> None:

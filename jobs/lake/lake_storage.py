@@ -13,6 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from jobs.paths import SHOWN_DOCS
+from jobs.places import CATALOG, is_folder, is_in_catalog
 from jobs.session.driver import driver_of
 from jobs.terminal.failures import root_cause
 from udfs.capture.locations import TO_CHECK, is_uri
@@ -28,13 +29,20 @@ _ONE_LOOK: Mapping[str, str] = {
 """Properties with which Hadoop gives up soon: its client of S3 would otherwise try for minutes, and that of HDFS for
 seconds, before it says that nobody answers. They are for the first look alone; later work keeps Hadoop's patience.
 """
+_NO_SCHEMA = "SCHEMA_NOT_FOUND"
+_METASTORE, _IN_MEMORY = "spark.sql.catalogImplementation", "in-memory"
+_OWN_CATALOG = "spark_catalog"
+"""The catalog that Spark itself has, by its metastore."""
 _AS_A_PATTERN = str.maketrans({sign: f"\\{sign}" for sign in "\\[]{}*?"})
 
 
 def check_reachable(spark: SparkSession, lake: str) -> None:
-    """Look once at a lake that is a URI, before work is put into it. Raises LakeError that says what stands in the way:
-    jars, bucket, credentials, network.
+    """Look once at a lake that is a URI or in a catalog, before work is put into it. Raises LakeError that says what
+    stands in the way: jars, bucket, credentials, network, a catalog that is not known.
     """
+    if is_in_catalog(lake):
+        _check_catalog(spark, lake)
+        return
     jvm = jvm_of_delta_spark(spark)
     if jvm is None or not is_uri(lake):
         return
@@ -53,9 +61,48 @@ def check_reachable(spark: SparkSession, lake: str) -> None:
         raise LakeError(f"{lake}: {_obstacle_text(lake, cause, version)}") from fault
 
 
+def _check_catalog(spark: SparkSession, lake: str) -> None:
+    """Raises LakeError where Spark does not know the catalog, or may not look into it. A schema that is not there is
+    made when the first table is written.
+    """
+    try:
+        spark.sql(f"SHOW TABLES IN {quoted_name(lake.removeprefix(CATALOG))}").take(1)
+    except PySparkException as fault:
+        if fault.getCondition() == _NO_SCHEMA:
+            return
+        raise LakeError(
+            f"{lake}: Spark cannot look into this schema ({root_cause(str(fault))}). Check the name, CATALOG.SCHEMA, "
+            f"and your rights; {SHOWN_DOCS}/lake.md says what Unity and Hive need"
+        ) from fault
+
+
+def check_catalog_lasts(spark: SparkSession, lake: str) -> None:
+    """Raises LakeError where tables in a catalog would be lost with this Spark, since it keeps the catalog in memory.
+
+    spark: a session that was started for one command.
+    """
+    if not is_in_catalog(lake) or spark.conf.get(_METASTORE, _IN_MEMORY) != _IN_MEMORY:
+        return
+    catalog = lake.removeprefix(CATALOG).rpartition(".")[0]
+    if (catalog or spark.catalog.currentCatalog()) == _OWN_CATALOG:
+        raise LakeError(
+            f"{lake}: Spark keeps the names of tables in memory, and would forget them when this command ends. Have it "
+            f"keep them in a metastore, with --conf={_METASTORE}=hive and where that is ({SHOWN_DOCS}/lake.md)"
+        )
+
+
+def quoted_name(name: str) -> str:
+    """A name of several parts as SQL takes it.
+
+    >>> quoted_name("main.refetch")
+    '`main`.`refetch`'
+    """
+    return ".".join(f"`{part}`" for part in name.split("."))
+
+
 def largest_part(lake: str) -> int:
-    """The bytes of the largest capture set or run of a lake, in all tables together; 0 for a lake that is a URI."""
-    if is_uri(lake):
+    """The bytes of the largest capture set or run of a lake, in all tables together; 0 for a lake that is no folder."""
+    if not is_folder(lake):
         return 0
     sizes: Counter[str] = Counter()
     for file in Path(lake).glob("*/*/*=*/*.parquet"):
@@ -80,9 +127,10 @@ def _obstacle_text(lake: str, cause: str, version: str) -> str:
 def workers_folder(spark: SparkSession, lake: str) -> str | None:
     """The lake's folder if it is on a file system that this process and workers write to like any other; else None.
 
-    Where Delta's classes are not those of delta-spark (Databricks), Spark has to write as well.
+    Where Delta's classes are not those of delta-spark (Databricks), and where tables have names, Spark has to write as
+    well.
     """
-    jvm = jvm_of_delta_spark(spark)
+    jvm = None if is_in_catalog(lake) else jvm_of_delta_spark(spark)
     if jvm is None:
         return None
     path = jvm.org.apache.hadoop.fs.Path(lake)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from deltalake import Schema
 from deltalake.schema import Field
 from pyspark.sql import SparkSession
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import StructType
 
 from jobs.lake import delta_log
 from jobs.lake.delta_tables import (
@@ -21,11 +21,11 @@ from jobs.lake.delta_tables import (
     local_table,
     run_side_by_side,
     stored_columns,
-    table_path,
 )
 from jobs.lake.lake_storage import literal_pattern
 from jobs.lake.local_log import LocalTable, Partition, columns_of_file, forget_checksum, lake_errors
 from jobs.lake.older_rows import incomplete_text, lacking_columns
+from jobs.lake.table_address import TableAddress, address_of, columns_as_ddl
 from schemas.tables.table import Table
 from udfs.errors import LakeError
 
@@ -45,7 +45,7 @@ def missing_columns(spark: SparkSession, lake: str, tables: Iterable[Table]) -> 
         if stored is not None:
             missing = columns_to_add(stored, table)
             others = column_faults(StructType([*stored, *missing]), table)
-            faults += [f"{table_path(lake, table)} cannot be migrated: {'; '.join(others)}"] if others else []
+            faults += [f"{address_of(lake, table)} cannot be migrated: {'; '.join(others)}"] if others else []
             found += [NewColumns(table, missing)] if missing else []
     if faults:
         raise LakeError("\n".join([*faults, "Use another --lake"]))
@@ -60,19 +60,12 @@ def add_columns(spark: SparkSession, lake: str, missing: NewColumns) -> None:
             forget_checksum(local.path)
             local.log.alter.add_columns(_fields(missing.columns))
         return
-    path = table_path(lake, missing.table).replace("`", "``")
-    added = ", ".join(map(_column_ddl, missing.columns))
-    spark.sql(f"ALTER TABLE delta.`{path}` ADD COLUMNS ({added})")
+    spark.sql(f"ALTER TABLE {address_of(lake, missing.table).sql} ADD COLUMNS ({columns_as_ddl(missing.columns)})")
 
 
 def _fields(columns: StructType) -> list[Field]:
     """The columns as delta-rs takes them."""
     return Schema.from_json(columns.json()).fields
-
-
-def _column_ddl(column: StructField) -> str:
-    comment = column.metadata["comment"].replace("\\", "\\\\").replace("'", "\\'")
-    return f"`{column.name}` {column.dataType.simpleString()} COMMENT '{comment}'"
 
 
 def incomplete_rows(
@@ -93,19 +86,19 @@ def _lacking_by_id(spark: SparkSession, lake: str, table: Table, identities: Ite
     """
     local, lacking = local_table(spark, lake, table), dict[str, list[str]]()
     for identity in identities:
-        columns = _columns_of_rows(spark, table_path(lake, table), local, (str(table.replaced_by), identity))
+        columns = _columns_of_rows(spark, address_of(lake, table), local, (str(table.replaced_by), identity))
         if columns is not None and (of_rows := lacking_columns(table, columns)):
             lacking[identity] = of_rows
     return lacking
 
 
 def _columns_of_rows(
-    spark: SparkSession, path: str, local: LocalTable | None, partition: Partition
+    spark: SparkSession, address: TableAddress, local: LocalTable | None, partition: Partition
 ) -> list[str] | None:
     """The columns of one of the partition's files; None where there is none, or Spark does not say which."""
     if local is not None:
         return next((columns_of_file(file) for file in local.all_files(partition)), None)
-    files = delta_log.partition_files(spark, path, partition)
+    files = delta_log.partition_files(spark, address, partition)
     return spark.read.parquet(literal_pattern(files[0])).columns if files else None
 
 

@@ -21,8 +21,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.lake.delta_tables import columns_by_delta, local_table, table_path
+from jobs.lake.delta_tables import local_table
 from jobs.lake.local_log import NOT_READ, forget_checksum, lake_errors
+from jobs.lake.table_address import TableAddress, address_of
 from schemas.tables.table import Table
 from udfs.errors import LakeError
 
@@ -77,8 +78,8 @@ def stored_table(spark: SparkSession, lake: str, table: Table) -> StoredTable | 
     local = local_table(spark, lake, table)
     if local is not None:
         return None if local.log is None else LocalStore(local.path, str(table.replaced_by))
-    path = table_path(lake, table)
-    return None if columns_by_delta(spark, path) is None else DeltaStore(spark, path, str(table.replaced_by))
+    address = address_of(lake, table)
+    return None if address.columns(spark) is None else DeltaStore(spark, address, str(table.replaced_by))
 
 
 @dataclass(frozen=True)
@@ -146,17 +147,17 @@ class LocalStore:
 
 @dataclass(frozen=True)
 class DeltaStore:
-    """A table on a file system that Spark alone reaches, by Delta's own SQL: through Spark Connect, its Python classes
-    need an extension of the server.
+    """A table that Spark alone reaches, on its file system or by a catalog, by Delta's own SQL: through Spark Connect,
+    its Python classes need an extension of the server.
     """
 
     spark: SparkSession
-    path: str
+    address: TableAddress
     column: str
 
     def holdings(self) -> Mapping[str, Holding]:
         """As of StoredTable."""
-        by_file = self.spark.read.format("delta").load(self.path).select(
+        by_file = self.address.rows(self.spark).select(
             F.col(self.column).alias("identity"), F.col("_metadata.file_path").alias("file"),
             F.col("_metadata.file_size").alias("size"), F.col("_metadata.file_modification_time").alias("written"),
         ).distinct()  # fmt: skip
@@ -174,7 +175,7 @@ class DeltaStore:
             self._sql(f"DELETE FROM {{table}} WHERE {self.column} IN ({named})")  # noqa: S608 - ids are refetch's own
         except PySparkException as fault:
             if _CONFLICT in str(fault):
-                raise in_use_error(self.path) from fault
+                raise in_use_error(str(self.address)) from fault
             raise
 
     def compact(self) -> Compacted:
@@ -205,8 +206,7 @@ class DeltaStore:
 
     def _sql(self, statement: str) -> DataFrame:
         """What Delta answers to a statement about the table, which it calls {table}."""
-        quoted = self.path.replace("`", "``")
-        return self.spark.sql(statement.replace("{table}", f"delta.`{quoted}`"))
+        return self.spark.sql(statement.replace("{table}", self.address.sql))
 
 
 def in_use_error(path: str) -> LakeError:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from jobs.lake.delta_tables import table_path
+from jobs.lake.table_address import place_of_layers
 from jobs.paths import SHOWN_DOCS
 from jobs.replays.algorithms import ALGORITHMS
 from jobs.report_page.findings import KnownRun
@@ -64,9 +64,9 @@ def capture_summary(lake: str, capture_id: str, findings: Findings, run_id: str 
 
 def tables_part(lake: str, capture_id: str, run_id: str | None) -> list[str]:
     """Where the tables are, and which of their rows; those of a run too, where there is one."""
-    layers = [table_path(lake, table).rpartition("/")[0] for table in (CAPTURES, RUNS)][: 2 if run_id else 1]
+    layers = place_of_layers(lake, *([CAPTURES, RUNS] if run_id else [CAPTURES]))
     of_run = f"run {run_id}, " if run_id else ""
-    return ["Tables", *(f"  {folder}" for folder in layers), f"  {of_run}capture {capture_id}"]
+    return ["Tables", *(f"  {place}" for place in layers), f"  {of_run}capture {capture_id}"]
 
 
 def capture_parts(findings: Findings) -> tuple[list[str], list[str]]:

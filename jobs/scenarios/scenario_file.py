@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
+from jobs.places import is_folder
 from jobs.scenarios.aim_entries import KEYS_OF_AIM, AimTexts, resolve_aims
 from jobs.scenarios.aims import Aim
 from jobs.scenarios.located_yaml import (
@@ -38,7 +39,6 @@ from jobs.scenarios.settings import (
     setting_of,
     settings,
 )
-from udfs.capture.locations import is_uri
 from udfs.errors import ScenarioError
 from udfs.replay.partition_limits.schedule import EXPECTED
 
@@ -149,8 +149,10 @@ def _resolve_parts(
 
 
 def _from_folder(folder: Path, path: str) -> str:
-    """A path in a scenario file, relative to the file's folder; an absolute path and a URI stay as they are."""
-    return path if is_uri(path) else str(folder / path)
+    """A path in a scenario file, relative to the file's folder; an absolute path, a URI and a lake in a catalog stay as
+    they are.
+    """
+    return str(folder / path) if is_folder(path) else path
 
 
 def _scenario_text(located: LocatedYaml, faults: list[Fault]) -> ScenarioText:

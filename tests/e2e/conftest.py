@@ -19,7 +19,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from jobs.ingest import ingest
-from jobs.lake.delta_tables import table_path
+from jobs.lake.table_address import table_path
 from jobs.replay import replay
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario

@@ -17,7 +17,7 @@ import pyspark
 import pytest
 from deltalake import DeltaTable
 
-from jobs.lake.delta_tables import table_path
+from jobs.lake.table_address import table_path
 from jobs.session.spark_properties import Workload, properties_to_start
 from schemas.tables.gold import FIDELITY, GOLD, RUNS
 from schemas.tables.gold_gates import GATE_RESULTS

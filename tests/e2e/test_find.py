@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from jobs.find.judgement import meets_constraints
 from jobs.find.lane_outcomes import LaneOutcomes
 from jobs.ingest import ingest
-from jobs.lake.delta_tables import table_path
+from jobs.lake.table_address import table_path
 from jobs.replay import conclude_run, replay
 from jobs.replays.algorithm import Source
 from jobs.replays.algorithms import ALGORITHMS

@@ -14,7 +14,8 @@ from pyspark.sql import SparkSession
 
 from jobs.cli import run_command
 from jobs.ingest import ingest
-from jobs.lake.delta_tables import read_table, table_path
+from jobs.lake.delta_tables import read_table
+from jobs.lake.table_address import table_path
 from jobs.open_lake import open_lake
 from jobs.replay import replay
 from jobs.run import Run

@@ -18,7 +18,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from jobs.cli import run_command
-from jobs.lake.delta_tables import table_path
+from jobs.lake.table_address import table_path
 from schemas.tables.gold_splits import BATCH_SPLIT
 from tests.conftest import REPOSITORY
 from tests.e2e.conftest import CapturedLake, add_night

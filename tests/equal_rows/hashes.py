@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from jobs.lake.delta_tables import table_path
+from jobs.lake.table_address import table_path
 from schemas.tables.gold import RUNS
 from schemas.tables.gold_trends import TRENDS
 from schemas.tables.silver import CAPTURES

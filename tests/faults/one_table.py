@@ -18,9 +18,10 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from jobs.lake.delta_tables import described_schema, table_path
+from jobs.lake.delta_tables import described_schema
 from jobs.lake.local_log import open_local_table, rows_in_files
 from jobs.lake.stored_tables import LocalStore
+from jobs.lake.table_address import table_path
 from jobs.lake.target import files_by_table
 from schemas.tables.silver import QUARANTINE
 from tests.faults.control import ERRORS, FILE, Control

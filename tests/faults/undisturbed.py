@@ -12,7 +12,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from jobs.lake.delta_tables import table_path
+from jobs.lake.table_address import table_path
 from jobs.paths import CONF, ROOT
 from schemas.tables.gold import GOLD
 from schemas.tables.silver import SILVER

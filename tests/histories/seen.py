@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
-from jobs.lake.delta_tables import table_path
+from jobs.lake.table_address import table_path
 from schemas.tables.gold import GOLD, RUNS
 from schemas.tables.silver import CAPTURES, SILVER
 from schemas.tables.table import Table

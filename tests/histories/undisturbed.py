@@ -14,7 +14,7 @@ from pathlib import Path
 from deltalake import DeltaTable
 
 from jobs.flags import PIPELINE
-from jobs.lake.delta_tables import table_path
+from jobs.lake.table_address import table_path
 from jobs.version import replayer_version
 from schemas.tables.gold import RUNS
 from tests.histories.check import Hashes

@@ -21,8 +21,8 @@ import jobs.lake.packed_tables
 from jobs.captures.capture_index import BUCKETS
 from jobs.captures.capture_plan import plan_capture
 from jobs.captures.capture_rows import packed_rows
-from jobs.lake.delta_tables import table_path
 from jobs.lake.packed_tables import unpack_table
+from jobs.lake.table_address import table_path
 from jobs.lake.target import keep_files
 from jobs.run import Decoding, Run
 from jobs.scenarios.scenario_file import resolve_scenario

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.lake.lake_storage import check_reachable
+from jobs.lake.lake_storage import check_catalog_lasts, check_reachable
 from udfs.errors import LakeError
 
 
@@ -40,3 +40,19 @@ def test_a_store_that_does_not_answer_is_told_with_what_to_check(spark: SparkSes
 def test_a_lake_on_this_machine_need_not_be_there_yet(spark: SparkSession, tmp_path: Path) -> None:
     check_reachable(spark, str(tmp_path / "lake"))
     check_reachable(spark, f"file://{tmp_path}/lake")
+
+
+def test_a_schema_need_not_be_there_yet_but_its_catalog_has_to_be(spark: SparkSession) -> None:
+    check_reachable(spark, "catalog:spark_catalog.not_there_yet")
+    check_reachable(spark, "catalog:default")
+    told = told_of(spark, "catalog:main.refetch")
+    assert told.startswith("catalog:main.refetch: Spark cannot look into this schema (")
+    assert "lake.md says what Unity and Hive need" in told
+
+
+def test_a_catalog_in_the_memory_of_a_spark_that_ends_is_refused(spark: SparkSession) -> None:
+    for lake in ("catalog:spark_catalog.refetch", "catalog:refetch"):
+        with pytest.raises(LakeError, match=r"would forget them .*--conf=spark\.sql\.catalogImplementation=hive"):
+            check_catalog_lasts(spark, lake)
+    for lake in ("catalog:main.refetch", "/lake"):
+        check_catalog_lasts(spark, lake)

@@ -13,9 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.gates.row_rules import Watch
-from jobs.lake.delta_tables import read_table, rows_by_delta, rows_of_driver, stored_rows, table_path, write_table
+from jobs.lake.delta_tables import read_table, rows_by_delta, rows_of_driver, stored_rows, write_table
 from jobs.lake.lake_storage import workers_folder
 from jobs.lake.packed_tables import write_packed
+from jobs.lake.table_address import table_path
 from jobs.lake.target import Target
 from schemas.tables.gold import FIDELITY, RUNS
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, RECORD_BATCHES

@@ -15,8 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 import jobs.lake.delta_log
 import jobs.lake.delta_tables
 import jobs.lake.local_log
-from jobs.lake.delta_tables import local_table, read_table, rows_of_driver, stored_rows, table_path, write_table
+from jobs.lake.delta_tables import local_table, read_table, rows_of_driver, stored_rows, write_table
 from jobs.lake.local_log import open_local_table
+from jobs.lake.table_address import address_of_folder, table_path
 from jobs.lake.target import Target
 from schemas.tables.silver import EXCHANGES
 from udfs.facts.arrow_tables import arrow_schema
@@ -77,7 +78,7 @@ def test_every_version_has_its_own_rows(spark: SparkSession, tmp_path: Path) -> 
 def files_of_a(spark: SparkSession, path: str, is_local: bool) -> tuple[str, ...] | None:
     local = open_local_table(path)
     assert local is not None
-    return local.files(A) if is_local else jobs.lake.delta_log.partition_files(spark, path, A)
+    return local.files(A) if is_local else jobs.lake.delta_log.partition_files(spark, address_of_folder(path), A)
 
 
 def test_delta_looks_for_files_once_a_version_where_spark_alone_sees_the_lake(
@@ -114,7 +115,7 @@ def test_rows_that_were_deleted_from_a_file_stay_out(spark: SparkSession, tmp_pa
     spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.enableDeletionVectors' = true)")
     DeltaTable.forPath(spark, path).delete("exchange_no = 2")
     assert local_table(spark, str(tmp_path), EXCHANGES) is None
-    assert jobs.lake.delta_log.partition_files(spark, path, A) is None
+    assert jobs.lake.delta_log.partition_files(spark, address_of_folder(path), A) is None
     assert numbers_in(stored_rows(spark, str(tmp_path), EXCHANGES, "a")) == [1, 3]
     Target(str(tmp_path), "a").write_here(spark, exchanges(5), EXCHANGES)
     assert numbers_in(stored_rows(spark, str(tmp_path), EXCHANGES, "a")) == [5]

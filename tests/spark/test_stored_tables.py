@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from jobs.lake.stored_tables import DeltaStore, LocalStore, StoredTable
+from jobs.lake.table_address import TableAddress, address_of_folder
 from udfs.errors import LakeError
 
 WEEK = timedelta(days=7)
@@ -25,11 +26,21 @@ SCHEMA = pa.schema([
 ])  # fmt: skip
 
 
-@pytest.fixture(params=["delta-rs", "Delta's SQL"])
-def store(request: pytest.FixtureRequest, spark: SparkSession) -> Store:
-    if request.param == "delta-rs":
-        return lambda path: LocalStore(path, "of")
-    return lambda path: DeltaStore(spark, path, "of")
+@pytest.fixture(params=["delta-rs", "Delta's SQL", "by name"])
+def store(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[Store]:
+    name = "`spark_catalog`.`default`.`stored`"
+
+    def named(path: str) -> StoredTable:
+        spark.sql(f"CREATE TABLE IF NOT EXISTS {name} USING delta LOCATION '{path}'")
+        return DeltaStore(spark, TableAddress("default.stored", None, name), "of")
+
+    stores: dict[str, Store] = {
+        "delta-rs": lambda path: LocalStore(path, "of"),
+        "Delta's SQL": lambda path: DeltaStore(spark, address_of_folder(path), "of"),
+        "by name": named,
+    }
+    yield stores[request.param]
+    spark.sql(f"DROP TABLE IF EXISTS {name}")
 
 
 @pytest.fixture
@@ -160,10 +171,14 @@ class Failing(Conflicting):
 
 
 def test_what_delta_says_of_others_who_write_is_told_as_such(spark: SparkSession, path: str) -> None:
-    table = Conflicting(spark, path, "of")
+    address = address_of_folder(path)
+    table = Conflicting(spark, address, "of")
     assert table.compact() == (6, None)
     with pytest.raises(LakeError, match="another refetch changes the rows that are to go"):
         table.drop(["a"])
-    for change in (Failing(spark, path, "of").compact, lambda: Failing(spark, path, "of").drop(["a"])):
+    for change in (
+        Failing(spark, address_of_folder(path), "of").compact,
+        lambda: Failing(spark, address_of_folder(path), "of").drop(["a"]),
+    ):
         with pytest.raises(PySparkException, match="It is gone"):
             change()

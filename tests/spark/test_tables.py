@@ -21,9 +21,9 @@ from jobs.lake.delta_tables import (
     rows_in,
     rows_of_driver,
     spark_schema,
-    table_path,
     write_table,
 )
+from jobs.lake.table_address import table_path
 from jobs.terminal.failures import readable_spark_failures
 from schemas.tables.gold import FIDELITY, GOLD, RUNS
 from schemas.tables.silver import QUARANTINE, SILVER

@@ -467,3 +467,50 @@ def test_a_capture_in_the_place_of_a_job_gets_the_command_that_reads_it(tmp_path
         ArgumentError, match=r"b\.pcap is no job, and no file of that name is there: `pipeline --captures"
     ):
         parse_arguments(["b.pcap"])
+
+
+@pytest.mark.parametrize(
+    ("named", "lake"),
+    [
+        (["--catalog=main.refetch"], "catalog:main.refetch"),
+        (["--catalog=refetch-2"], "catalog:refetch-2"),
+        (["--lake=catalog:main.refetch"], "catalog:main.refetch"),
+        (["--scenario=x.yaml"], "catalog:of.file"),
+        (["--scenario=x.yaml", "--catalog=main.refetch"], "catalog:main.refetch"),
+    ],
+)
+def test_a_lake_may_be_a_schema_of_a_catalog(run: Ran, folder: Path, named: list[str], lake: str) -> None:
+    (folder / "x.yaml").write_text("captures: a.pcap\nlake: catalog:of.file\n")
+    _, told = run("pipeline", "--captures=a.pcap", *named)
+    assert told is not None
+    assert (told.lake, told.output.page) == (lake, None)
+    assert not [*folder.glob("catalog*")]
+    _, paged = run("pipeline", "--captures=a.pcap", *named, "--out=page.html")
+    assert paged is not None
+    assert paged.output.page == folder / "page.html"
+    assert not paged.output.keeps_pages
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["runs", "--lake=a", "--catalog=main.refetch"],
+            "--lake=a and --catalog=main.refetch are two places for tables",
+        ),
+        (["runs", "--catalog=a.b.c"], "--catalog a.b.c: expected CATALOG.SCHEMA or SCHEMA, each of letters, digits, "),
+        (["runs", "--lake=catalog:a`b"], "--lake a`b: expected CATALOG.SCHEMA or SCHEMA"),
+        (["report", "--catalog=main.refetch"], "the lake catalog:main.refetch is not a local folder: say with --out="),
+    ],
+)
+def test_a_schema_of_a_catalog_is_checked_before_spark_starts(
+    run: Ran, folder: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*arguments) == (2, None)
+    assert message in capsys.readouterr().err
+
+
+def test_lakes_in_catalogs_can_be_compared(run: Ran, folder: Path) -> None:
+    _, told = run("compare", "catalog:main.before", "catalog:main.after")
+    assert told is not None
+    assert told.compared == ("catalog:main.before", "catalog:main.after")

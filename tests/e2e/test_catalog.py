@@ -1,0 +1,165 @@
+"""A lake whose tables have names in a catalog, here Spark's own: jobs leave and tell what they do in a folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlparse
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from jobs.cli import run_command
+from jobs.lake.table_address import table_path
+from jobs.open_lake import open_lake
+from schemas.tables.gold import FETCH_RANGES, GOLD, RUNS
+from schemas.tables.silver import EXCHANGES, SILVER
+from schemas.tables.table import Table
+from tests.lakes import rows_by_key
+
+SCHEMA = "spark_catalog.refetch"
+IN_CATALOG = f"catalog:{SCHEMA}"
+NIGHTS = [("starve", "2026-01-31T12:00:00Z"), ("mixed", "2026-02-01T12:00:00Z")]
+SCENARIO = "replay: {fetch_max_bytes: {consumer.fetch.max.bytes: [32KiB, 1MiB]}}"
+
+
+class Places(NamedTuple):
+    """Two lakes with the same runs: a folder, and a schema whose tables Spark keeps in another folder."""
+
+    lake: str
+    warehouse: Path
+    page: Path
+    scenario: Path
+
+    @property
+    def flags(self) -> tuple[list[str], list[str]]:
+        """The flags that name them."""
+        return [f"--lake={self.lake}"], [f"--catalog={SCHEMA}"]
+
+    def tables(self) -> list[Table]:
+        """The tables of the folder, which are those of the schema."""
+        tables = [table for table in (*SILVER, *GOLD) if DeltaTable.is_deltatable(table_path(self.lake, table))]
+        named = {path.name for path in self.warehouse.iterdir() if (path / "_delta_log").is_dir()}
+        assert named == {table.name for table in tables}
+        return tables
+
+    def rows(self) -> list[dict[str, list[Any]]]:
+        """The rows of all tables, of the folder and of the schema."""
+        return [
+            {table.name: rows_at(table_path(self.lake, table), table) for table in self.tables()},
+            {table.name: rows_at(f"{self.warehouse}/{table.name}", table) for table in self.tables()},
+        ]
+
+
+def rows_at(path: str, table: Table) -> list[Any]:
+    return rows_by_key(table, DeltaTable(path).to_pyarrow_table().to_pylist())
+
+
+@pytest.fixture(scope="module")
+def places(spark: SparkSession, repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Places]:
+    """The lakes, each with two nights."""
+    folder = tmp_path_factory.mktemp("catalog")
+    warehouse = Path(urlparse(str(spark.conf.get("spark.sql.warehouse.dir"))).path, "refetch.db")
+    made = Places(str(folder / "lake"), warehouse, folder / "page.html", folder / "scenario.yaml")
+    made.scenario.write_text(SCENARIO)
+    for capture, at in NIGHTS:
+        for command in pipelines(made, repository, capture, at):
+            assert run_command(command) == 0
+    yield made
+    spark.sql(f"DROP SCHEMA {SCHEMA} CASCADE")
+
+
+def pipelines(places: Places, repository: Path, capture: str, at: str) -> list[list[str]]:
+    """A night's command for each lake."""
+    captures = f"--captures={repository}/tests/captures/{capture}.pcap.zst"
+    job = ["pipeline", captures, f"--scenario={places.scenario}", f"--run-at={at}", f"--out={places.page}"]
+    return [[*job, *place] for place in places.flags]
+
+
+def printed(*arguments: str) -> str:
+    """What a job prints that has to end well."""
+    with redirect_stdout(StringIO()) as out:
+        assert run_command([*arguments]) == 0
+    return out.getvalue()
+
+
+def of_both(places: Places, *arguments: str) -> list[Any]:
+    """What a job tells programs of each lake, without what the lake is called."""
+    told = (printed(*arguments, "--json", *place) for place in places.flags)
+    return [
+        json.loads(of.replace(lake, "LAKE"), parse_float=nine_digits)
+        for of, lake in zip(told, (places.lake, IN_CATALOG), strict=True)
+    ]
+
+
+def nine_digits(number: str) -> float:
+    """A number as far as it does not depend on the order in which Spark adds."""
+    return float(f"{float(number):.9g}")
+
+
+def test_the_tables_have_the_same_rows_and_comments(places: Places, spark: SparkSession) -> None:
+    in_folder, in_schema = places.rows()
+    assert in_schema == in_folder
+    assert {EXCHANGES.name, FETCH_RANGES.name, RUNS.name} <= in_schema.keys()
+    columns = spark.read.table(f"{SCHEMA}.{EXCHANGES.name}").schema
+    assert {f.name: f.metadata for f in columns} == {
+        f.name: f.metadata for f in spark.read.format("delta").load(table_path(places.lake, EXCHANGES)).schema
+    }
+    detail = spark.sql(f"DESCRIBE DETAIL {SCHEMA}.{EXCHANGES.name}").first()
+    assert detail is not None
+    assert detail["partitionColumns"] == ["capture_id"]
+
+
+def test_runs_and_comparisons_tell_the_same(places: Places) -> None:
+    for job in (["runs"], ["compare"], ["runs", "--trend"], ["migrate", "--dry-run"]):
+        in_folder, in_schema = of_both(places, *job)
+        assert in_schema == in_folder, job
+    assert of_both(places, "runs")[1]["runs_in_all"] == 2
+
+
+def test_the_same_run_is_not_made_again(places: Places, repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    capture, at = NIGHTS[1]
+    for command in pipelines(places, repository, capture, at.replace("12:", "13:")):
+        assert run_command(command) == 0
+        assert "was replayed before" in capsys.readouterr().err
+    in_folder, in_schema = places.rows()
+    assert in_schema == in_folder
+
+
+def test_gates_and_pages(places: Places, tmp_path: Path) -> None:
+    for place in places.flags:
+        told = printed("gate", "--on", "silver", "gold", *place, f"--data-docs={tmp_path}")
+        assert told == f"{tmp_path}/index.html\n"
+    in_folder, in_schema = places.rows()
+    assert in_schema == in_folder
+    assert f"{SCHEMA}.recommendations, run" in printed("report", f"--out={places.page}", f"--catalog={SCHEMA}")
+    assert IN_CATALOG in places.page.read_text()
+
+
+def test_a_notebook_opens_it(places: Places) -> None:
+    in_folder, in_schema = open_lake(places.lake), open_lake(IN_CATALOG)
+    assert in_schema.replays == in_folder.replays
+    for name in ("exchanges", "fetch_fairness", "lane_settings"):
+        query = f"SELECT * FROM {name} ORDER BY ALL"  # noqa: S608 - tests' own words
+        assert in_schema.sql(query).collect() == in_folder.sql(query).collect()
+    assert in_schema.tables().collect() == in_folder.tables().collect()
+
+
+def test_what_is_pruned_leaves_both(places: Places) -> None:
+    """The last test: it changes the lakes."""
+    run_id = of_both(places, "runs")[0]["runs"][-1]["run_id"]
+    would = of_both(places, "prune", f"--run={run_id}", "--dry-run")
+    assert would[1]["runs"] == would[0]["runs"] == [run_id]
+    for place in places.flags:
+        printed("prune", f"--run={run_id}", *place)
+    in_folder, in_schema = places.rows()
+    assert in_schema == in_folder
+    assert {row[0] for row in in_schema[RUNS.name]} == {of_both(places, "runs")[1]["runs"][0]["run_id"]}
+    for place in places.flags:
+        printed("compact", *place)
+    assert places.rows() == [in_folder, in_folder]
