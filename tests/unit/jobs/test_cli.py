@@ -499,6 +499,7 @@ def test_a_lake_may_be_a_schema_of_a_catalog(run: Ran, folder: Path, named: list
             "--lake=a and --catalog=main.refetch are two places for tables",
         ),
         (["runs", "--catalog=a.b.c"], "--catalog a.b.c: expected CATALOG.SCHEMA or SCHEMA, each of letters, digits, "),
+        (["compare", "catalog:a.b.c", "latest"], "compare: a.b.c: expected CATALOG.SCHEMA or SCHEMA"),
         (["runs", "--lake=catalog:a`b"], "--lake a`b: expected CATALOG.SCHEMA or SCHEMA"),
         (["report", "--catalog=main.refetch"], "the lake catalog:main.refetch is not a local folder: say with --out="),
     ],
