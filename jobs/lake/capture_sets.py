@@ -96,8 +96,8 @@ def check_topic_names(lake: str, decoded_by: str, scenario: Scenario) -> None:
 def _other_names_text(lake: str, ids: str, key_id: str, keys: set[str]) -> str:
     if "" in keys:
         return (
-            f"{lake} has names that are not pseudonymised, of capture {ids}, "
-            "and would keep them in files of earlier versions of its tables: name another folder by --lake"
+            f"{lake} has names that are not pseudonymised, of capture {ids}. "
+            "Files of earlier versions of its tables would keep them: name another folder by --lake"
         )
     state = f"{lake} has names that are pseudonymised, of capture {ids}"
     if not key_id:
@@ -106,7 +106,7 @@ def _other_names_text(lake: str, ids: str, key_id: str, keys: set[str]) -> str:
             "capture, or name another folder by --lake"
         )
     return (
-        f"{state}, under another key than --pseudonymise gives, and one name would be two in it: give the file of that "
+        f"{state}, under another key than --pseudonymise gives. One name would be two in it: give the file of that "
         "key, or name another folder by --lake"
     )
 

@@ -155,8 +155,8 @@ CLOSED_OBSTACLES = {
         "unknown",
     ),
     "log_content_unknown": FidelityReason(
-        "Closed loop: batches that the reader had to read are not in the capture; or the logs that its connection "
-        "reads have more than 4,194,304 batches, in which case none is kept.",
+        "Closed loop: batches that the reader had to read are not in the capture. Or the logs that its connection "
+        "reads have more than 4,194,304 batches: then none is kept.",
         f"{WHAT_WAS_READ} For so many batches, replay a shorter capture.",
         "unknown",
     ),

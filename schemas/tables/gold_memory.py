@@ -120,8 +120,8 @@ BROKER_MEMORY = table(
     request_bytes=C("bigint", "... their bytes without the size field", "bytes"),
     connections=C("bigint", "Connections"),
     **_USED,
-    smallest_pool_bytes=C("bigint", "Smallest pool in which nothing of this lane would wait: exact in a lane in which "
-                                    "nothing waits or is larger than the pool, else a lower bound", "bytes"),
+    smallest_pool_bytes=C("bigint", "Smallest pool in which nothing of this lane would wait. It is exact in a lane in "
+                                    "which nothing waits or is larger than the pool, else a lower bound", "bytes"),
     depleted_share=C("double", "Share of span_ms in which the pool had refused somebody"),
     waits=C("bigint", "Requests whose channel was muted for lack of memory"),
     **_WAITS,
@@ -183,8 +183,8 @@ LIBRDKAFKA_QUEUE = table(
 PRODUCER_MEMORY = table(
     "producer_memory", "gold",
     "What a Java producer process would hold of its buffer.memory. A batch is held until its response, from its "
-    "first record's time on, if that can be the time of the append, else from its request. A lane other than the "
-    "captured one in which a batch of a busy producer would wait is replayed in closed loop.",
+    "first record's time on. Where that cannot be the time of the append, it is held from its request on. A lane "
+    "other than the captured one in which a batch of a busy producer would wait is replayed in closed loop.",
     _CLIENT_KEY, "run_id",
     **_CLIENT,
     buffer_bytes=C("bigint", "buffer.memory", "bytes"),

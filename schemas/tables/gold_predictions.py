@@ -23,8 +23,8 @@ PREDICTIONS_CHECKED = table(
     metric=C("string", "longest_wait_ms, catch_up_ms and held_bytes, as in fetch_ranges; full_fetch_share, "
                        "refused_share and not_found_share of fetch sessions; split_share, of all batches sent"),
     predicted=C("double", "What the earlier run predicted; null for a backlog that is not read", nullable=True),
-    p10=C("double", "The range of the prediction. Of times and bytes it is that of fetch_ranges, of shares what 80 % "
-                    "of samples of both sizes have; null for a backlog that is not read", nullable=True),
+    p10=C("double", "The range of the prediction; null for a backlog that is not read. Of times and bytes it is that "
+                    "of fetch_ranges, of shares what 80 % of samples of both sizes have", nullable=True),
     p90=C("double", "... its upper end", nullable=True),
     seen=C("double", "What the later capture shows; null for a backlog that was not read", nullable=True),
     seen_by=C("string", "capture: packets show it; replay: the replay of the settings in force tells it"),

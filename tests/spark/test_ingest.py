@@ -171,7 +171,7 @@ def test_a_lake_of_pseudonyms_is_given_neither_names_nor_those_of_another_key(
     before = lake_rows(str(tmp_path), SILVER)
     with pytest.raises(LakeError, match=r"real names would come beside them: give --pseudonymise=KEYFILE .* --lake"):
         jobs.ingest.ingest(spark, plain)
-    with pytest.raises(LakeError, match=r"under another key .* one name would be two in it: give the file .* --lake"):
+    with pytest.raises(LakeError, match=r"under another key .* One name would be two in it: give the file .* --lake"):
         jobs.ingest.ingest(spark, replace(plain, decoding=Decoding(Pseudonyms(b"the next one"))))
     assert lake_rows(str(tmp_path), SILVER) == before
 

@@ -122,7 +122,7 @@ def check_record_sizes(source: Source, batches: DataFrame) -> None:
         )
     raise CaptureError(
         f"{lake}: capture {capture_id} was ingested without the sizes of records, which the replay of batch_split "
-        "needs: run `pipeline`, or `ingest`, with the same scenario and flags, which ask for them"
+        "needs. Run `pipeline`, or `ingest`, with the same scenario and flags, which ask for them"
     )
 
 

@@ -33,8 +33,8 @@ MOST_LANES, MOST_ROWS = 6, 20_000
 NO_LAG = "no consumer lagged for longer than one time bucket"
 NOT_ALWAYS_READ = "no lane reads a backlog to its end at every pace"
 HELD_NOTES = (
-    "Each column has the worst consumer. catch-up: from the first fetch of a partition, which may be later than its "
-    "consumer's first, until its backlog is read. In brackets: the range at other paces.",
+    "Each column has the worst consumer. catch-up: from the first fetch of a partition until its backlog is read. That "
+    "fetch may be later than its consumer's first. In brackets: the range at other paces.",
 )
 OWN_TIME = Axis("since", "time since its first fetch, long breaks left out", "ms")
 
