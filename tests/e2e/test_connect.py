@@ -18,11 +18,12 @@ import pytest
 from deltalake import DeltaTable
 
 from jobs.lake.table_address import table_path
-from jobs.session.spark_properties import Workload, properties_to_start
+from jobs.session.spark_properties import JAVA_OPTIONS, Workload, properties_to_start
 from schemas.tables.gold import FIDELITY, GOLD, RUNS
 from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.silver import CAPTURES, EXCHANGES, SILVER
 from schemas.tables.table import Table
+from tests.class_archive import option_to_read
 from tests.e2e.conftest import RUN_AT, WHAT_IF, CapturedLake
 from tests.lakes import queried, table_rows
 
@@ -86,6 +87,7 @@ def server(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),
     }
+    given[JAVA_OPTIONS] += f" {option_to_read()}"
     properties = [part for key, value in given.items() for part in ("--conf", f"{key}={value}")]
     command = [str(HOME / "bin/spark-submit"), "--master", "local[2]", *properties, "--class", SERVER, "spark-internal"]
     environment = os.environ | {
