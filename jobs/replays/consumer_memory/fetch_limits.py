@@ -20,9 +20,9 @@ from udfs.replay.fetch_max_bytes.settings import (
     REQUEST_LIMITS,
     US_PER_RECORD,
     FetchLanes,
+    Reader,
     fetch_lanes,
 )
-from udfs.replay.fetch_max_bytes.state import Reader
 
 LIMITS = (*REQUEST_LIMITS[CONSUMER], MAX_POLL_RECORDS, BROKER_MAX_BYTES)
 """Settings by which other responses come: a lane that changes one takes them from the closed loop."""

@@ -44,8 +44,8 @@ from udfs.replay.fetch_max_bytes.rows import (
     memory_bounds,
     verdict_rows,
 )
-from udfs.replay.fetch_max_bytes.settings import FetchLanes
-from udfs.replay.fetch_max_bytes.state import Reader, Sums, no_sums
+from udfs.replay.fetch_max_bytes.settings import FetchLanes, Reader
+from udfs.replay.fetch_max_bytes.state import Sums, no_sums
 from udfs.replay.shared.fidelity_rows import AGREED, NO_REASON
 from udfs.replay.shared.key_numbers import partition_of
 from udfs.replay.shared.lanes import CAPTURED

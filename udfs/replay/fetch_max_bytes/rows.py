@@ -19,7 +19,8 @@ from udfs.columns.arrow_columns import arrow_array, repeated_text_column
 from udfs.columns.time_units import US_PER_MS
 from udfs.facts.arrow_tables import Values, make_rows
 from udfs.replay.fetch_max_bytes.fairness import jain_index
-from udfs.replay.fetch_max_bytes.state import Reader, Sums
+from udfs.replay.fetch_max_bytes.settings import Reader
+from udfs.replay.fetch_max_bytes.state import Sums
 from udfs.replay.shared.fidelity_rows import count_cases, fidelity_rows
 from udfs.replay.shared.histogram import quantile_within
 from udfs.replay.shared.lanes import AS_CAPTURED

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,7 +19,6 @@ from udfs.replay.fetch_max_bytes.quotas import (
     own_quota,
     quotas_of_settings,
 )
-from udfs.replay.fetch_max_bytes.state import Reader
 from udfs.replay.shared.lanes import AS_CAPTURED, KAFKA_RELEASE, PROPOSAL, LaneSettings
 from udfs.replay.shared.window import WHOLE, Window
 
@@ -50,6 +50,15 @@ ORDERS = {
     "client": CLIENT_ORDER, "fixed": FIXED_ORDER, "first_empty": FIRST_EMPTY_ORDER, "shuffle": SHUFFLED_ORDER
 }  # fmt: skip
 """Orders of partitions, as `order` spells them: the client's own, or another in its place."""
+
+
+class Reader(NamedTuple):
+    """A consumer or follower."""
+
+    client_id: str
+    client_address: str
+    kind: str
+
 
 FETCH_LIMITS = int_fields(
     "max_bytes",  # of a request, or AS_CAPTURED

@@ -127,11 +127,3 @@ def new_sums(partitions: int, lanes: int) -> Records:
     sums = np.zeros((partitions, lanes), PARTITION_SUMS)
     sums["waiting_since"] = NEVER
     return sums
-
-
-class Reader(NamedTuple):
-    """A consumer or follower."""
-
-    client_id: str
-    client_address: str
-    kind: str

@@ -12,8 +12,7 @@ from schemas.tables.silver import EXCHANGES
 from schemas.tables.values import CONSUMER
 from schemas.wire.apis import API_KEYS
 from udfs.columns.sentinels import NONE
-from udfs.replay.fetch_max_bytes.settings import FetchLanes
-from udfs.replay.fetch_max_bytes.state import Reader
+from udfs.replay.fetch_max_bytes.settings import FetchLanes, Reader
 from udfs.replay.shared.columns import int_column, rows_alike
 
 FETCH, OF_SASL = API_KEYS["FETCH"], (API_KEYS["SASL_HANDSHAKE"], API_KEYS["SASL_AUTHENTICATE"])

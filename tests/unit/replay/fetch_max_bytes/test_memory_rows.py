@@ -15,8 +15,7 @@ from tests.unit.replay.fetch_max_bytes.captured_reader import SIZE, batch_rows, 
 from udfs.facts.arrow_tables import unpack_rows
 from udfs.replay.fetch_max_bytes.closed_loop import memory_rows
 from udfs.replay.fetch_max_bytes.replay import replay_fetches, replay_responses
-from udfs.replay.fetch_max_bytes.settings import SHUFFLED_ORDER, FetchLanes
-from udfs.replay.fetch_max_bytes.state import Reader
+from udfs.replay.fetch_max_bytes.settings import SHUFFLED_ORDER, FetchLanes, Reader
 from udfs.replay.shared.lanes import AS_CAPTURED
 
 LIMITS = lanes_of(AS_CAPTURED, SIZE, 10 * SIZE)

@@ -27,8 +27,7 @@ from udfs.replay.fetch_max_bytes.closed_loop.replay import new_outcome, replay_b
 from udfs.replay.fetch_max_bytes.closed_loop.settings import RULES
 from udfs.replay.fetch_max_bytes.closed_loop.state import READING_CHANGE, THROTTLED, ReaderLanes
 from udfs.replay.fetch_max_bytes.closed_loop.together import ReaderInLanes
-from udfs.replay.fetch_max_bytes.settings import fetch_lanes
-from udfs.replay.fetch_max_bytes.state import Reader
+from udfs.replay.fetch_max_bytes.settings import Reader, fetch_lanes
 from udfs.replay.shared.lanes import LaneSettings, Value
 
 KB, SECOND = 1000, 1000 * MS

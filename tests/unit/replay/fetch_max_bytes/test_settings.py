@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from udfs.replay.fetch_max_bytes.settings import FetchLanes, fetch_lanes
-from udfs.replay.fetch_max_bytes.state import Reader
+from udfs.replay.fetch_max_bytes.settings import FetchLanes, Reader, fetch_lanes
 from udfs.replay.shared.lanes import LaneSettings, Value
 
 APP, FETCHER = Reader("app", "10.0.0.1", "consumer"), Reader("broker-1-fetcher-0", "10.0.0.2", "follower")

@@ -18,8 +18,7 @@ from udfs.replay.fetch_max_bytes.closed_loop.intent import intent_of
 from udfs.replay.fetch_max_bytes.closed_loop.replay import lane_rules
 from udfs.replay.fetch_max_bytes.closed_loop.state import NO_BACKLOG, ReaderLanes
 from udfs.replay.fetch_max_bytes.replay import note_for_closed_loop
-from udfs.replay.fetch_max_bytes.settings import FetchLanes, fetch_lanes
-from udfs.replay.fetch_max_bytes.state import Reader
+from udfs.replay.fetch_max_bytes.settings import FetchLanes, Reader, fetch_lanes
 from udfs.replay.shared.lanes import AS_CAPTURED, LaneSettings
 
 TIMES = st.lists(st.integers(0, 400), min_size=1, max_size=12).map(sorted)

@@ -35,8 +35,7 @@ from udfs.replay.fetch_max_bytes.closed_loop.settings import RULES
 from udfs.replay.fetch_max_bytes.closed_loop.state import NO_BACKLOG, ReaderLanes, Unit
 from udfs.replay.fetch_max_bytes.closed_loop.timeline import LEAST_BUCKETS
 from udfs.replay.fetch_max_bytes.closed_loop.together import ReaderInLanes
-from udfs.replay.fetch_max_bytes.settings import FetchLanes
-from udfs.replay.fetch_max_bytes.state import Reader
+from udfs.replay.fetch_max_bytes.settings import FetchLanes, Reader
 from udfs.replay.shared.replications import FEWEST, replications_within
 
 FETCHES_AT_MOST = 1 << 21

@@ -20,8 +20,7 @@ from udfs.facts.arrow_tables import arrow_stream, make_rows, nulls_besides
 from udfs.replay.fetch_max_bytes.closed_loop.intent import Intent
 from udfs.replay.fetch_max_bytes.closed_loop.replay import ReplayedReader
 from udfs.replay.fetch_max_bytes.closed_loop.state import ReaderLanes
-from udfs.replay.fetch_max_bytes.settings import FetchLanes
-from udfs.replay.fetch_max_bytes.state import Reader
+from udfs.replay.fetch_max_bytes.settings import FetchLanes, Reader
 from udfs.replay.shared.caps import MOST_RESPONSES
 from udfs.replay.shared.key_numbers import partition_of
 from udfs.replay.shared.silver_columns import partition_key

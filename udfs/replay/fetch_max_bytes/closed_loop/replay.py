@@ -25,8 +25,8 @@ from udfs.replay.fetch_max_bytes.closed_loop.state import (
 from udfs.replay.fetch_max_bytes.closed_loop.timeline import BUCKETS, new_timeline, stays_of
 from udfs.replay.fetch_max_bytes.closed_loop.together import ReaderInLanes, replay_readers
 from udfs.replay.fetch_max_bytes.quotas import OwnQuota, QuotaOf
-from udfs.replay.fetch_max_bytes.settings import FetchLanes
-from udfs.replay.fetch_max_bytes.state import Reader, no_sums
+from udfs.replay.fetch_max_bytes.settings import FetchLanes, Reader
+from udfs.replay.fetch_max_bytes.state import no_sums
 
 
 class Member(NamedTuple):

@@ -20,8 +20,9 @@ from udfs.replay.fetch_max_bytes.settings import (
     LIBRDKAFKA,
     REPLICA_FETCHER,
     FetchLanes,
+    Reader,
 )
-from udfs.replay.fetch_max_bytes.state import UNKNOWN, Reader
+from udfs.replay.fetch_max_bytes.state import UNKNOWN
 from udfs.replay.shared.lanes import AS_CAPTURED, CAPTURED
 
 RULES: Kind = np.dtype(
