@@ -58,7 +58,10 @@ def is_output_full(output: ChunkOutput) -> bool:
 
 @allocating_kernel
 def with_free_row(rows: Records, used: int) -> Records:
-    """The rows with at least one free row behind those in use: the same array, or a larger copy of it."""
+    """The rows with at least one free row behind those in use: the same array, or a larger copy of it.
+
+    rows: of any dtype, [n]. used: how many of them are in use.
+    """
     if used < len(rows):
         return rows
     larger = np.zeros(max(2 * used, FEWEST_ROWS), rows.dtype)
@@ -81,7 +84,10 @@ def with_free_rows(output: ChunkOutput) -> ChunkOutput:
 
 @kernel
 def blank_frame(output: ChunkOutput, frames: Records, kind: int) -> Record:
-    """The next free row of `frames`, set to zeros; the caller has checked that there is one. kind: of these frames."""
+    """The next free row of `frames`, set to zeros; the caller has checked that there is one.
+
+    frames: FRAME[n], the requests or responses of `output`. kind: REQUESTS or RESPONSES, accordingly.
+    """
     frames[output.counts[kind]] = output.blank[0]
     return frames[output.counts[kind]]
 

@@ -19,7 +19,8 @@ FIRST_FLIGHT = 65_536
 def new_connection(connections: Records, directions: Records, index: int, run: int, requests: int) -> None:
     """Set the state of a connection of which no packet was read yet.
 
-    run: its run of packets. requests: how many requests the connections before it have.
+    connections: FOLLOWED_CONNECTION[n]. directions: DIRECTION[2 * n], two for each connection. run: its run of packets.
+    requests: how many requests the connections before it have.
     """
     conn = connections[index]
     repeats = index > 0 and connections[index - 1].run == run

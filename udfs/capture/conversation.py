@@ -145,7 +145,10 @@ def probe_side(stream: Stream, direction: Record, apis: Shorts, is_client: bool)
 
 @kernel
 def recognise_protocol(conn: Record, streams: tuple[Stream, Stream], directions: Records, apis: Shorts) -> None:
-    """Decide the protocol and which side is the client, if what has been captured allows it: what came first counts."""
+    """Decide the protocol and which side is the client, if what has been captured allows it: what came first counts.
+
+    directions: DIRECTION[2], the sides of the connection. apis: API_TABLE.
+    """
     state_0, state_1 = HOLE, HOLE
     offset_0 = offset_1 = 0
     end_0 = end_1 = UNKNOWN
@@ -197,7 +200,7 @@ def next_request(stream: Stream, direction: Record, apis: Shorts, frame: Record)
 
 @kernel
 def read_header(arena: Bytes, frame: Record, apis: Shorts) -> None:
-    """Fill in the fields that a request's header gives."""
+    """Fill in the fields of a request, FRAME, that its header in the arena, uint8, gives. apis: API_TABLE."""
     fault, key, version, correlation_id, client_id, client_id_length, body = request_header(
         arena, frame.start, frame.start + frame.prefix, apis
     )

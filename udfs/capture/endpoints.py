@@ -22,7 +22,7 @@ NUMBERS = pa.array([str(number) for number in range(256)])
 
 
 def connection_endpoints(connections: bytes) -> tuple[pa.Array[Any], pa.Array[Any]]:
-    """The lower and the higher endpoint of each connection: `10.0.0.1:9092`, `[2001:db8::1]:9092`.
+    """(lower, higher) endpoint of each connection, string[n] both: `10.0.0.1:9092`, `[2001:db8::1]:9092`.
 
     connections: 36 bytes each, one after the other (column `connection` of PACKETS).
     """

@@ -37,6 +37,9 @@ def fingerprint(chunk: Bytes, header: int, options_end: int, direction: int, con
 
     The options have time stamps, in which a retransmission differs (RFC 7323). The hash leaves out what a network card
     changes: the checksum, and the length where it cuts or joins segments.
+
+    chunk: uint8, bytes of the file. header, options_end: where the TCP header begins and its options end in `chunk`.
+    connection: uint8[36], both endpoints.
     """
     digest = continue_digest(SEED ^ np.uint64(direction), connection, 0, CONNECTION_BYTES)
     digest = continue_digest(digest, chunk, header + 4, header + 12)

@@ -235,7 +235,7 @@ class BatchCounts:
 
 
 def count_dumped_batch(packets: pa.RecordBatch, buckets: int) -> BatchCounts:
-    """Count over a batch of PACKETS."""
+    """Count over `packets`, a batch of PACKETS; times are ns since 1970."""
     sizes = np.diff(offsets_and_bytes(packets["payload"])[0])
     bucket_bytes = np.zeros(buckets, np.int64)
     np.add.at(bucket_bytes, packets["bucket"].to_numpy(), sizes)

@@ -124,14 +124,17 @@ def to_numpy(values: Any, null: object = None) -> Any:
 
 
 def as_nanoseconds(column: pa.Array[Any]) -> Ints:
-    """Timestamps as ns since 1970. Null and times before 1970 are 0; times beyond LAST_NS are the first one beyond."""
+    """The timestamps of a column, or its integers, which are ns already, as ns since 1970: int64[n].
+
+    Null and times before 1970 are 0; times beyond LAST_NS are the first one beyond.
+    """
     per_unit = NS_PER_UNIT[column.type.unit] if isinstance(column.type, pa.TimestampType) else 1
     values = to_numpy(column.cast(pa.int64()), 0)
     return np.clip(values, 0, LAST_NS // per_unit + 1) * per_unit
 
 
 def wrong_rows(batch: pa.RecordBatch) -> dict[FaultReason, Bools]:
-    """Which rows are wrong, bool[n] by reason. A row that is wrong in several ways has the first reason only."""
+    """Which rows of a batch of a dump are wrong, bool[n] by reason. Of several reasons a row has only the first."""
     is_null = np.any([to_numpy(batch[name].is_null()) for name in NEEDED], axis=0)
     is_known = pc.is_in(as_binary(batch["direction"]), pa.array([b"request", b"response"]))
     times = as_nanoseconds(batch["timestamp"])
@@ -149,7 +152,7 @@ def wrong_rows(batch: pa.RecordBatch) -> dict[FaultReason, Bools]:
 
 
 def is_no_address(batch: pa.RecordBatch, name: str) -> Bools:
-    """Which rows have a value in the column `name` that is no address and port: bool[n]."""
+    """Which rows of a batch have a value in the column `name` that is no address and port: bool[n]."""
     if name not in batch.schema.names:
         return np.zeros(batch.num_rows, np.bool_)
     texts = as_binary(batch[name]).dictionary_encode()
@@ -168,7 +171,7 @@ def row_faults(batch: pa.RecordBatch, wrong: Mapping[FaultReason, Bools]) -> Row
 
 
 def declared_bytes(frames: pa.Array[Any]) -> Ints:
-    """The bytes that each frame had on the wire: int64[n].
+    """The bytes that each of the frames, a binary column, had on the wire: int64[n].
 
     That is what the frame's own size says if it is plausible, but never less than what the dump has of the frame. A
     frame that is too short to have a size counts as SIZE_BYTES.
@@ -198,7 +201,7 @@ class DumpedConnection:
 
 
 def distinct_connections(batch: pa.RecordBatch, buckets: int) -> tuple[list[DumpedConnection], Ints]:
-    """(the distinct connections of the rows, int64[n] which of them each row has)."""
+    """(the distinct connections of a batch's rows, int64[n] which of them each row has)."""
     columns = [
         as_binary(batch[name]) if name in batch.schema.names else pa.nulls(batch.num_rows, pa.binary())
         for name in ("connection", *OPTIONAL)

@@ -47,7 +47,7 @@ class LogLines(NamedTuple):
     json: pa.Array[Any]
 
     def take(self, rows: Ints) -> LogLines:
-        """The lines with these row numbers."""
+        """The lines with these row numbers; rows: int64[lines]."""
         return LogLines(
             self.number[rows], self.size[rows], self.fault[rows], self.completed[rows], self.forwarded[rows],
             self.json.take(arrow_array(rows)),

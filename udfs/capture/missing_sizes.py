@@ -16,12 +16,12 @@ from udfs.wire.primitives import read_signed
 
 
 def request_frames(packets: pa.RecordBatch) -> pa.Array[Any]:
-    """The frames of the requests in a batch of PACKETS."""
+    """The frames of the requests in `packets`, a batch of PACKETS: a binary column."""
     return packets["payload"].filter(pa.array(packets["flags"].to_numpy() & IS_REQUEST != 0))
 
 
 def sizes_are_missing(requests: pa.Array[Any]) -> bool:
-    """Whether every request begins with a plausible header, and none has a size before its header."""
+    """Whether all requests, a binary column, begin with a plausible header, without a size before it."""
     starts, data = offsets_and_bytes(requests)
     return bool(begin_with_headers(read_only(starts), read_only(data), API_TABLE))
 

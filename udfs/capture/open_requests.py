@@ -36,7 +36,10 @@ class OpenRequests(NamedTuple):
 
 @allocating_kernel
 def open_requests(requests: Records, first: int, end: int, barrier: int) -> OpenRequests:
-    """Index by correlation id the requests in [first, end) that wait for a response; barrier: as in OpenRequests."""
+    """Index by correlation id the requests in [first, end) that wait for a response.
+
+    requests: FRAME[n]. barrier: as in OpenRequests.
+    """
     waiting, keys = np.empty(end - first, np.int64), np.empty(end - first, np.int64)
     rows = np.empty(end - first, np.int64)
     n = 0

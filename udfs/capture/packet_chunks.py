@@ -60,15 +60,16 @@ class UnfinishedConnection:
 
 
 def packet_number(file_no: Ints, packet_no: Ints) -> Ints:
-    """File and packet number as one int64."""
+    """File and packet number in one: int64[n]; file_no, packet_no: int64[n]."""
     return (file_no << FILE_BITS) | packet_no
 
 
 def number_runs(changes: Ints, keys: list[K], rows: int, carried: K | None) -> tuple[Ints, list[K]]:
     """(number of each row's run, key of each run), where a run is rows with equal keys behind one another.
 
-    changes: the rows at which a new run begins, without the first row. keys: of the runs of these rows. carried: key of
-    the connection that goes on from the last chunk: it is run 0, even if it has no rows in this chunk.
+    changes: int64[n], the rows at which a new run begins, without the first row. keys: of the runs of these rows. rows:
+    how many there are. carried: key of the connection that goes on from the last chunk: it is run 0, even if it has no
+    rows in this chunk.
     """
     run = np.zeros(rows, np.int64)
     run[changes] = 1
@@ -80,7 +81,7 @@ def number_runs(changes: Ints, keys: list[K], rows: int, carried: K | None) -> t
 
 @kernel
 def find_changes(keys: Bytes, changes: Ints) -> int:
-    """Write which rows of `keys`, uint8[n, 36], differ from the row before, and return how many do."""
+    """Write to `changes`, int64[n], which rows of `keys`, uint8[n, 36], differ from the last; returns how many."""
     n = 0
     for row in range(1, len(keys)):
         for at in range(keys.shape[1]):
@@ -100,7 +101,7 @@ def endpoint_runs(keys: Bytes, carried: bytes | None) -> tuple[Ints, list[bytes]
 
 
 def read_chunk(batch: pa.RecordBatch, carried: UnfinishedConnection) -> tuple[Packets, list[bytes]]:
-    """(packets left from the last chunk, followed by those of this one; endpoints of each run)."""
+    """(packets left from the last chunk, followed by those of `batch`, of PACKETS; endpoints of each run, 36 bytes)."""
     starts, payload = offsets_and_bytes(batch["payload"])
     key_starts, key_bytes = offsets_and_bytes(batch["connection"])
     keys = key_bytes[key_starts[0] : key_starts[-1]].reshape(-1, CONNECTION_BYTES)
@@ -144,7 +145,7 @@ def no_packets() -> Packets:
 def unfinished_connection(packets: Packets, result: Frames, kept: Ints) -> UnfinishedConnection:
     """What the next chunk needs of the last connection: its state, its open requests and its unframed bytes.
 
-    packets, result: of this chunk. kept: rows of packets whose bytes are not framed yet, as `unframed_pieces` has them.
+    packets, result: of this chunk. kept: int64[n, 4], pieces that are not framed yet, as `unframed_pieces` has them.
     """
     row, offset, skip, length = np.ascontiguousarray(kept.T)
     still_open = result.requests[result.requests["is_open"] == 1]

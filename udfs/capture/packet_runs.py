@@ -73,7 +73,10 @@ def make_packet_runs(packets: pa.RecordBatch, shards: npt.NDArray[np.int32], *, 
 
 
 def packets_of_runs(runs: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """The packets in PACKET_RUNS, one in a row, with all columns of PACKETS except `bucket` and `sort_ns`."""
+    """The packets in PACKET_RUNS, one in a row, with all columns of PACKETS except `bucket` and `sort_ns`.
+
+    runs: a batch of PACKET_RUNS.
+    """
     starts, _ = offsets_and_bytes(runs["payload"])
     slices = (starts[:-1] - starts[0]) // SLICE_BYTES
     cuts = [0, *(np.flatnonzero(np.diff(slices)) + 1).tolist(), len(runs)]

@@ -120,7 +120,7 @@ def fill_slots(stored: Stored) -> None:
 
 @kernel
 def count_kept(rows: Records) -> tuple[int, int]:
-    """How many of TCP_PACKET[n] are kept, and the bytes of their captured payload."""
+    """(how many of the rows, TCP_PACKET[n], are kept; the bytes of their captured payload)."""
     packets = size = 0
     for i in range(len(rows)):
         if rows[i]["kept"]:
@@ -135,7 +135,8 @@ def store_packets(
 ) -> int:
     """Add those of the packets that are kept; the caller has made room for them.
 
-    times:        int64[n], ns
+    chunk:        uint8, in which the payload is
+    times:        int64[n], ns since 1970
     latest_ns:    time of the latest packet before these, LAST_NS at most; returns the same for the packets after them
     first_number: number of the first packet in its file
     """

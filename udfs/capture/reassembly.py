@@ -42,7 +42,10 @@ from udfs.kernels.kernel import allocating_kernel, kernel
 
 @kernel
 def place_packets(packets: Packets, first: int, end: int, sides: Records) -> None:
-    """Write `packets.offset`, the stream offset of each row in [first, end) whose payload is part of its stream."""
+    """Write `packets.offset`, the stream offset of each row in [first, end) whose payload is part of its stream.
+
+    sides: DIRECTION[2].
+    """
     for row in range(first, end):
         direction, other = sides[packets.direction[row]], sides[1 - packets.direction[row]]
         sequence = packets.sequence[row]
@@ -71,7 +74,7 @@ def place_packets(packets: Packets, first: int, end: int, sides: Records) -> Non
 
 @kernel
 def find_placed_rows(packets: Packets, first: int, end: int, side: int, rows: Ints) -> int:
-    """Write which rows in [first, end) are of one side and have a stream offset; returns how many do."""
+    """Write to `rows`, int64[n], which of [first, end) are of one side and have a stream offset; returns how many."""
     n = 0
     for row in range(first, end):
         if packets.direction[row] == side and packets.offset[row] != UNKNOWN:
@@ -82,7 +85,10 @@ def find_placed_rows(packets: Packets, first: int, end: int, side: int, rows: In
 
 @kernel
 def first_unsettled(packets: Packets, pieces: Ints, extents: Ints, settled: int) -> int:
-    """Place of the first packet with a piece in an extent that is not settled; BEHIND_ALL if all are settled."""
+    """Place of the first packet with a piece in an extent that is not settled; BEHIND_ALL if all are settled.
+
+    pieces: int64[n, 3], extents: int64[m, 3], as `lay_out_packets` returns them. settled: how many extents are.
+    """
     barrier = BEHIND_ALL
     if settled < len(extents):
         for i in range(len(pieces)):
@@ -96,7 +102,8 @@ def count_repeated(packets: Packets, rows: Ints, pieces: Ints, first: int, bring
     """Count the packets among `rows` that bring no new bytes and were not counted in an earlier chunk.
 
     Later packets take no bytes from earlier ones, so that this is known once the packets are laid out.
-    first: the first of the connection's rows in this chunk. brings: False for each of these rows; overwritten.
+    rows: int64[n]. pieces: int64[m, 3], as of `lay_out_packets`. first: the first of the connection's rows in this
+    chunk. brings: bool[rows of the connection], all False; overwritten.
     """
     for i in range(len(pieces)):
         brings[pieces[i, 2] - first] = True
@@ -178,7 +185,10 @@ def frame_connection(
 
 @allocating_kernel
 def unframed_pieces(packets: Packets, streams: tuple[Stream, Stream], sides: Records) -> Ints:
-    """The pieces of packets that are not framed yet: int64[n, 4], row, stream offset, payload bytes to skip, length."""
+    """The pieces of packets that are not framed yet: int64[n, 4], row, stream offset, payload bytes to skip, length.
+
+    sides: DIRECTION[2], which get the `split` of a piece of which some bytes are framed.
+    """
     rest = np.empty((len(streams[0].pieces) + len(streams[1].pieces), 4), np.int64)
     n = 0
     for side in range(2):
@@ -201,7 +211,8 @@ def end_connection(
 ) -> ChunkOutput:
     """End a connection: open requests get no response, and the bytes that are left are losses.
 
-    What was sent behind the last captured byte counts as missing. first_request: the first one that may be open.
+    What was sent behind the last captured byte counts as missing. sides: DIRECTION[2]. first_request: the first one
+    that may be open.
     """
     for side in range(2):
         direction = sides[side]

@@ -167,7 +167,7 @@ def place_segment(direction: Record, sequence: int, wire_bytes: int) -> int:
 
 @kernel
 def sorted_run_end(rows: Ints, keys: Ints, first: int) -> int:
-    """Index behind the longest run of rows, from `first` on, that is sorted by key."""
+    """Index behind the longest run of rows, from `first` on, that is sorted by key; rows, keys: as of `sort_rows`."""
     end = min(first + 1, len(rows))
     while end < len(rows) and keys[rows[end - 1]] <= keys[rows[end]]:
         end += 1
@@ -176,7 +176,10 @@ def sorted_run_end(rows: Ints, keys: Ints, first: int) -> int:
 
 @kernel
 def merge_sorted(rows: Ints, keys: Ints, first: int, middle: int, end: int, merged: Ints) -> None:
-    """Merge the sorted rows [first, middle) and [middle, end) into the same places of `merged`."""
+    """Merge the sorted rows [first, middle) and [middle, end) into the same places of `merged`.
+
+    rows, merged: int64[n]. keys: as of `sort_rows`.
+    """
     left, right = first, middle
     for to in range(first, end):
         if right == end or (left < middle and keys[rows[left]] <= keys[rows[right]]):
@@ -189,7 +192,7 @@ def merge_sorted(rows: Ints, keys: Ints, first: int, middle: int, end: int, merg
 
 @kernel
 def merge_runs(rows: Ints, keys: Ints, merged: Ints) -> None:
-    """Merge each two neighbouring sorted runs of `rows` into `merged`."""
+    """Merge each two neighbouring sorted runs of `rows` into `merged`, int64[n] both; keys: as of `sort_rows`."""
     first = 0
     while first < len(rows):
         middle = sorted_run_end(rows, keys, first)
@@ -200,7 +203,7 @@ def merge_runs(rows: Ints, keys: Ints, merged: Ints) -> None:
 
 @allocating_kernel
 def sort_rows(rows: Ints, keys: Ints) -> Ints:
-    """The rows in a stable order of their keys.
+    """The rows, int64[n], in a stable order of their keys; keys[row]: int64, that of each row.
 
     Runs that are sorted already are merged, so that rows in order cost one comparison each. numba's own sorts take
     seconds to compile.
@@ -252,7 +255,10 @@ def stands_alone(rows: Ints, packets: Packets, i: int, at: int) -> bool:
 def copy_lone_packets(
     rows: Ints, packets: Packets, i: int, at: int, layout: SideLayout, arena: Arena
 ) -> tuple[int, int]:
-    """Lay out packets from `i` on until one overlaps another: (the number of that one, stream offset behind them)."""
+    """Lay out packets from rows[i] on until one overlaps another: (index of that one, stream offset behind the others).
+
+    rows: int64[n], packets in stream order. at: stream offset behind what was laid out before.
+    """
     while i < len(rows) and stands_alone(rows, packets, i, at):
         ahead = rows[min(i + PACKETS_AHEAD, len(rows) - 1)]
         prefetch_cells(packets.payload, packets.source[ahead], min(packets.captured[ahead], PREFETCH_BYTES))
@@ -309,6 +315,7 @@ def lay_out_packets(rows: Ints, packets: Packets, consumed: int, arena: Arena) -
 def settled_extents(extents: Ints, floor: int, position: int, is_final: bool) -> int:
     """How many of the extents, from the first on, are settled: no later packet can fill the gap before them.
 
+    extents: int64[n, 3], as `lay_out_packets` returns them. floor, position: stream offsets.
     The first extent is settled if it starts at `position`, where framing stands. Any other is settled if the gap before
     it lies below the floor, or if the connection has ended.
     """

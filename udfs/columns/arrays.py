@@ -82,7 +82,9 @@ def stretch_edges(lengths: npt.ArrayLike) -> Ints:
 
 
 def numbers_in_stretches(begins: Ints, lengths: Ints) -> Ints:
-    """The numbers from each begin on, as many as its length says, one stretch behind the other.
+    """The numbers from each begin on, as many as its length says, one stretch behind the other: int64[sum of lengths].
+
+    begins, lengths: int64[n].
 
     >>> numbers_in_stretches(np.array([5, 0]), np.array([2, 3])).tolist()
     [5, 6, 0, 1, 2]
@@ -92,12 +94,15 @@ def numbers_in_stretches(begins: Ints, lengths: Ints) -> Ints:
 
 
 def as_int64s(values: npt.NDArray[Any]) -> Ints:
-    """The values as contiguous int64s, copied only if they are not such already."""
+    """The values as contiguous int64s of the same shape, copied only if they are not such already."""
     return np.ascontiguousarray(values, np.int64)
 
 
 def read_only(values: Array) -> Array:
-    """A contiguous view that cannot be written. With such input only, kernels are compiled for a single type."""
+    """A contiguous view of the values that cannot be written.
+
+    With such input only, kernels are compiled for a single type.
+    """
     view = np.ascontiguousarray(values).view()
     view.flags.writeable = False
     return view  # type: ignore[return-value]  # of the same kind, which stubs do not say

@@ -27,12 +27,12 @@ def arrow_array(values: npt.NDArray[np.generic], known: Bools | None = None) -> 
 
 
 def quotient_column(part: npt.NDArray[Any], whole: npt.NDArray[Any]) -> pa.Array[Any]:
-    """part / whole as a column of doubles, null where the whole, a count, is 0."""
+    """part / whole, counts of any number type, [n], as a column of doubles, null where the whole is 0."""
     return arrow_array(part / np.maximum(whole, 1), whole > 0)
 
 
 def unwritten_array(rows: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """An array of any content, in memory of Arrow's pool: for large arrays that are made again and again.
+    """dtype[rows] of any content, in memory of Arrow's pool: for large arrays that are made again and again.
 
     The pool keeps memory that is freed. malloc gives 32 MiB and more back to the system at once, and memory that is new
     to the process costs as much as work on it.
@@ -44,7 +44,7 @@ def unwritten_array(rows: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
 def arrow_array_over(
     kind: pa.DataType, rows: int, *buffers: npt.NDArray[np.generic], known: Bools | None = None
 ) -> pa.Array[Any]:
-    """An Arrow array over numpy buffers, null where not `known`.
+    """An Arrow array over numpy buffers, null where not `known`, bool[rows].
 
     `pa.array` would import pandas, which takes a second in each worker.
     """
@@ -54,14 +54,17 @@ def arrow_array_over(
 
 
 def binary_column(raw: Bytes, offsets: Ints) -> pa.Array[Any]:
-    """A binary column over bytes that are not copied: value i is raw[offsets[i] : offsets[i + 1]]."""
+    """A binary column over bytes that are not copied: value i is raw[offsets[i] : offsets[i + 1]].
+
+    raw: uint8. offsets: int64[n + 1], below 2^31.
+    """
     return arrow_array_over(pa.binary(), len(offsets) - 1, offsets.astype(np.int32), raw)
 
 
 def dictionary_column(texts: pa.Array[Any], codes: npt.NDArray[np.integer[Any]]) -> pa.Array[Any]:
     """The column texts[codes], with each text stored once as a dictionary column, or plain if that takes less room.
 
-    codes: which of the texts each row has, none below 0.
+    codes: int[n], which of the texts each row has, none below 0.
     """
     if len(texts) > len(codes):
         return texts.take(codes)
@@ -74,7 +77,10 @@ def repeated_text_column(text: str, rows: int) -> pa.Array[Any]:
 
 
 def text_column(raw: Bytes, offsets: Ints) -> pa.Array[Any]:
-    """A column of texts over bytes that are not copied: text i is raw[offsets[i] : offsets[i + 1]]."""
+    """A column of texts over bytes that are not copied: text i is raw[offsets[i] : offsets[i + 1]].
+
+    The arguments are as those of `binary_column`; the bytes must be UTF-8.
+    """
     return arrow_array_over(pa.string(), len(offsets) - 1, offsets.astype(np.int32), raw)
 
 

@@ -19,7 +19,7 @@ def int_fields(*names: str) -> Kind:
 
 
 def new_records(kind: Kind, rows: int, /, **columns: npt.ArrayLike) -> Records:
-    """So many records; fields that are not given are 0. Raises ValueError for a field that `kind` does not have.
+    """kind[rows]; fields that are not given are 0. Raises ValueError for a field that `kind` does not have.
 
     >>> new_records(int_fields("size", "time"), 2, size=[5, 6]).tolist()
     [(5, 0), (6, 0)]
@@ -39,7 +39,7 @@ def pick_records(records: Records, rows: Ints | Bools) -> Records:
 
 
 def join_records(kind: Kind, parts: Sequence[Records]) -> Records:
-    """The records of all parts, one behind the other, copied as bytes for the same reason."""
+    """The records of all parts, one behind the other; they are copied as bytes, which is faster than field by field."""
     if len(parts) == 1:
         return parts[0]
     raw = [np.zeros(0, np.uint8), *(part.view(np.uint8) for part in parts)]
@@ -47,7 +47,7 @@ def join_records(kind: Kind, parts: Sequence[Records]) -> Records:
 
 
 def pick_fields(records: Records, which: Ints | Bools, *names: str) -> tuple[Ints, ...]:
-    """These fields of some of the records, each an array of its own. which: their places, or whether each is one."""
+    """These fields of some of the records, each an array of its own. which: int64[n] places, or bool[records]."""
     return tuple(records[name][which] for name in names)
 
 
@@ -72,7 +72,7 @@ class GrowingRecords:
 
     @property
     def records(self) -> Records:
-        """Those there are, to be read and written until others are added."""
+        """The records that were added, kind[n], to be read and written until others are added."""
         return self._room[: self._count]
 
     def add(self, records: Records) -> None:

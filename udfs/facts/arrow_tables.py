@@ -73,7 +73,7 @@ def empty_batch(table: Table) -> pa.RecordBatch:
 
 
 def ns_to_us(ns: Ints) -> Ints:
-    """Nanoseconds as microseconds, rounded down, for columns of times; UNKNOWN stays UNKNOWN: int64[n]."""
+    """Times in `ns` as microseconds, rounded down; UNKNOWN stays UNKNOWN: int64[n] both."""
     return np.where(ns == UNKNOWN, UNKNOWN, ns // NS_PER_US)
 
 

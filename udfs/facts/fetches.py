@@ -126,7 +126,7 @@ def first_offsets(arena: Bytes, starts: Ints, sizes: Ints) -> Ints:
     """The offset of the first record in the records of each returned partition, int64[n]; NOWHERE where there are none.
 
     Those of formats 0 and 1 are left out: a compressed message there has the offset of its last record.
-    starts, sizes: int64[n], where the records are; start is NOWHERE in request logs, which have no records.
+    arena: uint8. starts, sizes: int64[n], where the records are; start is NOWHERE in request logs, which have none.
     """
     offsets = np.full(len(starts), NOWHERE)
     rows = np.flatnonzero((sizes >= HEADER_UP_TO_MAGIC) & (starts != NOWHERE))

@@ -19,7 +19,7 @@ FNV_OFFSET, FNV_PRIME = -3750763034362895579, 1099511628211  # FNV-1a, 64 bits, 
 
 
 def hash_spans(arena: Bytes, starts: Ints, lengths: Ints) -> Ints:
-    """The FNV-1a hash of each span of the arena: int64[n], ABSENT for a null span. starts, lengths: int64[n]."""
+    """The FNV-1a hash of each span of the arena, uint8: int64[n], ABSENT for a null span. starts, lengths: int64[n]."""
     hashes = np.empty(len(starts), np.int64)
     fill_hashes(read_only(arena), starts, lengths, hashes)
     return hashes
@@ -27,7 +27,7 @@ def hash_spans(arena: Bytes, starts: Ints, lengths: Ints) -> Ints:
 
 @kernel
 def fill_hashes(arena: Bytes, starts: Ints, lengths: Ints, hashes: Ints) -> None:
-    """Write the FNV-1a hash of each span to `hashes`, int64[n]."""
+    """Write the FNV-1a hash of each span to `hashes`, int64[n]; the other arguments are as of `hash_spans`."""
     for i in range(len(starts)):
         if lengths[i] < 0:
             hashes[i] = ABSENT
@@ -62,7 +62,10 @@ class HashedNames:
     topic_ids: dict[int, str] = field(default_factory=dict)
 
     def learn(self, arena: Bytes, starts: Ints, lengths: Ints) -> Ints:
-        """Remember the texts of spans and return their hashes, int64[n]. Bytes that are not UTF-8 become U+FFFD."""
+        """Remember the texts of spans and return their hashes, int64[n]. Bytes that are not UTF-8 become U+FFFD.
+
+        The arguments are as of `hash_spans`.
+        """
         hashes = hash_spans(arena, starts, lengths)
         for value, raw in _distinct(arena, starts, lengths, hashes):
             self.texts.setdefault(value, raw.decode("utf-8", "replace"))
@@ -84,11 +87,11 @@ class HashedNames:
         return np.where(by_id != ABSENT, by_id, by_name)
 
     def texts_of(self, hashes: Ints) -> pa.DictionaryArray[Any, Any]:
-        """The texts that were remembered under these hashes, null for ABSENT."""
+        """The texts that were remembered under these hashes, int64[n]; null for ABSENT."""
         return _look_up(self.texts, hashes)
 
     def topic_columns(self, hashes: Ints) -> tuple[pa.DictionaryArray[Any, Any], pa.DictionaryArray[Any, Any]]:
-        """(names, ids) of topics by their hashes; null for what the messages do not have."""
+        """(names, ids) of topics by their hashes, int64[n]; null for what the messages do not have."""
         return _look_up(self.texts, hashes), _look_up(self.topic_ids, hashes)
 
 

@@ -48,7 +48,7 @@ class Texts:
         return starts, np.where(is_not_null(texts), np.diff(ends), NULL)
 
     def add_ids(self, texts: pa.Array[Any]) -> tuple[Ints, Ints]:
-        """Add ids, given as text, as the sixteen bytes that they are in frames; returns (starts, lengths).
+        """Add ids, given as text, as the sixteen bytes that they are in frames; returns what `add` does.
 
         The length is NULL for null, and UNREADABLE_ID for a text that is no id.
         """

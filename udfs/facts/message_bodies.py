@@ -23,7 +23,7 @@ class Bodies(NamedTuple):
 
 
 def request_bodies(exchanges: Exchanges, which: Ints) -> tuple[Ints, Bodies]:
-    """(those of the exchanges `which` whose request is whole, the bodies of these requests)."""
+    """(those of the exchanges `which`, int64[n], whose request is whole, int64[m]; the bodies of these requests)."""
     start, size = exchanges.request_fields["start"][which], exchanges.request_fields["size"][which]
     body = exchanges.request_fields["body_start"][which]
     whole = (exchanges.request_fields[LACKING][which] == 0) & (body != UNKNOWN)
@@ -33,7 +33,10 @@ def request_bodies(exchanges: Exchanges, which: Ints) -> tuple[Ints, Bodies]:
 
 
 def request_body_starts(exchanges: Exchanges, which: Ints) -> tuple[Ints, Bodies]:
-    """(those of the exchanges `which` whose request was sent whole but is cut in the capture, its body up to there)."""
+    """(those of the exchanges `which` whose request was sent whole but is cut in the capture; its body up to there).
+
+    which: int64[n]. The exchanges are int64[m].
+    """
     body = exchanges.request_fields["body_start"][which]
     is_cut = (exchanges.request_fields["missing"][which] > 0) & (exchanges.request_fields["unsent"][which] == 0)
     is_there = is_cut & (body != UNKNOWN)
@@ -54,7 +57,10 @@ class ResponseFrames(NamedTuple):
 
 @kernel
 def find_response_bodies(arena: Bytes, frames: ResponseFrames, apis: Shorts, bodies: Ints, versions: Shorts) -> None:
-    """Write where each response's body begins, -1 if its header cannot be read, and the body's version."""
+    """Write where each response's body begins, -1 if its header cannot be read, and the body's version.
+
+    arena: uint8. apis: API_TABLE. bodies: int64[n], versions: int16[n], both overwritten.
+    """
     for i in range(len(frames.starts)):
         start, end, key, version = frames.starts[i], frames.ends[i], frames.api_keys[i], frames.api_versions[i]
         fault, _, body = response_body_start(arena, start, end, key, version, apis)
@@ -63,7 +69,7 @@ def find_response_bodies(arena: Bytes, frames: ResponseFrames, apis: Shorts, bod
 
 
 def response_bodies(exchanges: Exchanges, which: Ints) -> tuple[Ints, Bodies]:
-    """(those of the exchanges `which` whose response is whole, the bodies of these responses)."""
+    """(those of the exchanges `which`, int64[n], whose response is whole, int64[m]; the bodies of these responses)."""
     answered = exchanges.response[which] != UNKNOWN
     whole = answered & (exchanges.response_fields[LACKING][which] == 0) & (exchanges.request[which] != UNKNOWN)
     exchange = which[whole]

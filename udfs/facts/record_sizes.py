@@ -55,8 +55,8 @@ def record_columns(
     """The columns in SIZE_COLUMNS, a range of rows at a time.
 
     They are null for a batch that is not read, and for one that cannot be read, which has a fault instead. Wrappers of
-    message sets have been read already. source: FROM_PRODUCE or FROM_FETCH. reads_records: bool[batches], which batches
-    are read if records are sampled. sampling: None if they are not.
+    message sets have been read already. arena: uint8. source: FROM_PRODUCE or FROM_FETCH. reads_records:
+    bool[batches], which batches are read if records are sampled. sampling: None if they are not.
     """
     t = RECORD_BATCHES
     of_wrappers = {
@@ -112,7 +112,10 @@ def columns_of_sizes(read: Mapping[int, Mapping[str, Any]], rows: range) -> Colu
 
 
 def batches_to_read(batches: RecordBatches, source: str, reads_records: Bools) -> list[int]:
-    """The row numbers of the batches to read; of fetched ones, those that a consumer decompresses: not cut ones."""
+    """The row numbers of the batches to read; of fetched ones, those that a consumer decompresses: not cut ones.
+
+    reads_records: bool[batches], as of `record_columns`.
+    """
     if source == FROM_FETCH:
         reads_records = reads_records & (batches.codec > 0) & (batches.is_cut == 0) & (batches.magic == MAGIC_VALUE_V2)
     return np.flatnonzero(reads_records).tolist()
@@ -149,13 +152,13 @@ def _fetched_sizes(arena: Bytes, batches: RecordBatches, row: int, budget: Budge
 
 
 def read_records(arena: Bytes, batches: RecordBatches, row: int, budget: Budget) -> tuple[bytes, RecordSizes]:
-    """(a batch's uncompressed records, their sizes). Raises RecordsError."""
+    """(uncompressed records of a batch in the arena, uint8; their sizes). Raises RecordsError."""
     records = read_bytes(arena, batches, row, budget)
     return records, record_sizes(records, int(batches.record_count[row]))
 
 
 def read_bytes(arena: Bytes, batches: RecordBatches, row: int, budget: Budget) -> bytes:
-    """A batch's uncompressed records. Raises RecordsError."""
+    """The uncompressed records of a batch in the arena, uint8. Raises RecordsError."""
     _check_readable(batches, row)
     start, size = int(batches.start[row]), int(batches.size[row])
     return decompress_records(

@@ -179,7 +179,10 @@ def line_rows(
     reason: pa.Array[Any],
     time: Ints,
 ) -> pa.RecordBatch:
-    """Rows of `quarantine` for lines. They say where the lines are, never what they contain."""
+    """Rows of `quarantine` for lines. They say where the lines are, never what they contain.
+
+    lines: of LOGGED_REQUESTS. connection_id: int64[lines]. time: int64[lines], us since 1970, or UNKNOWN.
+    """
     t, n, number = QUARANTINE, lines.num_rows, line_numbers(lines)
     return make_rows(
         t,

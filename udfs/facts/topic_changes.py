@@ -203,13 +203,19 @@ def topic_ids_in_response(exchanges: Exchanges, answer: Level, rows: Ints) -> pa
 
 
 def response_counts(answer: Level, name: str, rows: Ints) -> pa.Array[Any]:
-    """A count of each topic in a response; null where it has none, as older versions and topics with an error."""
+    """A count of each topic in a response; null where it has none, as older versions and topics with an error.
+
+    rows: int64[n], rows of its level.
+    """
     count = pick_values(answer.column(name), rows, NO_COUNT)
     return arrow_array(count, count != NO_COUNT)
 
 
 def assignment_texts(request: DecodedFrames, path: str, partition: Ints, nodes: str = "broker_ids") -> pa.Array[Any]:
-    """PARTITION:BROKER,BROKER,... for each row of a level; nodes: the name of its array of broker ids."""
+    """PARTITION:BROKER,BROKER,... for each row of a level, string[n].
+
+    partition: int64[n], of each row. nodes: the name of the level's array of broker ids.
+    """
     brokers = request.levels[f"{path}.{nodes}"]
     ids = group_into_lists(
         pa.array(brokers.column("value")).cast(pa.string()), brokers.parent, np.full(len(partition), True)

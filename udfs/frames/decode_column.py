@@ -64,7 +64,7 @@ def response_column(message: Message, versions: pa.Array[Any], frames: pa.Array[
 
 
 def version_numbers(versions: pa.Array[Any]) -> Ints:
-    """Versions of any integer type as int64[n]; NO_VERSION for null and for numbers that are no version."""
+    """The versions, a column of any integer type, as int64[n]; NO_VERSION for null and for what is no version."""
     wide: Any = versions.cast(pa.int64()).fill_null(NO_VERSION)
     numbers: Ints = wide.to_numpy(zero_copy_only=False)
     return np.where((numbers < 0) | (numbers > np.iinfo(np.int16).max), NO_VERSION, numbers)

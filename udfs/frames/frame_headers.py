@@ -54,7 +54,10 @@ def frames_in_arena(frames: pa.Array[Any]) -> Framed:
 
 @kernel
 def check_sizes(arena: Bytes, offsets: Ints, faults: Ints) -> None:
-    """Compare the declared size of each frame with its bytes and write faults, int64[n]; offsets: int64[n + 1]."""
+    """Compare the declared size of each frame with its bytes and write faults, int64[n].
+
+    arena: uint8. offsets: int64[n + 1], where frames begin, with their sizes, and the last ends.
+    """
     for i in range(len(faults)):
         there = offsets[i + 1] - offsets[i] - SIZE_BYTES
         if there < 0:
@@ -92,7 +95,10 @@ def response_headers(frames: Framed, api_key: int, versions: Ints) -> Ints:
 
 @kernel
 def read_response_headers(frames: Framed, api_key: int, versions: Ints, apis: Shorts, headers: Ints) -> None:
-    """Write the header of each response to a row of `headers`, int64[n, RESPONSE_COLUMNS]."""
+    """Write the header of each response to a row of `headers`, int64[n, RESPONSE_COLUMNS].
+
+    versions: int64[n], those of the requests. apis: API_TABLE.
+    """
     arena = frames.arena
     for i in range(len(frames.starts)):
         start, end, version = frames.starts[i], frames.ends[i], versions[i]

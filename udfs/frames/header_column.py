@@ -42,6 +42,8 @@ REQUEST_HEADER = pa.struct(_FIELDS)
 def request_header_column(frames: pa.Array[Any]) -> pa.Array[Any]:
     """The headers of requests as structs of REQUEST_HEADER; a frame may be cut behind its header.
 
+    frames: a column of any binary type.
+
     Credentials are in the bodies of some APIs, which are not read.
     """
     rows = frames_in_arena(frames)
@@ -60,7 +62,10 @@ def request_header_column(frames: pa.Array[Any]) -> pa.Array[Any]:
 
 
 def response_correlation_id_column(frames: pa.Array[Any]) -> pa.Array[Any]:
-    """The correlation ids of responses, int32, by which they belong to requests; null if a frame has none."""
+    """The correlation ids of responses, int32[n], by which they belong to requests; null if a frame has none.
+
+    frames: a column of any binary type.
+    """
     rows = frames_in_arena(frames)
     header = response_headers(rows, NO_VERSION, np.full(len(frames), NO_VERSION))
     return arrow_array(header[:, RESPONSE_CORRELATION_ID].astype(np.int32), header[:, FAULT] == DecodeFault.OK)

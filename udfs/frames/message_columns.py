@@ -64,7 +64,7 @@ def _list_column(decoded: Decodings, field: Field, level: str, name: str) -> pa.
 
 
 def struct_array(inner: list[pa.Array[Any]], kind: pa.StructType, absent: np.ndarray[Any, Any]) -> pa.Array[Any]:
-    """Structs of a type from the columns of their fields; null where `absent`, bool[n]."""
+    """Structs of a type from the columns of their fields, `inner`; null where `absent`, bool[n]."""
     make: Any = pa.StructArray.from_arrays
     return make(inner, fields=list(kind), mask=arrow_array(absent))
 
@@ -82,7 +82,10 @@ def _primitive_column(decoded: Decodings, field: Field, level: str, name: str) -
 
 
 def texts_of_spans(arena: Bytes, starts: Ints, lengths: Ints) -> pa.Array[Any]:
-    """Spans as texts, null for a null span; bytes that are not UTF-8 become U+FFFD."""
+    """Spans of the arena, uint8, as texts, null for a null span; bytes that are not UTF-8 become U+FFFD.
+
+    starts, lengths: int64[n], the length is negative for null.
+    """
     binaries = _binaries(arena, starts, lengths)
     try:
         return binaries.cast(pa.string())
@@ -91,7 +94,7 @@ def texts_of_spans(arena: Bytes, starts: Ints, lengths: Ints) -> pa.Array[Any]:
 
 
 def ids_of_spans(arena: Bytes, starts: Ints, lengths: Ints) -> pa.Array[Any]:
-    """Spans of sixteen bytes as Kafka prints ids; null if there is no id."""
+    """Spans of sixteen bytes as Kafka prints ids; null if there is no id. The arguments are as of `texts_of_spans`."""
     return _each_once(_binaries(arena, starts, lengths), lambda raw: None if raw == ZERO_UUID else topic_id_text(raw))
 
 

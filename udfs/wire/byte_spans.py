@@ -21,6 +21,6 @@ def gather_spans(source: Bytes, starts: Ints, ends: Ints) -> Bytes:
 
 @kernel
 def copy_spans(source: Bytes, starts: Ints, ends: Ints, content: Bytes) -> None:
-    """Copy the bytes from starts[i] on to content[ends[i] : ends[i + 1]], for each i."""
+    """Copy the bytes of `source` from starts[i] on to content[ends[i] : ends[i + 1]], for each i, as `gather_spans`."""
     for i in range(len(starts)):
         copy_bytes(source, starts[i], ends[i + 1] - ends[i], content, ends[i])

@@ -49,7 +49,7 @@ def _mix_word(table: Table, arena: Bytes, at: int, distance: int, value: np.uint
 
 @kernel
 def checksum(table: Table, arena: Bytes, start: int, end: int) -> int:
-    """The CRC of arena[start:end] by CRC32 or CRC32C; the range must be inside the arena."""
+    """The CRC of arena[start:end] by `table`, CRC32 or CRC32C; the range must be inside the arena, uint8."""
     zero, remainder, at = np.uint32(0), np.uint32(0xFFFFFFFF), start
     while end - at >= _SLICES:
         mixed = _mix_word(table, arena, at, 15, remainder)

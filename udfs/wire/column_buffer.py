@@ -152,7 +152,10 @@ def new_column_buffer(plan: DecodingPlan, capacity: Ints, has_room: Bools) -> Co
 
 @kernel
 def lay_columns(levels: Ints, level_of: Ints, has_room: Bools, first_cells: Ints) -> int:
-    """Write where each column begins, NOWHERE for those without room; returns how many cells all columns take."""
+    """Write where each column begins, NOWHERE for those without room; returns how many cells all columns take.
+
+    levels, has_room, first_cells: as of ColumnBuffer; the last is written. level_of: int64[columns].
+    """
     cells = 0
     for column in range(first_cells.size):
         first_cells[column] = cells if has_room[column] else NOWHERE

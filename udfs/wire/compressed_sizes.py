@@ -102,7 +102,10 @@ def compressed_parts(records: bytes, ends: Ints) -> Ints:
 
 @kernel
 def put_varlong(out: Bytes, at: int, value: int) -> int:
-    """Write a zig-zag varint at `at` (ByteUtils.writeVarlong); returns the offset behind it."""
+    """Write a zig-zag varint at out[at], uint8 (ByteUtils.writeVarlong); returns the offset behind it.
+
+    It takes ten bytes at most; the caller has made room for them.
+    """
     raw = np.uint64((value << 1) ^ (value >> 63))
     while raw >= np.uint64(0x80):
         out[at] = np.uint8(raw & np.uint64(0x7F)) | np.uint8(0x80)

@@ -54,17 +54,20 @@ class Level:
 
     @property
     def parent(self) -> Ints:
-        """The row of the level above that each row belongs to; at the top level, the frame."""
+        """The row of the level above that each row belongs to, int64[rows]; at the top level, the frame."""
         return self.column(PARENT)
 
     def column(self, name: str) -> Ints:
-        """A column of numbers; a bool is 0 or 1, and the count of a null array is -1."""
+        """A column of numbers, int64[rows]; a bool is 0 or 1, and the count of a null array is -1."""
         if name not in self.columns:
             self.columns[name] = self._read(name)
         return self.columns[name]
 
     def span(self, name: str) -> tuple[Ints, Ints]:
-        """(starts, lengths) of spans in the arena; the length is -1 for null, and for a uuid that the frame lacks."""
+        """(starts, lengths) of spans in the arena, int64[rows] each.
+
+        The length is -1 for null, and for a uuid that the frame lacks.
+        """
         return self.column(name + ".start"), self.column(name + ".length")
 
     def _read(self, name: str) -> Ints:

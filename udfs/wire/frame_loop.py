@@ -177,7 +177,10 @@ def _fill_unset(unset: Bools, first: int, end: int, rows_before: Ints, output: O
 
 @kernel
 def versions_in(versions: Shorts, starts: Ints, ends: Ints) -> tuple[int, int]:
-    """(the versions of some frames as bits of a number, without those beyond the 63rd; the bytes of all frames)."""
+    """(the versions of some frames as bits of a number, only those below MOST_VERSIONS; the bytes of all frames).
+
+    versions: int16[frames]. starts, ends: int64[frames], offsets in the arena.
+    """
     bits, size = np.int64(0), 0
     for frame in range(versions.size):
         version = np.int64(versions[frame])

@@ -1,8 +1,8 @@
 """Reads request and response headers, and decides whether bytes can be a Kafka request at all.
 
 Sources: RequestHeader.json, ResponseHeader.json, `ApiKeys` and `ApiVersionsResponse` of kafka-clients. All functions
-are kernels for other kernels. A frame is [start, end) of the arena, without its 4-byte size. The parameter `apis` is
-always API_TABLE.
+are kernels for other kernels. An arena is uint8[bytes], and a frame is [start, end) of it, without its 4-byte size. The
+parameter `apis` is always API_TABLE. A fault is a `DecodeFault`.
 """
 
 from __future__ import annotations

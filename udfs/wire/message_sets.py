@@ -56,7 +56,7 @@ class Unwrapped:
 
 
 def unwrap_batches(arena: Bytes, walked: RecordBatches, budget_of: BudgetOf) -> Unwrapped:
-    """The batches of an arena after every wrapper among them was decompressed and read, one after the other."""
+    """The batches of an arena, uint8, after every wrapper among them was decompressed and read, one after the other."""
     batches = replace(walked, base_offset=walked.base_offset.copy(), last_offset_delta=walked.last_offset_delta.copy(),
                     record_count=walked.record_count.copy(), base_timestamp=walked.base_timestamp.copy())  # fmt: skip
     sizes, faults = np.full(len(walked.parent), UNKNOWN), np.full(len(walked.parent), UNKNOWN)
@@ -73,7 +73,7 @@ def unwrap_batches(arena: Bytes, walked: RecordBatches, budget_of: BudgetOf) -> 
 
 
 def wrapped_records(arena: Bytes, batches: RecordBatches, row: int, budget: Budget) -> bytes:
-    """The uncompressed message set in a wrapper, a row of `batches`. Raises RecordsError."""
+    """The uncompressed message set in a wrapper of the arena, uint8, a row of `batches`. Raises RecordsError."""
     if batches.is_cut[row] != 0:
         raise RecordsError(RecordsFault.CUT)
     if batches.crc_valid[row] != 1:
@@ -108,7 +108,10 @@ def summarise_messages(records: bytes) -> Ints:
 
 
 def note_messages(batches: RecordBatches, row: int, messages: Ints) -> None:
-    """Fill in the row of a wrapper from its messages. Raises RecordsError if their offsets contradict each other."""
+    """Fill in the row of a wrapper from its messages, int64[4] as `summarise_messages` returns them.
+
+    Raises RecordsError if their offsets contradict each other.
+    """
     count, first, last, timestamp = messages.tolist()
     if not 0 <= last - first <= _MOST_DELTA:
         raise RecordsError(RecordsFault.BAD_RECORDS)
@@ -125,7 +128,10 @@ def note_messages(batches: RecordBatches, row: int, messages: Ints) -> None:
 
 @kernel
 def walk_messages(arena: Bytes, summary: Ints) -> bool:
-    """Write count, offsets and first timestamp of a message set, which is the whole arena; False if it is none."""
+    """Write count, offsets and first timestamp of a message set, which is the whole arena; False if it is none.
+
+    arena: uint8. summary: int64[4], overwritten.
+    """
     at, summary[MESSAGES] = 0, 0
     while at < arena.size:
         fault, size, step = batch_extent(arena, at, arena.size)

@@ -1,7 +1,7 @@
 """Reads the beginning of a Produce request, which shows whether it gets a response and whether it is one at all.
 
 Source: ProduceRequest.json of kafka-clients. The functions are kernels for other kernels. A body is [body_start, end)
-of the arena.
+of the arena, uint8[bytes].
 """
 
 from __future__ import annotations

@@ -111,7 +111,10 @@ class Checksums(NamedTuple):
 
 @kernel
 def batch_extent(arena: Bytes, at: int, end: int) -> tuple[int, int, int]:
-    """(fault, declared size or UNKNOWN, bytes to skip) of the batch at an offset before `end` (nextBatchSize)."""
+    """(fault, declared size or UNKNOWN, bytes to skip) of the batch at an offset of the arena, uint8, before `end`.
+
+    Sizes are checked as by ByteBufferLogInputStream.nextBatchSize.
+    """
     remaining = end - at
     if remaining < LOG_OVERHEAD:
         return _OK, UNKNOWN, remaining

@@ -184,7 +184,8 @@ def _varlong(arena: Bytes, at: int, limit: int) -> tuple[int, int]:
 def walk_records(arena: Bytes, sizes: Ints) -> int:
     """Write content bytes, timestamp delta, end, and whether the key is null of each record (DefaultRecord.readFrom).
 
-    sizes: int64[4, records]. Returns the offset behind the last record, -1 if the bytes are not so many records.
+    arena: uint8. sizes: int64[4, records]. Returns the offset behind the last record, -1 if the bytes are not so many
+    records.
     """
     at = 0
     for record in range(sizes.shape[1]):
