@@ -74,7 +74,7 @@ def new_broker(name: str, lanes: SessionLanes, seed: str) -> BrokerReplay:
 
 
 def new_lanes(settings: Records, seed: int) -> Lanes:
-    """All lanes of a broker before its first fetch."""
+    """All lanes of a broker before its first fetch. settings: CACHE_SETTINGS[lanes]. seed: of the random ids."""
     cache = new_cache(settings, seed)
     lanes, shards = cache.live.shape
     buckets = Buckets(
@@ -94,7 +94,7 @@ def new_lanes(settings: Records, seed: int) -> Lanes:
 
 
 def new_captured(settings: Records, seed: int) -> Captured:
-    """The captured broker before its first fetch."""
+    """The captured broker before its first fetch. settings: CACHE_SETTINGS[1]. seed: of the random ids."""
     unseen = np.zeros(1, SESSION_FETCH)
     unseen["owner"], unseen["privileged"], unseen["version"] = UNSEEN, 1, FIRST_WITH_TOPIC_IDS
     return Captured(
@@ -129,7 +129,7 @@ def make_headroom(replay: BrokerReplay) -> None:
 
 
 def lengthen_array(values: Ints, length: int, filler: int) -> Ints:
-    """The values, if they are long enough; else with `filler` behind them, up to twice the length that is asked for."""
+    """The values, int64[n, ...], if they are long enough; else with `filler` behind them, int64[2 * length, ...]."""
     if len(values) >= length:
         return values
     missing = 2 * length - len(values)

@@ -137,7 +137,7 @@ def note_loss(client: Record, fetch: Record) -> None:
 
 @kernel
 def note_session(fetch: Record, rows: Records) -> int:
-    """Note what the rows of its partitions say of a fetch as a whole. Returns its max_wait_ms."""
+    """Note what the rows of its partitions, LISTED_PARTITION[n], say of a fetch as a whole. Returns its max_wait_ms."""
     if fetch.first == fetch.end:
         fetch.is_known = 1
         return 0

@@ -104,7 +104,10 @@ def dispatch_event(captured: Captured, lanes: Lanes, event: Record, fetch: Recor
 
 @kernel
 def play_from(fetches: Records, events: Records, first: int, captured: Captured, lanes: Lanes) -> int:
-    """Play events from `first` on. Returns the place of the first that is not played, which is where memory ran out."""
+    """Play events from `first` on. Returns the place of the first that is not played, which is where memory ran out.
+
+    fetches: SESSION_FETCH[n]. events: EVENT[m], each of one of these fetches.
+    """
     done = first
     while done < len(events) and has_room_for_event(captured.cache, lanes):
         number = events[done].us // BUCKET_US

@@ -137,7 +137,7 @@ def join_parts(parts: list[ListedFetches]) -> ListedFetches:
 
 
 def part_of_batch(batch: pa.RecordBatch, keys: Keys) -> ListedFetches:
-    """The fetches and partitions of a batch."""
+    """The fetches and partitions of a batch of SESSION_EVENTS."""
     columns: dict[str, pa.Array[Any]] = dict(zip(batch.schema.names, batch.columns, strict=True))
     is_fetch = numbers_of(columns[_T.position]) == OF_FETCH
     places = np.flatnonzero(is_fetch)

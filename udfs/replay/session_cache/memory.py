@@ -14,7 +14,7 @@ FIRST_PLACES = 64
 
 
 def new_cache(settings: Records, seed: int) -> Cache:
-    """Empty caches of lanes with these SETTINGS. seed: of the random ids, the same in every lane."""
+    """Empty caches of lanes. settings: CACHE_SETTINGS[lanes]. seed: of the random ids, the same in every lane."""
     lanes = len(settings)
     cache = Cache(
         settings=settings,

@@ -4,6 +4,9 @@ A counter picks the shard of each full response when it is built, whether or not
 (org.apache.kafka.server.FetchSession.FetchSessionCache.getNextCacheShard, Kafka 4.3); its first packet comes a little
 later. Where the packets of two full responses are close and their order contradicts the shards of the ids that they
 issue, the responses were built in the other order.
+
+In all functions, `fetches` is SESSION_FETCH[n], and `events` or `responses` is EVENT[m], each of one of these fetches;
+their times are us since 1970.
 """
 
 from __future__ import annotations

@@ -103,6 +103,7 @@ def needed_fetches(replay: BrokerReplay, fetches: Records) -> Records:
     """The fetches that the window needs: those in it, and those that come a little after it in the same connections.
 
     Those after it show in which order the last responses in the window were built, and which shard came first.
+    fetches: SESSION_FETCH[n], at least one, in the order of request_us and of one life of the broker.
     """
     goes_on = replay.begin_us != NONE and replay.life == fetches["life"][0]
     if not goes_on and fetches["request_us"][0] >= replay.window.end:
@@ -124,7 +125,10 @@ def begin_life(replay: BrokerReplay, life: int, begin_us: int) -> None:
 
 
 def number_names(replay: BrokerReplay, fetches: Records) -> None:
-    """Number the clients' names, each an id and an address: a follower's number is odd, a consumer's even."""
+    """Number the clients' names, each an id and an address: a follower's number is odd, a consumer's even.
+
+    fetches: SESSION_FETCH[n], whose `name` is written.
+    """
     replay.name_of = lengthen_array(replay.name_of, int(fetches["client"].max()) + 1, NONE)
     numbers = replay.name_of[fetches["client"]]
     if (numbers == NONE).any():
@@ -136,7 +140,10 @@ def number_names(replay: BrokerReplay, fetches: Records) -> None:
 
 
 def note_intents(replay: BrokerReplay, fetches: Records, rows: Records) -> None:
-    """Note with each fetch whose it is, why it was sent, and what is in it. rows: LISTED_PARTITION[n]."""
+    """Note with each fetch whose it is, why it was sent, and what is in it.
+
+    fetches: SESSION_FETCH[n]. rows: LISTED_PARTITION[m].
+    """
     done = 0
     while (done := note_clients(fetches, done, rows, replay.clients)) < len(fetches):
         replay.clients = larger_clients(replay.clients)
@@ -204,7 +211,7 @@ def restart_broker(replay: BrokerReplay) -> None:
 
 
 def play_events(replay: BrokerReplay, events: Records) -> None:
-    """Play these events of unfinished fetches in every lane, with as much memory as they turn out to need."""
+    """Play these events, EVENT[n], of unfinished fetches in every lane, with as much memory as they need."""
     fetches = replay.unfinished
     buckets = len(np.unique(events["us"] // BUCKET_US))
     make_room_to_play(replay, buckets, int((fetches["epoch"] == INITIAL_EPOCH).sum()))

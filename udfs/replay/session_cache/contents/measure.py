@@ -40,7 +40,10 @@ def begin_lists(contents: Contents) -> None:
 
 @kernel
 def read_partitions(contents: Contents, client: Record, rows: Records, fetch: Record) -> None:
-    """Take a fetch's partitions among the client's entries, and write the lists that have them as the broker reads."""
+    """Take a fetch's partitions among the client's entries, and write the lists that have them as the broker reads.
+
+    rows: LISTED_PARTITION[n], of which those from fetch.first to fetch.end are of this fetch.
+    """
     reading = contents.reading[0]
     reading.likely, reading.changes, reading.errors = client.first, 0, 0
     reading.flexible = contents.sizes.is_flexible[fetch.version]
@@ -54,7 +57,7 @@ def read_partitions(contents: Contents, client: Record, rows: Records, fetch: Re
 
 @kernel
 def write_lists(contents: Contents, client: Record, rows: Records, fetch: Record) -> None:
-    """Take a client's next fetch, and write its lists. There is room."""
+    """Take a client's next fetch, and write its lists; the caller has made room. rows: as of `read_partitions`."""
     make_room_for_entries(contents, client, fetch.end - fetch.first)
     old, forgets = client.count, False
     read_partitions(contents, client, rows, fetch)
@@ -107,7 +110,7 @@ def note_response(contents: Contents, fetch: Record) -> None:
 def measure_refused(contents: Contents, rows: Records, fetch: Record) -> None:
     """Write the lists of a fetch of a session that the broker refused: what it lists, and an answer without partitions.
 
-    What it forgets is not known.
+    What it forgets is not known. rows: as of `read_partitions`.
     """
     for row in range(fetch.first, fetch.end):
         if rows[row].is_listed == 1:

@@ -72,7 +72,7 @@ def list_altered(contents: Contents, entry: Record, row: Record, fetch: Record) 
 def list_changes(contents: Contents, client: Record, old: int, rows: Records, fetch: Record) -> bool:
     """Write the entries that are new, altered and forgotten, in this order. Returns whether any are forgotten.
 
-    old: how many entries the client had before this fetch; new ones are behind them.
+    old: how many entries the client had before this fetch; new ones are behind them. rows: LISTED_PARTITION[n].
     """
     for place in range(client.first + old, client.first + client.count):
         list_partition(contents, contents.entries[place], fetch.version)

@@ -96,7 +96,10 @@ def write_topic(contents: Contents, row: Record, version: int) -> None:
 
 @kernel
 def read_topic(contents: Contents, client: Record, rows: Records, first: int, fetch: Record) -> int:
-    """Read the partitions of one topic that stand together, from row `first` on. Returns the row behind them."""
+    """Read the partitions of one topic that stand together, from row `first` on. Returns the row behind them.
+
+    rows: LISTED_PARTITION[n].
+    """
     reading, row = contents.reading[0], first
     begin_topic(reading)
     is_full = fetch.epoch == 0
@@ -119,7 +122,10 @@ def read_topic(contents: Contents, client: Record, rows: Records, first: int, fe
 
 @kernel
 def answer_errors(contents: Contents, rows: Records, fetch: Record) -> None:
-    """Write the partitions whose answer has an error, which come behind the others in a response."""
+    """Write the partitions whose answer has an error, which come behind the others in a response.
+
+    rows: LISTED_PARTITION[n].
+    """
     for row in range(fetch.first, fetch.end):
         place = contents.places[row - fetch.first]
         if place != NONE and rows[row].error != 0:
