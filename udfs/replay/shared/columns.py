@@ -15,7 +15,7 @@ LARGEST_WIDTH = 1 << 31
 
 
 def int_column(batch: pa.RecordBatch, column: str, missing: int) -> Ints:
-    """A column of numbers or flags as int64[rows], `missing` where it is null."""
+    """A column of a batch, of numbers or flags, as int64[rows], `missing` where it is null."""
     numbers = as_int64s(numbers_of(batch[column]))
     return np.where(known_rows(batch[column]), numbers, missing) if batch[column].null_count else numbers
 
@@ -49,7 +49,7 @@ def _bits(column: pa.Array[Any], bits: pa.Buffer | None) -> Bools:
 
 
 def codes_of(column: pa.Array[Any]) -> tuple[Ints, int]:
-    """(a number from 0 on for each row, the same for the same value: int64[rows]; a bound above all of the numbers)."""
+    """(a number from 0 on for each row of a column, the same for the same value: int64[rows]; a bound above all)."""
     if pa.types.is_integer(column.type) and not column.null_count:
         numbers = column.to_numpy(zero_copy_only=False).astype(np.int64)
         least = int(numbers.min(initial=0))

@@ -142,7 +142,10 @@ def unit_numbers(rows: pa.RecordBatch, unit: Sequence[str]) -> tuple[Ints, list[
 
 
 def unit_names(rows: pa.RecordBatch, unit: Sequence[str], places: Ints) -> list[str]:
-    """The names of the units of the rows at these places: one text that no two units share."""
+    """The names of the units of the rows at these places, int64[n]: texts, each of which is one unit's alone.
+
+    unit: the columns that tell units apart; without any there is one unit, whose name is empty.
+    """
     chosen = [rows[column].take(pa.array(places, pa.int64())).to_pylist() for column in unit]
     return ["\0".join(map(_escaped, values)) for values in zip(*chosen, strict=True)] if unit else [""] * len(places)
 

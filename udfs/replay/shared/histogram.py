@@ -29,7 +29,10 @@ def bucket_floor(bucket: int) -> int:
 
 @kernel
 def quantile_of(counts: Ints, total: int, share: float, largest: int) -> int:
-    """What `quantile_within` returns, for kernels; 0 if nothing was counted. total: the sum of the counts."""
+    """What `quantile_within` returns, for kernels; 0 if nothing was counted.
+
+    counts: int64[BUCKETS]. total: their sum.
+    """
     if total == 0:
         return 0
     bucket, counted, wanted = 0, counts[0], max(share * total, 1.0)
@@ -54,6 +57,9 @@ def quantile(counts: Ints, share: float) -> int | None:
 
 
 def quantile_within(counts: Ints, share: float, largest: int) -> int | None:
-    """The quantile, but no more than the largest value that was counted, for a bucket's middle may be above that."""
+    """The quantile, but no more than the largest value that was counted, for a bucket's middle may be above that.
+
+    counts: int64[BUCKETS]. None if nothing was counted.
+    """
     value = quantile(counts, share)
     return None if value is None else min(value, largest)

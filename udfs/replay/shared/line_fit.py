@@ -12,8 +12,9 @@ from udfs.kernels.kernel import allocating_kernel
 def fit_line(amounts: Ints, times: Ints, share: float) -> tuple[float, float]:
     """(time of amount 0, time per unit) whose sum over the amounts is that of the times; (0, 0) for none.
 
-    The time of amount 0 is the median of its times, if amounts of 0 were seen. Else it is not known, and is taken to
-    lie between the shortest time and the median of all. share: from 0, the shortest, to 1, the median.
+    The time of amount 0 is the median of its times, if there are amounts of 0. Else it is not known, and is taken to
+    lie between the shortest time and the median of all. amounts, times: int64[n]. share: from 0, the shortest, to 1,
+    the median.
     """
     if len(times) == 0:
         return 0.0, 0.0

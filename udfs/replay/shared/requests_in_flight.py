@@ -36,7 +36,7 @@ def earlier(connection: Ints, values: Ints, by: int) -> Ints:
     """The value of the request that is `by` places before each on its connection, 0 where there is none:
     int64[requests].
 
-    connection: int64[requests], rising.
+    connection: int64[requests], rising. values: int64[requests].
     """
     before = np.zeros(len(values), np.int64)
     same = connection[by:] == connection[:-by]

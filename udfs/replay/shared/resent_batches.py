@@ -49,7 +49,8 @@ def resendings(rows: ProducedBatches, stream: Ints) -> tuple[Ints, Ints]:
 def mark_resent(stream: Ints, rows: ProducedBatches, before: Ints, last: Ints, parent: Ints, offset: Ints) -> None:
     """Write what `resendings` returns to `parent` and `offset`.
 
-    before, last: working memory, int64[rows], and int64[streams] with NONE everywhere.
+    stream: int64[rows], as of `resendings`. parent, offset: int64[rows]. before, last: working memory, int64[rows], and
+    int64[streams] with NONE everywhere.
     """
     for row in range(len(stream)):
         parent[row], offset[row] = NONE, 0

@@ -23,7 +23,9 @@ Key = tuple[Any, ...]
 
 
 def key_boundaries(batch: pa.RecordBatch, columns: Iterable[str]) -> Ints:
-    """Where a row differs from the one before in any of the columns; and at the ends, 0 and the number of rows."""
+    """The rows of a batch that differ from the one before in any of the columns, with 0 before them and the number of
+    rows behind: int64[n].
+    """
     changed = np.zeros(max(batch.num_rows - 1, 0), np.bool_)
     for name in columns:
         changed |= np.diff(codes_of(batch[name])[0]) != 0

@@ -34,7 +34,7 @@ def same_columns(columns: Iterable[str], rows: pa.RecordBatch) -> dict[str, Colu
 
 
 def constant_column(value: int | bool, rows: pa.RecordBatch, kind: pa.DataType) -> Column:
-    """The same value in each row."""
+    """The same value in each of the rows, as a column of type `kind`."""
     make: Any = pa.repeat
     return make(pa.scalar(value, kind), rows.num_rows)
 
@@ -55,13 +55,13 @@ def is_known(column: Column) -> Column:
 
 
 def is_text(column: Column, *texts: str) -> Column:
-    """Where a text is one of these; null where there is none."""
+    """Where a text of a dictionary column is one of these: bool[n], null where there is no text."""
     chosen = [text in texts for text in column.dictionary.to_pylist()]
     return compute.take(pa.array(chosen, pa.bool_()), column.indices)
 
 
 def text_or_empty(column: Column) -> Column:
-    """The texts, empty where there is none."""
+    """The texts of a dictionary column, empty where there is none."""
     return first_text(column, pa.DictionaryArray.from_arrays(np.zeros(len(column), np.int32), pa.array([""])))
 
 
@@ -76,7 +76,7 @@ def first_text(one: Column, other: Column) -> Column:
 
 
 def text_number(column: Column) -> Column:
-    """A number for each text, the same for the same text in every task: 64 bits of BLAKE2b."""
+    """An int64 for each text of a dictionary column, the same for the same text in every task: 64 bits of BLAKE2b."""
     numbers = [
         int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big", signed=True)
         for text in column.dictionary.to_pylist()
@@ -85,7 +85,7 @@ def text_number(column: Column) -> Column:
 
 
 def sum_or_null(one: Column, other: Column) -> Column:
-    """The sums of two columns of int64, null where they overflow."""
+    """one + other, columns of int64, null where that overflows."""
     total = compute.add(one, other)  # wraps around
     is_too_large = compute.and_(compute.greater_equal(other, 0), compute.less(total, one))
     is_too_small = compute.and_(compute.less(other, 0), compute.greater(total, one))
@@ -94,7 +94,7 @@ def sum_or_null(one: Column, other: Column) -> Column:
 
 
 def constant_text_column(text: str, rows: pa.RecordBatch) -> Column:
-    """The same text in each row."""
+    """The same text in each of the rows, as a dictionary column."""
     return pa.DictionaryArray.from_arrays(np.zeros(rows.num_rows, np.int32), pa.array([text], pa.string()))
 
 
@@ -115,7 +115,7 @@ def partition_key(topic: Column, partition: Column) -> Column:
 
 
 def text_bytes(column: Column) -> Column:
-    """How many bytes each text has in UTF-8."""
+    """How many bytes each text of a dictionary column has in UTF-8: int32[n], null where there is no text."""
     return compute.take(compute.binary_length(column.dictionary), column.indices)
 
 
