@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from jobs.lake.delta_tables import has_table, read_table, run_side_by_side
-from jobs.lake.stored_tables import Holding, StoredTable, stored_table
+from jobs.lake.stored_tables import Holding, StoredTable, stored_table, vacuums_allowed
 from jobs.terminal.screen import with_rest_count
 from schemas.tables.gold import GOLD, RUNS
 from schemas.tables.gold_predictions import PREDICTIONS_CHECKED
@@ -159,6 +159,7 @@ def vacuum_tables(
 
     Returns how many; None for a dry run that cannot say. A dry run removes nothing.
     """
-    counts = run_side_by_side(spark, [partial(table.vacuum, retention, dry_run=dry_run) for table in tables])
+    with vacuums_allowed(spark):
+        counts = run_side_by_side(spark, [partial(table.vacuum, retention, dry_run=dry_run) for table in tables])
     known = [count for count in counts if count is not None]
     return sum(known) if len(known) == len(counts) else None

@@ -69,7 +69,8 @@ class StoredTable(Protocol):
     def vacuum(self, retention: timedelta, *, dry_run: bool = False) -> int | None:
         """Remove files that no version has needed for the retention, those of killed runs among them.
 
-        Returns how many; None for a dry run that cannot say. A dry run removes nothing.
+        Returns how many; None for a dry run that cannot say. A dry run removes nothing. It has to run within
+        `vacuums_allowed`.
         """
 
 
@@ -193,8 +194,7 @@ class DeltaStore:
         """As of StoredTable."""
         if dry_run:
             return None
-        with session_properties(self.spark, {_CHECK: "false", _LOGGING: "true"}):
-            self._sql(f"VACUUM {{table}} RETAIN {whole_hours(retention)} HOURS")
+        self._sql(f"VACUUM {{table}} RETAIN {whole_hours(retention)} HOURS")
         ended = self._sql("DESCRIBE HISTORY {table}").where(F.col("operation") == _VACUUMED)
         last = ended.orderBy(F.desc("version")).select("operationMetrics").first()
         return 0 if last is None else int(last[0].get(_REMOVED, 0))
@@ -236,8 +236,13 @@ def remove_empty_folders(folder: Path, pattern: str, retention: timedelta) -> No
 
 
 @contextmanager
-def session_properties(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
-    """Give properties of the session these values while the block runs; afterwards they are what they were."""
+def vacuums_allowed(spark: SparkSession) -> Iterator[None]:
+    """While the block runs, have Delta's SQL remove files however new they are, and log how many.
+
+    Properties are the session's. So the block is around all vacuums that run at the same time: one that gave them back
+    would take them from the others.
+    """
+    values = {_CHECK: "false", _LOGGING: "true"}
     before: dict[str, str | None] = {key: spark.conf.get(key, None) for key in values}
     try:
         for key, value in values.items():

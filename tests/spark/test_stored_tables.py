@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -14,6 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from jobs.lake.pruning import vacuum_tables
 from jobs.lake.stored_tables import DeltaStore, LocalStore, StoredTable
 from jobs.lake.table_address import TableAddress, address_of_folder
 from udfs.errors import LakeError
@@ -71,7 +73,7 @@ def test_rows_leave_and_their_files_stay_for_those_who_read_them(spark: SparkSes
     store(path).drop(["a", "not there"])
     assert [row["of"] for row in spark.read.format("delta").load(path).collect()] == ["b"] * 3
     assert store(path).holdings().keys() == {"b"}
-    assert store(path).vacuum(WEEK) == 0
+    assert vacuum_tables(spark, [store(path)], WEEK) == 0
     assert files_of(path) == files
     assert spark.read.format("delta").option("versionAsOf", len(ROWS) - 1).load(path).count() == len(ROWS)
 
@@ -84,7 +86,7 @@ def test_joined_files_have_the_same_rows(spark: SparkSession, path: str, store: 
     assert store(path).compact() == (2, 2)
 
 
-def test_what_nobody_needs_goes_after_the_retention(path: str, store: Store) -> None:
+def test_what_nobody_needs_goes_after_the_retention(spark: SparkSession, path: str, store: Store) -> None:
     store(path).compact()
     joined = len(files_of(path))
     killed, begun = (Path(path, "of=a", f"part-{name}.parquet") for name in ("killed", "begun"))
@@ -92,16 +94,23 @@ def test_what_nobody_needs_goes_after_the_retention(path: str, store: Store) -> 
         file.write_bytes(b"rows")
     long_ago = time.time() - 2 * WEEK.total_seconds()
     os.utime(killed, (long_ago, long_ago))
-    assert store(path).vacuum(WEEK) == 1
+    assert vacuum_tables(spark, [store(path)], WEEK) == 1
     assert (killed.exists(), begun.exists(), len(files_of(path))) == (False, True, joined + 1)
 
 
 def test_without_a_retention_all_that_was_joined_goes(spark: SparkSession, path: str, store: Store) -> None:
     before = rows_of(spark, path)
     store(path).compact()
-    assert store(path).vacuum(timedelta(0)) == len(ROWS)
+    assert vacuum_tables(spark, [store(path)], timedelta(0)) == len(ROWS)
     assert len(files_of(path)) == 2
     assert rows_of(spark, path) == before
+    assert spark.conf.get("spark.databricks.delta.retentionDurationCheck.enabled", "true") == "true"
+
+
+def test_vacuums_side_by_side_leave_the_session_as_it_was(spark: SparkSession, path: str) -> None:
+    tables = [shutil.copytree(path, f"{path}-{no}") for no in range(3)]
+    stores = [DeltaStore(spark, address_of_folder(table), "of") for table in tables]
+    assert vacuum_tables(spark, stores, timedelta(0)) == 0
     assert spark.conf.get("spark.databricks.delta.retentionDurationCheck.enabled", "true") == "true"
 
 
