@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from jobs.lake.delta_tables import has_table, read_table, rows_with_files
+from jobs.lake.delta_tables import has_table, read_table
 from jobs.lake.table_address import place_of_layers
 from jobs.scenarios.scenario import Scenario, with_names
 from jobs.terminal.screen import printable_text, with_rest_count
@@ -135,7 +135,7 @@ def capture_sets(spark: SparkSession, lake: str) -> list[CaptureSet]:
         F.count("*"), F.slice(paths, 1, MOST_FILES), F.min(t.first_time), F.max(t.last_time),
         F.max(_WRITTEN).alias("written"),
     )  # fmt: skip
-    rows = rows_with_files(spark, lake, t)
+    rows = read_table(spark, lake, t, with_files=True)
     if not rows.inputFiles():  # while the only set is ingested again
         return []
     sets = rows.groupBy(t.capture_id).agg(*columns)

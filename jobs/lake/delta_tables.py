@@ -103,25 +103,16 @@ def has_table(spark: SparkSession, lake: str, table: Table) -> bool:
     return stored_columns(spark, lake, table, local) is not None
 
 
-def read_table(spark: SparkSession, lake: str, table: Table) -> DataFrame:
-    """The table's rows. Raises LakeError where it is not there, or has other columns than declared."""
-    local = table_to_read(spark, lake, table)
-    files = None if local is None else local.files()
-    if local is None or files is None or rows_in_files(files) > ONE_TASK_ROWS:
-        return rows_with_files(spark, lake, table)
-    return few_rows(spark, local, table, files)
+def read_table(spark: SparkSession, lake: str, table: Table, *, with_files: bool = False) -> DataFrame:
+    """The table's rows. Raises LakeError where it is not there, or has other columns than declared.
 
-
-def rows_with_files(spark: SparkSession, lake: str, table: Table) -> DataFrame:
-    """The table's rows, of which Spark can tell in which file each is, and what it knows of the file (`_metadata`).
-
-    Raises what `read_table` does.
+    with_files: Spark can tell in which file each row is, and what it knows of the file (`_metadata`).
     """
     local = table_to_read(spark, lake, table)
     files = None if local is None else local.files()
     if local is None or files is None:
         return rows_by_delta(spark, lake, table)
-    return rows_in(spark, local.path, table, files)
+    return rows_in(spark, local.path, table, files) if with_files else local_rows(spark, local, table, files)
 
 
 def stored_rows(spark: SparkSession, lake: str, table: Table, identity: str) -> DataFrame:
@@ -139,9 +130,7 @@ def stored_rows(spark: SparkSession, lake: str, table: Table, identity: str) -> 
     folder = address.path if local is None else local.path
     if files is None or folder is None:
         return rows_by_delta(spark, lake, table).where(F.col(table.replaced_by) == identity)
-    if local is None or rows_in_files(files) > ONE_TASK_ROWS:
-        return rows_in(spark, folder, table, files)
-    return few_rows(spark, local, table, files)
+    return rows_in(spark, folder, table, files) if local is None else local_rows(spark, local, table, files)
 
 
 def table_to_read(spark: SparkSession, lake: str, table: Table) -> LocalTable | None:
@@ -189,10 +178,12 @@ def rows_in(spark: SparkSession, folder: str, table: Table, files: Collection[st
     return read.parquet(*map(literal_pattern, files)).select(*table.columns)
 
 
-def few_rows(spark: SparkSession, local: LocalTable, table: Table, files: Collection[str]) -> DataFrame:
-    """The rows in some files of a table, no more than ONE_TASK_ROWS, which this process reads: Spark takes longer for
-    that in each of its queries.
+def local_rows(spark: SparkSession, local: LocalTable, table: Table, files: Collection[str]) -> DataFrame:
+    """The rows in some files of a table that this process sees. It reads no more than ONE_TASK_ROWS itself: for few
+    rows Spark takes longer, in each of its queries.
     """
+    if rows_in_files(files) > ONE_TASK_ROWS:
+        return rows_in(spark, local.path, table, files)
     rows = local.rows(files, arrow_schema(table), str(table.replaced_by))
     return rows_of_driver(spark, rows).coalesce(1)
 

@@ -217,7 +217,7 @@ def forget_checksum(path: str) -> None:
     Path(path, "_delta_log", "._last_checkpoint.crc").unlink(missing_ok=True)
 
 
-def rows_in_files(paths: Sequence[str]) -> int:
+def rows_in_files(paths: Collection[str]) -> int:
     """How many rows Parquet files have, by their footers: the log does not have it for files without statistics.
 
     Raises LakeError where a file cannot be read.

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from jobs.lake.delta_tables import has_table, rows_with_files, stored_rows
+from jobs.lake.delta_tables import has_table, read_table, stored_rows
 from jobs.lake.target import Target
 from jobs.replays.algorithm import Algorithm
 from jobs.run import Run
@@ -96,7 +96,7 @@ def files_of_set(spark: SparkSession, lake: str, capture_id: str) -> frozenset[s
     """The files that have the capture set's rows of `captures`. After it is ingested again they are other files, and
     while that is going on there are none. Raises LakeError where there is no table of captures.
     """
-    own = rows_with_files(spark, lake, CAPTURES).where(F.col(CAPTURES.capture_id) == capture_id)
+    own = read_table(spark, lake, CAPTURES, with_files=True).where(F.col(CAPTURES.capture_id) == capture_id)
     rows = own.select(F.input_file_name()).distinct().collect()
     return frozenset(path for (path,) in rows)
 
