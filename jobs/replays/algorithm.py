@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from jobs.captures.clusters import rows_of_cluster
 from jobs.run import Run
 from schemas.tables.table import Table
+from udfs.replay.fetch_max_bytes.silver_events import TieredTopics
 from udfs.replay.shared.client_software import Software
 from udfs.replay.shared.silver_files import FilePart
 
@@ -24,11 +25,13 @@ class Lookups:
 
     software: by connection id; None until it is looked up. parts: by silver table the parts of its files, None where
     workers do not see the files. connections: the connection ids of the cluster that is replayed, None where all are.
+    tiered: the topics with tiered storage; None until they are looked up.
     """
 
     software: Mapping[int, Software] | None = None
     parts: dict[Table, list[FilePart] | None] = field(default_factory=dict)
     connections: pa.Array[pa.Int64Scalar] | None = None
+    tiered: TieredTopics | None = None
 
 
 @dataclass(frozen=True)

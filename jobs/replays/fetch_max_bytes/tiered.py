@@ -17,8 +17,13 @@ OF_TOPICS, REMOTE_STORAGE = "topic.", "remote.storage.enable"
 
 
 def tiered_topics(source: Source) -> TieredTopics:
-    """The topics with tiered storage: those of which it is stated, else those of which the capture shows it."""
-    return known_topics(created_tiered(source) | refused_topics(source), source.run.scenario)
+    """The topics with tiered storage, looked up once for all replays: those of which it is stated, else those of which
+    the capture shows it.
+    """
+    if source.lookups.tiered is None:
+        shown = created_tiered(source) | refused_topics(source)
+        source.lookups.tiered = known_topics(shown, source.run.scenario)
+    return source.lookups.tiered
 
 
 def known_topics(shown: set[str], scenario: Scenario) -> TieredTopics:
