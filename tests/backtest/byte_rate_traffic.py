@@ -24,20 +24,25 @@ def captures(work: Path, _: int) -> list[Path]:
 def record(lab: Lab, repeats: int) -> None:
     """One capture a quota, each consumer in it `repeats` times, one after the other."""
     with lab.cluster("byte-rate", {"auto.create.topics.enable": "false"}) as cluster:
-        cluster.drive("topic", TOPIC, PARTITIONS, rf=1)
-        cluster.drive("rd_produce", TOPIC, "none", RECORDS, 1, kind="random", size=SIZE)
+        write_backlog(cluster)
         for name, rate in RATES.items():
             if rate is not None:
-                limit(cluster, rate)
+                limit(cluster, rate, "clients")
             with cluster.captured(lab.work / f"byte-rate-{name}.pcap"):
                 for again in range(repeats):
                     consume_java(cluster, f"java-{name}-{again}", TOPIC, RECORDS, {})
                     consume_librdkafka(cluster, f"librdkafka-{name}-{again}", TOPIC, SECONDS[name], {})
 
 
-def limit(cluster: Cluster, rate: int) -> None:
-    """Give every client.id this quota."""
+def write_backlog(cluster: Cluster) -> None:
+    """Produce what consumers read."""
+    cluster.drive("topic", TOPIC, PARTITIONS, rf=1)
+    cluster.drive("rd_produce", TOPIC, "none", RECORDS, 1, kind="random", size=SIZE)
+
+
+def limit(cluster: Cluster, rate: int, whose: str) -> None:
+    """Give each of them this quota. whose: `clients`, for every client.id, or `users`."""
     cluster.java(
         "kafka.admin.ConfigCommand", "--bootstrap-server", BOOTSTRAP, "--alter", "--add-config", f"{RATE}={rate}",
-        "--entity-type", "clients", "--entity-default",
+        "--entity-type", whose, "--entity-default",
     )  # fmt: skip

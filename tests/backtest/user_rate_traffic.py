@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.backtest.byte_rate_traffic import PARTITIONS, RATE, RECORDS, SIZE, TOPIC
+from tests.backtest.byte_rate_traffic import RECORDS, TOPIC, limit, write_backlog
 from tests.backtest.fetch_traffic import consume_java
-from tests.backtest.lab import BOOTSTRAP, Cluster, Lab
+from tests.backtest.lab import Lab
 
 RATES: Mapping[str, int | None] = {"none": None, "1m": 1_000_000}
 """Bytes a second that each user has at each broker."""
@@ -34,11 +34,10 @@ def client(name: str, again: int, which: str) -> str:
 def record(lab: Lab, repeats: int) -> None:
     """One capture a run, `repeats` runs of each quota. No client authenticates, so all are one user."""
     with lab.cluster("user-rate", {"auto.create.topics.enable": "false"}) as cluster:
-        cluster.drive("topic", TOPIC, PARTITIONS, rf=1)
-        cluster.drive("rd_produce", TOPIC, "none", RECORDS, 1, kind="random", size=SIZE)
+        write_backlog(cluster)
         for name, rate in RATES.items():
             if rate is not None:
-                limit(cluster, rate)
+                limit(cluster, rate, "users")
             for again in range(repeats):
                 with cluster.captured(capture(lab.work, name, again)), ThreadPoolExecutor(len(BOTH)) as pool:
                     reading = [
@@ -46,11 +45,3 @@ def record(lab: Lab, repeats: int) -> None:
                         for which in BOTH
                     ]
                     [one.result() for one in reading]
-
-
-def limit(cluster: Cluster, rate: int) -> None:
-    """Give every user this quota."""
-    cluster.java(
-        "kafka.admin.ConfigCommand", "--bootstrap-server", BOOTSTRAP, "--alter", "--add-config", f"{RATE}={rate}",
-        "--entity-type", "users", "--entity-default",
-    )  # fmt: skip
