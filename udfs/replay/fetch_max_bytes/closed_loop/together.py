@@ -63,6 +63,7 @@ class Together(NamedTuple):
 @kernel
 def step_reader(together: Together, r: int, lane: int, phase: int, until: int) -> int:
     """Have reader `r` start, run through `until` (us), or end; returns when something happens next (us)."""
+    # All views are taken here, for a kernel without numba's runtime cannot return one.
     flat, ends, lanes = together.flat, together.ends, len(together.shares)
     nodes = ends.unit.nodes[r + 1] - ends.unit.nodes[r]
     numbers = ends.outcome.given_up_backlogs[r + 1] - ends.outcome.given_up_backlogs[r]
