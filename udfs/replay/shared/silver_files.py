@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from schemas.tables.table import Table
 from udfs.errors import LakeError
+from udfs.facts.arrow_tables import arrow_schema
 
 
 @dataclass(frozen=True)
@@ -41,11 +42,22 @@ def file_parts(path: str, most_bytes: int) -> Iterator[FilePart]:
 
 
 def columns_in(part: FilePart, table: Table, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """These columns of a part's rows; texts as dictionary columns. Raises LakeError for a file that cannot be read."""
-    texts = [column for column in columns if getattr(table, column).type == "string"]
-    with _name_file_in_errors(part.path), pq.ParquetFile(part.path, read_dictionary=texts) as file:
-        for group in part.groups:
-            yield from file.read_row_group(group, columns=list(columns), use_threads=False).to_batches()
+    """These columns of a part's rows; texts as dictionary columns. Raises LakeError for a file that cannot be read.
+
+    A column that an older release's file lacks is null.
+    """
+    kinds = arrow_schema(table)
+    with _name_file_in_errors(part.path):
+        footer = pq.read_metadata(part.path)
+        stored = set(footer.schema.to_arrow_schema().names)
+        lacking = [column for column in columns if column not in stored]
+        texts = [column for column in columns if column in stored and getattr(table, column).type == "string"]
+        with pq.ParquetFile(part.path, metadata=footer, read_dictionary=texts) as file:
+            for group in part.groups:
+                rows = file.read_row_group(group, columns=list(columns), use_threads=False)
+                for column in lacking:
+                    rows = rows.append_column(kinds.field(column), pa.nulls(len(rows), kinds.field(column).type))
+                yield from rows.select(list(columns)).to_batches()
 
 
 @contextmanager

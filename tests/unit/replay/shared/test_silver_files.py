@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from jobs.terminal.failures import root_cause
@@ -48,6 +49,15 @@ def test_the_columns_of_a_whole_file_are_read(file: Path) -> None:
     (rows,) = columns_in(part, CONNECTIONS, COLUMNS)
     assert rows["connection_id"].to_pylist() == [1, 2, 3]
     assert rows["server"].to_pylist() == ["a:1"] * 3
+
+
+def test_columns_that_the_file_of_an_older_release_lacks_are_null(file: Path) -> None:
+    pq.write_table(pq.read_table(file, partitioning=None).drop_columns([*COLUMNS[1:], "client"]), file)
+    (part,) = file_parts(str(file), 1)
+    (rows,) = columns_in(part, CONNECTIONS, ("client", *COLUMNS))
+    assert rows.schema.names == ["client", *COLUMNS]
+    assert rows["connection_id"].to_pylist() == [1, 2, 3]
+    assert {*rows["client"].to_pylist(), *rows["server"].to_pylist()} == {None}
 
 
 @pytest.mark.parametrize("damage", [gone, cut])
