@@ -15,6 +15,7 @@ from schemas.tables.silver_columns import (
     TOPIC,
     TOPIC_ID,
 )
+from schemas.tables.silver_shares import SHARE_FETCHES, SHARE_PARTITIONS
 from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
 from schemas.tables.table import Spec as C
 from schemas.tables.table import table
@@ -138,8 +139,8 @@ EXCHANGES = table(
                        nullable=True),
     fetch_session_epoch=C("int", "Fetch session epoch of a Fetch request (KIP-227), also of one that is cut behind it",
                           nullable=True),
-    group_id=C("string", "Group of a JoinGroup, SyncGroup, ConsumerGroupHeartbeat or ShareFetch request; null in a "
-                         "request log",
+    group_id=C("string", "Group of a JoinGroup, SyncGroup, ConsumerGroupHeartbeat, ShareFetch, ShareAcknowledge or "
+                         "ShareGroupHeartbeat request; null in a request log, but for ShareFetch and ShareAcknowledge",
                nullable=True, names="group"),
     member_id=C("string", "Member of the group that sent the request; null before it has an id",
                 nullable=True, names="member"),
@@ -367,6 +368,9 @@ LOG_AGREEMENT = table(
                     "microseconds", nullable=True),
 )  # fmt: skip
 
-DECODED = (CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES, CLUSTER_METADATA, TOPIC_CHANGES, QUARANTINE)
+DECODED = (
+    CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, SHARE_FETCHES, SHARE_PARTITIONS, RECORD_BATCHES, CLUSTER_METADATA,
+    TOPIC_CHANGES, QUARANTINE,
+)  # fmt: skip
 """What is decoded from packets, one table beside the other."""
 SILVER = (CAPTURES, CAPTURE_QUALITY, LOG_AGREEMENT, *DECODED)

@@ -12,7 +12,8 @@ from schemas.wire.declared import (
     FIND_COORDINATOR,
     JOIN_GROUP,
     LIST_OFFSETS,
-    SHARE_FETCH,
+    SHARE_GROUP_DESCRIBE,
+    SHARE_GROUP_HEARTBEAT,
     SYNC_GROUP,
     Declared,
 )
@@ -21,7 +22,10 @@ from udfs.facts.exchanges import Exchanges
 from udfs.facts.message_bodies import note_faults, request_bodies, response_bodies
 from udfs.wire.messages import DecodedFrames, decode_bodies
 
-WITHOUT_ROWS = (LIST_OFFSETS, FIND_COORDINATOR, JOIN_GROUP, SYNC_GROUP, CONSUMER_GROUP_HEARTBEAT, SHARE_FETCH)
+WITHOUT_ROWS = (
+    LIST_OFFSETS, FIND_COORDINATOR, JOIN_GROUP, SYNC_GROUP, CONSUMER_GROUP_HEARTBEAT, SHARE_GROUP_HEARTBEAT,
+    SHARE_GROUP_DESCRIBE,
+)  # fmt: skip
 """APIs of which no table has rows."""
 MEMBER = ("group_id", "member_id")
 ERROR_CODE, THROTTLE = "error_code", "throttle_time_ms"

@@ -21,6 +21,8 @@ from schemas.wire.declared import (
     FETCH,
     METADATA,
     PRODUCE,
+    SHARE_ACKNOWLEDGE,
+    SHARE_FETCH,
     Declared,
 )
 from udfs.capture.segments import UNKNOWN
@@ -42,12 +44,13 @@ from udfs.facts.quarantine_reasons import BY_LINE_FAULT, QuarantineReason
 from udfs.facts.releases import release_rows
 from udfs.facts.repeated_lines import IDENTITY, repeated_rows
 from udfs.facts.rows_from_packets import EarlierChunks
+from udfs.facts.share_fetches import share_rows
 from udfs.facts.topic_changes import auto_created_topics, topic_change_rows
 from udfs.wire.faults import DecodeFault
 
 READ = (
     FETCH, PRODUCE, METADATA, API_VERSIONS, CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS,
-    ALTER_PARTITION_REASSIGNMENTS,
+    ALTER_PARTITION_REASSIGNMENTS, SHARE_FETCH, SHARE_ACKNOWLEDGE,
 )  # fmt: skip
 """The APIs whose bodies are read from logs."""
 READ_KEYS = tuple(declared.request.api_key for declared in READ)
@@ -101,6 +104,7 @@ def log_tables(
     yield TOPIC_CHANGES, auto_created_topics(exchanges, messages[METADATA])
     for rows in topic_change_rows(exchanges, lambda _, api, __: messages[api]):
         yield TOPIC_CHANGES, rows
+    yield from share_rows(exchanges, lambda _, api, __: messages[api])
     yield EXCHANGES, exchange_rows(exchanges, log_columns(lines))
     yield EXCHANGE_COUNTS, count_rows(exchanges)
     yield CONNECTIONS, connection_rows(exchanges, logged_software(exchanges, carried.software))

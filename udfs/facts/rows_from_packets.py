@@ -27,6 +27,7 @@ from udfs.facts.pseudonyms import Pseudonyms
 from udfs.facts.record_batch_rows import batch_rows, fetched_fields, produced_fields
 from udfs.facts.record_sampling import RecordSampling
 from udfs.facts.releases import release_rows
+from udfs.facts.share_fetches import share_rows
 from udfs.facts.topic_changes import auto_created_topics, topic_change_rows
 
 TABLES = (*DECODED, EXCHANGE_COUNTS)
@@ -79,6 +80,7 @@ def tables_of_chunk(
     yield CLUSTER_METADATA, release_rows(exchanges, versions)
     yield from fetch_and_produce_tables(exchanges, carried, wanted)
     yield from topic_tables(exchanges)
+    yield from share_rows(exchanges)
     note_messages_without_rows(exchanges)
     if EXCHANGES in wanted:
         yield EXCHANGES, exchange_rows(exchanges)

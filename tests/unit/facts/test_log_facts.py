@@ -177,3 +177,27 @@ def test_every_line_is_a_row_however_damaged(tables: Any, seed: int) -> None:
     found = tables("Completed request:{\n", *lines)
     in_quarantine = [row for row in found["quarantine"] if row["exchange_no"] is None]
     assert len(found["exchanges"]) + len(in_quarantine) == 1 + len(lines)
+
+
+def test_a_share_fetch_of_a_log_has_all_but_the_bytes_that_the_log_leaves_out(tables: Any) -> None:
+    acknowledged = {"firstOffset": 3, "lastOffset": 5, "acknowledgeTypes": [1]}
+    named = [{"topicId": TOPIC_ID, "partitions": [{"partitionIndex": 4, "acknowledgementBatches": [acknowledged]}]}]
+    acquired = {"firstOffset": 6, "lastOffset": 9, "deliveryCount": 2}
+    returned = {"partitionIndex": 4, "errorCode": 0, "records": "", "acquiredRecords": [acquired]}
+    request = {
+        "groupId": "g", "memberId": "m", "shareSessionEpoch": 2, "maxWaitMs": 500, "minBytes": 1, "maxBytes": 100,
+        "maxRecords": 10, "batchSize": 10, "shareAcquireMode": 0, "isRenewAck": False, "topics": named,
+        "forgottenTopicsData": [],
+    }  # fmt: skip
+    response = {
+        "throttleTimeMs": 0, "errorCode": 0, "acquisitionLockTimeoutMs": 30_000,
+        "responses": [{"topicId": TOPIC_ID, "partitions": [returned]}],
+    }  # fmt: skip
+    found = tables(line(78, 2, 1, request, response))
+    [row] = found["share_fetches"]
+    whats = ("group_id", "member_id", "max_records", "acknowledged_records", "redelivered_records", "returned_bytes")
+    assert [row[name] for name in whats] == ["g", "m", 10, 3, 4, None]
+    by_entry = {row["entry"]: row for row in found["share_partitions"]}
+    assert (by_entry["named"]["topic_id"], by_entry["named"]["first_offsets"]) == (TOPIC_ID, [3])
+    assert (by_entry["returned"]["last_offsets"], by_entry["returned"]["returned_bytes"]) == ([9], None)
+    assert [row["group_id"] for row in found["exchanges"]] == ["g"]
