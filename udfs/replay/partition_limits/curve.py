@@ -73,18 +73,24 @@ def last_limits(history: History, outcomes: Records) -> Ints:
 
 
 def are_exempt(changes: Records) -> Bools:
-    """Changes that no limit of KIP-578 refuses."""
+    """Which changes no limit of KIP-578 refuses: bool[changes]. changes: CHANGE[changes]."""
     return (changes["is_internal"] == 1) | (changes["by_broker"] == 1)
 
 
 def drop_repeated_steps(by_limit: Records) -> Records:
-    """Only the first of limits in a row that refuse the same change first. by_limit: FIRST_REFUSAL, ascending."""
+    """The curve with one step for each change that is refused first: FIRST_REFUSAL[steps].
+
+    by_limit: FIRST_REFUSAL[limits], a row for each limit in ascending order. Of limits in a row that refuse the same
+    change first, the first one is kept.
+    """
     return by_limit[np.append(True, np.diff(by_limit["change"]) != 0)]
 
 
 def cluster_curve(changes: Records, outcomes: Records) -> Records:
-    """The curve of max.partitions: each change that needs more than all before it is the first refusal of the limits
-    between. outcomes: CHANGE_OUTCOME[changes] without a limit.
+    """The curve of max.partitions: FIRST_REFUSAL[steps].
+
+    Each change that needs more than all before it is the first refusal of the limits between. changes: CHANGE[changes].
+    outcomes: CHANGE_OUTCOME[changes] without a limit.
     """
     is_counted = (outcomes["requested"] > 0) & (outcomes["error"] == 0) & ~are_exempt(changes)
     rows = np.flatnonzero(is_counted)

@@ -139,19 +139,19 @@ def sort_topic_events(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def int_values_of(column: pa.Array[Any], missing: int) -> Ints:
-    """A column of whole numbers as int64, `missing` where it is null."""
+    """A column of whole numbers, with `missing` in place of null: int64[rows]."""
     return pc.fill_null(column.cast(pa.int64()), missing).to_numpy(zero_copy_only=False)
 
 
 def places_among_names(column: pa.Array[Any], names: pa.Array[Any]) -> Ints:
-    """The place of each value among the names, -1 where it is none of them."""
+    """The place of each value among the names, -1 where it is none of them: int64[rows]."""
     return int_values_of(pc.index_in(column, value_set=names), -1)
 
 
 def known_brokers(listed: pa.RecordBatch, named: Ints) -> tuple[Ints, Brokers]:
-    """Node ids in ascending order, and the brokers: those that only replicas name are down.
+    """Node ids in ascending order, int64[brokers], and the brokers: those that only replicas name are down.
 
-    listed: rows of brokers. named: node ids of replicas, below 0 for none.
+    listed: rows of brokers. named: int64[replicas], the node ids of replicas, below 0 for none.
     """
     up = int_column(listed, _E.node_id, -1)
     racks = dict(zip(up.tolist(), listed[_E.rack].to_pylist(), strict=True))
@@ -210,7 +210,7 @@ def requests_from_rows(rows: pa.RecordBatch, names: pa.Array[Any], assignments: 
 
 
 def request_numbers(rows: pa.RecordBatch) -> Ints:
-    """A number for the request of each row."""
+    """The number of the request that each row is of, from 0 on in the order of the rows: int64[rows]."""
     exchange = np.stack([int_column(rows, _E.connection_id, 0), int_column(rows, _E.exchange_no, 0)])
     return np.cumsum(np.append(0, np.any(np.diff(exchange, axis=1) != 0, axis=0)))[: rows.num_rows]
 

@@ -66,8 +66,11 @@ def limit_fidelity_rows(
 
 
 def change_verdicts(history: History, outcomes: Records, judged: Ints) -> Verdicts:
-    """Whether the replay gives the captured error of each of these changes."""
-    # What a Metadata response says of a topic that it creates is not what became of it: that it was seen later is.
+    """Whether the replay gives the captured error of each of these changes.
+
+    outcomes: CHANGE_OUTCOME[changes] of the captured lane. judged: int64[n], the numbers of the changes to compare.
+    """
+    # A Metadata response does not say what became of the topic that it has created; that a later one shows it, does.
     is_auto = history.changes["kind"][judged] == AUTO_CREATE
     error, captured = outcomes["error"][judged], np.where(is_auto, 0, history.captured["error_code"][judged])
     unchecked = np.where(is_auto, AGREED, history.captured["reason"][judged])
@@ -79,7 +82,10 @@ def change_verdicts(history: History, outcomes: Records, judged: Ints) -> Verdic
 
 
 def were_placed(history: History, outcomes: Records) -> Bools:
-    """Changes that made partitions in the capture, which Kafka placed itself."""
+    """Which changes made partitions in the capture that Kafka placed itself: bool[changes].
+
+    outcomes: CHANGE_OUTCOME[changes] of the captured lane.
+    """
     changes = history.changes
     is_done = np.isin(changes["kind"], (CREATE, GROW)) & (history.captured["error_code"] == 0)
     makes = is_done | (changes["kind"] == AUTO_CREATE)
@@ -91,7 +97,8 @@ def placement_verdicts(history: History, settings: LimitSettings, chunks: Record
     """How many rounds of each of these placements there are, and how many of them Kafka's placer can have drawn.
 
     What is checked is what Metadata shows, where the replay takes it from there as well: whether StripedReplicaPlacer,
-    which draws all others, could have drawn it. It does so for KRaft alone.
+    which draws all others, could have drawn it. It does so for KRaft alone. chunks: CHUNK[changes] of the captured
+    lane. placed: int64[n], the numbers of the changes to check.
     """
     changes, brokers, chunk = history.changes[placed], history.brokers, chunks[placed]
     first, partitions, factor = chunk["first_partition"], chunk["partitions"], chunk["replication_factor"]

@@ -43,7 +43,11 @@ def replay_topics(
 def replay_captured(
     batches: Iterable[pa.RecordBatch], settings: LimitSettings, seed: int, run_id: str
 ) -> Iterator[pa.RecordBatch]:
-    """The same from what the tasks that read silver tables found, of which each may have seen a part of one topic."""
+    """Packed rows of the gold tables from what the tasks made that read silver tables: each has read a part of the
+    topics.
+
+    batches: rows of TOPIC_EVENTS, of which several may say the same. seed: as of `replay_topics`.
+    """
     yield from replay_topics(topic_events(batches).to_batches(), settings, seed, run_id)
 
 
@@ -82,7 +86,11 @@ def lane_groups(history: History, lanes: int) -> list[tuple[int, int]]:
 
 
 def sample_times(changes: Records) -> Ints:
-    """Evenly from just before the first change that was requested to the last one, us."""
+    """Times at which replicas by broker are kept (us): int64[times], SAMPLES of them at most.
+
+    They are spread evenly from just before the first change that was requested to the last one. changes:
+    CHANGE[changes].
+    """
     requested = changes["time"][(changes["kind"] != APPEAR) & (changes["kind"] != VANISH)]
     if len(requested) == 0:
         return np.zeros(0, np.int64)

@@ -79,7 +79,7 @@ class LaneResults(NamedTuple):
     captured_samples: Ints
 
     def names(self, lane: Ints) -> pa.Array[Any]:
-        """The names of lanes, of which each is kept once."""
+        """The names of lanes, of which each is kept once. lane: int64[n]."""
         return dictionary_column(pa.array(self.settings.names, pa.string()), lane)
 
 
@@ -94,7 +94,7 @@ def principals_of_requests(rows: pa.RecordBatch) -> pa.Array[Any]:
 
 
 def number_alike_texts(columns: list[pa.Array[Any]]) -> Ints:
-    """The same number for rows that have the same texts in all columns."""
+    """A number for each row, the same for rows that have the same texts in all columns: int64[rows]."""
 
     def finer(groups: Ints, column: pa.Array[Any]) -> Ints:
         texts = column.dictionary_encode(null_encoding="encode")
@@ -198,7 +198,7 @@ def refusal_rows(history: History, results: LaneResults, run_id: str) -> pa.Reco
 
 
 def names_by_code(names: Mapping[int, str], codes: Ints) -> pa.Array[Any]:
-    """The name of each code. names: of every code from the least to the largest, none left out."""
+    """The name of each code. codes: int64[n]. names: of every code from the least to the largest, none left out."""
     least = min(names)
     return pa.array([names[code] for code in range(least, max(names) + 1)]).take(arrow_array(codes - least))
 

@@ -69,8 +69,9 @@ PLACE = (*REQUEST_KEY, _T.position)
 
 
 def metadata_events(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The brokers and partitions that Metadata responses list, from rows of CLUSTER_METADATA: those of some rows each
-    once, as the responses have them first, or last.
+    """The brokers and partitions that Metadata responses list, each once for a batch.
+
+    A partition is as the first response shows it, a broker as the last one does. batches: rows of CLUSTER_METADATA.
     """
     m = CLUSTER_METADATA
     for batch in batches:
@@ -109,7 +110,7 @@ def listed_brokers(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def change_events(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Each change that is asked for, from rows of TOPIC_CHANGES."""
+    """Each change that is requested, from rows of TOPIC_CHANGES."""
     t, c = TOPIC_EVENTS, TOPIC_CHANGES
     for rows in batches:
         yield event_rows(
@@ -209,10 +210,10 @@ def uses_of_topics(rows: pa.RecordBatch, api_key: int, changed: Changed, window:
 
 
 def change_at(topic: Ints, time: Ints, changed: Changed) -> Ints:
-    """The change of each topic that is in force at a time, -1 where none is: after it, and before the next.
+    """The change of each topic that is in force at a time, -1 where none is: after it, and before the next: int64[n].
 
-    A change of which the time is not known is in force at none. topic: places among the changed topics, below 0 for
-    others. time: us, FIRST_OF_ALL where it is not known.
+    A change of which the time is not known is in force at none. topic: int64[n], places among the changed topics, below
+    0 for others. time: int64[n], us, FIRST_OF_ALL where it is not known.
     """
     change = np.full(len(topic), -1)
     for place in np.unique(topic[topic >= 0]).tolist():
@@ -256,7 +257,7 @@ def used_changes(batches: Iterable[pa.RecordBatch], changed: Changed) -> Iterato
 
 
 def request_events(batches: Iterable[pa.RecordBatch], changed: Changed) -> Iterator[pa.RecordBatch]:
-    """The requests that ask for changes, from rows of EXCHANGES: their version and principal."""
+    """The version and principal of each request for a change, from rows of EXCHANGES."""
     t, x = TOPIC_EVENTS, EXCHANGES
     connections = pa.array(np.unique(changed.connection_id))
     requests = set(zip(changed.connection_id.tolist(), changed.exchange_no.tolist(), strict=True))
@@ -309,7 +310,9 @@ def last_row_of_each(rows: pa.RecordBatch, key: Sequence[str]) -> pa.RecordBatch
 
 
 def places_by_key(rows: pa.RecordBatch, key: Sequence[str]) -> tuple[Ints, Ints]:
-    """(the places of rows by key and then in the order of Metadata responses; where each key begins, and the end)."""
+    """(the places of rows by key and then in the order of Metadata responses, int64[rows]; where each key begins, and
+    the end, int64[keys + 1]).
+    """
     keys = [codes_of(rows[column])[0] for column in key]
     order = np.lexsort(
         [*(int_column(rows, column, FIRST_OF_ALL) for column in (*PLACE[::-1], TOPIC_EVENTS.time)), *keys]

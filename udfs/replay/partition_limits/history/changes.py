@@ -68,6 +68,8 @@ def not_captured(changes: int) -> Records:
 def vanishing_changes(requests: Records, ids: Records) -> Records:
     """Topics that vanish, CHANGE[topics]: where a name is created, or stands for another id, though the topic before
     was not deleted by a captured request.
+
+    requests: TOPIC_REQUEST[requests]. ids: TOPIC_ID[ids].
     """
     creations = np.flatnonzero((requests["kind"] == CREATE) & (requests["is_done"] == 1))
     rows = np.union1d(creations, ids["maker"][ids["maker"] != NONE])
@@ -82,8 +84,10 @@ def vanishing_changes(requests: Records, ids: Records) -> Records:
 
 
 def appearing_changes(ids: Records, shown: ShownPartitions, growth: Ints) -> tuple[Records, Ints]:
-    """Partitions that no captured request creates, CHANGE[runs], a run of them that are alike in each change; and their
-    brokers. growth: int64[ids], when partitions were first added to the topic.
+    """Partitions that no captured request creates, CHANGE[runs], a change for each run of them that are alike; and
+    their brokers, int64[replicas].
+
+    ids: TOPIC_ID[ids]. growth: int64[ids], when partitions were first added to the topic (us).
     """
     id_of = shown.partitions["topic_id"]
     is_at_first = (shown.partitions["time"] < growth[id_of]) | (ids["first_shown"] >= growth)[id_of]
@@ -106,7 +110,8 @@ def appearing_changes(ids: Records, shown: ShownPartitions, growth: Ints) -> tup
 def date_earlier_partitions(uncaptured: Records, requested: Ints, end: int) -> None:
     """Have what was there before appear just before everything else that has a time, and before the end.
 
-    requested: times, us. end: us.
+    uncaptured: CHANGE[changes], whose time is ALWAYS where it was there before; the time is written. requested:
+    int64[requests], times in us. end: us.
     """
     time = uncaptured["time"]
     known = np.append(requested, time[time != ALWAYS])

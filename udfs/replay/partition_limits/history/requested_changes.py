@@ -78,13 +78,22 @@ def requested_changes(
 
 
 def first_known(named: Ints, requested: Ints, answered: Ints, shown: Ints, default: int) -> Ints:
-    """Counts of what is named, else as requested; where that is -1, as answered, as shown, or the default."""
+    """The first count that is known of each change, int64[changes]: the named one; else the one requested; where that
+    is -1 (the broker's default), the one in the response, the one that Metadata shows, or the default.
+
+    named, answered, shown: int64[changes], 0 or less where not known. requested: int64[changes].
+    """
     by_default = np.where(answered > 0, answered, np.where(shown > 0, shown, default))
     return np.where(named > 0, named, np.where(requested == -1, by_default, requested))
 
 
 def are_first_to_show(requests: Records, kind: Ints, ids: Records, subjects: Ints) -> Bools:
-    """Changes whose response is the first to show their topic: what the topic had before is not known."""
+    """Which changes have a response that is the first to show their topic, bool[changes]: what it had before is not
+    known.
+
+    requests: TOPIC_REQUEST[changes]. kind: int64[changes], as replayed. ids: TOPIC_ID[ids]. subjects: int64[changes],
+    the row of the id that each is about, or NONE.
+    """
     topic, before, time = requests["topic"], requests["time"] - 1, np.append(requests["time"], ALWAYS)
     captured = requests["error_code"]
     created, deleted = (time[times_done(requests, of).last(topic, before)] for of in (CREATE, DELETE))
@@ -98,7 +107,11 @@ def are_first_to_show(requests: Records, kind: Ints, ids: Records, subjects: Int
 
 
 def slots_needed(requests: Records, changes: Records) -> Ints:
-    """Room for the replicas of each change; a topic that grows has the replication factor of what created it."""
+    """For how many replicas of each change there must be room: int64[changes].
+
+    A topic that grows has the replication factor of what created it. requests: TOPIC_REQUEST[changes]. changes:
+    CHANGE[changes].
+    """
     topic, kind = changes["topic"], changes["kind"]
     creates, factor = np.isin(kind, (CREATE, AUTO_CREATE)), np.clip(changes["replication_factor"], 0, MAX_FACTOR)
     widest = np.full(int(topic.max(initial=-1)) + 1, SLOTS_FACTOR)
@@ -112,15 +125,18 @@ def slots_needed(requests: Records, changes: Records) -> Ints:
 
 
 def request_records(requests: Records, partitions: Ints) -> Ints:
-    """For each change the metadata records that its whole request would make. requests: TOPIC_REQUEST[requests]."""
+    """How many metadata records the whole request of each change would make: int64[requests].
+
+    requests: TOPIC_REQUEST[requests]. partitions: int64[requests], how many each change requests.
+    """
     records = np.maximum(partitions, 0) + requests["configs"] + 1
     return np.bincount(requests["request"], records)[requests["request"]].astype(np.int64)
 
 
 def unchecked_reasons(requests: Records, kind: Ints, partitions: Ints, quota_is_known: bool) -> Ints:
-    """By change the code of the reason why its error cannot be derived, AGREED where it can.
+    """The code of the reason why a change's error cannot be derived, AGREED where it can: int64[requests].
 
-    kind, partitions: of the changes as they are replayed.
+    requests: TOPIC_REQUEST[requests]. kind, partitions: int64[requests], of the changes as they are replayed.
     """
     captured, reason = requests["error_code"], np.full(len(requests), AGREED)
     for error, word in REASONS.items():

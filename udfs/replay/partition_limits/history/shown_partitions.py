@@ -47,7 +47,11 @@ def first_shown(events: TopicEvents, topic_id: Ints) -> ShownPartitions:
 
 
 def growth_times(requests: Records, ids: Records, subjects: Ints) -> Ints:
-    """When partitions were first added to each id, NEVER for none: int64[ids]."""
+    """When partitions were first added to each id (us), NEVER for none: int64[ids].
+
+    requests: TOPIC_REQUEST[requests]. ids: TOPIC_ID[ids]. subjects: int64[requests], the row of the id that each is
+    about.
+    """
     grows = (requests["kind"] == GROW) & (requests["is_done"] == 1) & (subjects != NONE)
     first = np.full(len(ids), NEVER)
     np.minimum.at(first, subjects[grows], requests["time"][grows])
@@ -57,7 +61,8 @@ def growth_times(requests: Records, ids: Records, subjects: Ints) -> Ints:
 def shown_topics(events: TopicEvents, ids: Records, subjects: Ints, shown: ShownPartitions, growth: Ints) -> Records:
     """What Metadata shows of the topic of each request: SHOWN_TOPIC[requests].
 
-    ids: TOPIC_ID. subjects: by request the id that it is about. growth: of `growth_times`.
+    ids: TOPIC_ID[ids]. subjects: int64[requests], the row of the id that each is about. growth: int64[ids], of
+    `growth_times`.
     """
     requests, topics = events.requests, np.zeros(len(events.requests), SHOWN_TOPIC)
     id_of = shown.partitions["topic_id"]
@@ -77,8 +82,11 @@ def shown_topics(events: TopicEvents, ids: Records, subjects: Ints, shown: Shown
 
 
 def placements_by_id(requests: Records, ids: int, subjects: Ints, shown: ShownPartitions) -> dict[str, Ints]:
-    """By id where Kafka placed its partitions, columns of SHOWN_TOPIC: those from 0 on that are shown, have as many
-    replicas as the first one, and were not moved before they were first shown.
+    """Where Kafka placed the partitions of each id: columns of SHOWN_TOPIC, int64[ids] each.
+
+    They are the partitions from 0 on that Metadata shows, that have as many replicas as the first one, and that were
+    not moved before they were first shown. requests: TOPIC_REQUEST[requests]. subjects: int64[requests], the row of the
+    id that each is about.
     """
     partitions, width = shown.partitions, shown.partitions["replicas"]
     id_of, rows = partitions["topic_id"], np.arange(len(shown.partitions))
@@ -95,7 +103,10 @@ def placements_by_id(requests: Records, ids: int, subjects: Ints, shown: ShownPa
 
 
 def moved_before(requests: Records, subjects: Ints, shown: ShownPartitions) -> Bools:
-    """Partitions that a captured request moved before Metadata first showed them: bool[partitions]."""
+    """Which partitions a captured request moved before Metadata first showed them: bool[partitions].
+
+    requests: TOPIC_REQUEST[requests]. subjects: int64[requests], the row of the id that each is about.
+    """
     moves = np.flatnonzero((requests["kind"] == MOVE) & (requests["is_done"] == 1))
     row = shown_rows_of(shown, subjects[moves], requests["partition"][moves])
     is_late = (row != NONE) & (np.append(shown.partitions["time"], 0)[row] > requests["time"][moves])
@@ -105,7 +116,10 @@ def moved_before(requests: Records, subjects: Ints, shown: ShownPartitions) -> B
 
 
 def shown_rows_of(shown: ShownPartitions, topic_id: Ints, partition: Ints) -> Ints:
-    """The row of each of these partitions, NONE where it is not shown."""
+    """The row of each of these partitions in `shown`, NONE where it is not shown: int64[n].
+
+    topic_id: int64[n], rows of ids, NONE for no id. partition: int64[n].
+    """
     known = shown.partitions["topic_id"] << 32 | shown.partitions["partition"]
     wanted = topic_id << 32 | partition
     place = np.searchsorted(known, wanted)

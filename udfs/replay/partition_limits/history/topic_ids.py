@@ -12,7 +12,7 @@ from udfs.columns.arrays import Bools, Ints, Records
 from udfs.columns.records import int_fields
 from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import ALWAYS, NEVER
-from udfs.replay.partition_limits.history.topic_times import TopicTimes, times_done, times_wished
+from udfs.replay.partition_limits.history.topic_times import TopicTimes, times_done, times_of_auto_creation
 from udfs.replay.partition_limits.state import AUTO_CREATE, CREATE, DELETE
 
 TOPIC_ID = int_fields(
@@ -26,14 +26,16 @@ TOPIC_ID = int_fields(
 
 
 def topic_ids_in_order(sightings: Records, requests: Records) -> tuple[Records, Ints]:
-    """The ids in the order of their topics and of when they were first shown: TOPIC_ID[ids]; and the number of the id
-    of each sighting. sightings: SIGHTING; requests: TOPIC_REQUEST.
+    """The ids in the order of their topics and of when they were first shown, TOPIC_ID[ids]; and the row of the id of
+    each sighting, int64[sightings].
+
+    sightings: SIGHTING[sightings]. requests: TOPIC_REQUEST[requests].
     """
     key, group = np.unique(sightings["topic"] << 32 | sightings["topic_id"], return_inverse=True)
     ids = np.zeros(len(key), TOPIC_ID)
     ids["topic"], ids["has_id"], ids["first_shown"] = key >> 32, key & 0xFFFFFFFF != 0, NEVER
     np.minimum.at(ids["first_shown"], group, sightings["time"])
-    group = with_nameless(ids, times_done(requests, CREATE, DELETE))[group]
+    group = owning_rows(ids, times_done(requests, CREATE, DELETE))[group]
     np.minimum.at(ids["first_shown"], group, sightings["time"])
     used = np.unique(group)
     order = used[np.lexsort((ids["first_shown"][used], ids["topic"][used]))]
@@ -42,9 +44,11 @@ def topic_ids_in_order(sightings: Records, requests: Records) -> tuple[Records, 
     return with_makers(ids[order], requests), number[group]
 
 
-def with_nameless(ids: Records, breaks: TopicTimes) -> Ints:
-    """By id the one to which it belongs. One without an id belongs to the first of the same topic that has one, if it
-    was shown with no deletion or creation between; every other is itself.
+def owning_rows(ids: Records, breaks: TopicTimes) -> Ints:
+    """For each row the row of the id to which it belongs: int64[ids].
+
+    A row without an id belongs to the first of the same topic that has one, if it was shown with no deletion or
+    creation between; every other belongs to itself. ids: TOPIC_ID[ids].
     """
     era = breaks.up_to(ids["topic"], ids["first_shown"] - 1)
     key = ids["topic"] * (len(breaks.row) + 1) + era
@@ -56,8 +60,10 @@ def with_nameless(ids: Records, breaks: TopicTimes) -> Ints:
 
 
 def with_makers(ids: Records, requests: Records) -> Records:
-    """The ids with what created each: the last creation before it was shown, and after another id of the name was;
-    else, after the last deletion there, the first Metadata request that would have the topic created.
+    """The ids with the request that created each: TOPIC_ID[ids]; `maker` and `since` are written in place.
+
+    It is the last creation before the id was shown, and after another id of the name was; else, after the last deletion
+    there, the first Metadata request that would have the topic created. requests: TOPIC_REQUEST[requests].
     """
     topic, first = ids["topic"], ids["first_shown"]
     is_next = np.append(False, np.diff(topic) == 0)[: len(topic)]
@@ -66,7 +72,7 @@ def with_makers(ids: Records, requests: Records) -> Records:
     created = times_done(requests, CREATE).last(topic, first - 1)
     deleted = times_done(requests, DELETE).last(topic, first - 1)
     free = np.maximum(after, np.where(deleted != NONE, time[deleted], ALWAYS))
-    wished = times_wished(requests).next(topic, free)
+    wished = times_of_auto_creation(requests).next(topic, free)
     by_metadata = np.where((wished != NONE) & (time[wished] < first), wished, NONE)
     maker = np.where((created != NONE) & (time[created] > after), created, by_metadata)
     ids["maker"] = maker
@@ -75,7 +81,10 @@ def with_makers(ids: Records, requests: Records) -> Records:
 
 
 def subjects_of(requests: Records, ids: Records) -> Ints:
-    """By request the id that it creates or is about, NONE where that is not known."""
+    """The row of the id that each request creates or is about, NONE where that is not known: int64[requests].
+
+    requests: TOPIC_REQUEST[requests]. ids: TOPIC_ID[ids].
+    """
     topic, time = requests["topic"], requests["time"]
     begun = TopicTimes.of(ids["topic"], ids["since"], np.full(len(ids), True)).last(topic, time)
     since, breaks = np.append(ids["since"], ALWAYS)[begun], times_done(requests, CREATE, DELETE)
@@ -86,17 +95,20 @@ def subjects_of(requests: Records, ids: Records) -> Ints:
 
 
 def have_no_id(requests: Records, ids: Records, which: Bools | bool = True) -> Bools:
-    """By request whether its topic is one of `which`, which began before, and Metadata tells no id of it: what was
-    created after a deletion can then not be distinguished from what was there before.
+    """Which requests are about a topic of which Metadata tells no id: bool[requests].
+
+    What was created after a deletion can then not be distinguished from what was there before. requests:
+    TOPIC_REQUEST[requests]. ids: TOPIC_ID[ids]. which: bool[ids], those that count, if they began before the request.
     """
     nameless = TopicTimes.of(ids["topic"], ids["since"], which & (ids["has_id"] == 0))
     return nameless.last(requests["topic"], requests["time"]) != NONE
 
 
 def are_creations(requests: Records, ids: Records, subjects: Ints) -> Bools:
-    """By request whether it is a Metadata request that created its topic, or would have, had it not been there.
+    """Which requests are Metadata requests that created their topic, or would have, had it not been there:
+    bool[requests].
 
-    subjects: of `subjects_of`.
+    requests: TOPIC_REQUEST[requests]. ids: TOPIC_ID[ids]. subjects: int64[requests], of `subjects_of`.
     """
     kind_of_maker = np.append(requests["kind"], NONE)[np.append(ids["maker"], NONE)]
     by_metadata = kind_of_maker == AUTO_CREATE
@@ -105,7 +117,11 @@ def are_creations(requests: Records, ids: Records, subjects: Ints) -> Bools:
 
 
 def gone_before(requests: Records, ids: Records, topic: Ints, time: Ints) -> Bools:
-    """Whether a topic that Metadata showed was deleted before it was created at this time, beside what is captured."""
+    """Whether a topic that Metadata showed was deleted, without a captured request, before it was created anew:
+    bool[n].
+
+    requests: TOPIC_REQUEST[requests]. ids: TOPIC_ID[ids]. topic, time: int64[n], what is created and when (us).
+    """
     shown = TopicTimes.of(ids["topic"], ids["first_shown"], np.full(len(ids), True)).last(topic, time - 1)
     deleted = times_done(requests, DELETE).last(topic, time)
     deleted_at = np.where(deleted != NONE, np.append(requests["time"], ALWAYS)[deleted], ALWAYS)

@@ -21,21 +21,27 @@ class TopicTimes(NamedTuple):
 
     @classmethod
     def of(cls, topic: Ints, time: Ints, which: Bools) -> TopicTimes:
-        """Those rows of `topic` and `time` that are in `which`."""
+        """Those rows of another table that are in `which`.
+
+        topic, time: int64[n], of all its rows, us. which: bool[n].
+        """
         rows = np.flatnonzero(which)
         rows = rows[np.lexsort((time[rows], topic[rows]))]
         return cls(topic[rows], time[rows], rows)
 
     def up_to(self, topic: Ints, time: Ints) -> Ints:
-        """How many rows are of topics before this one, or of this topic at or before the time."""
+        """How many rows are of topics before this one, or of this topic at or before the time: int64[n].
+
+        topic, time: int64[n], us.
+        """
         return place_behind(self.topic, self.time, topic, time)
 
     def last(self, topic: Ints, time: Ints) -> Ints:
-        """The topic's last row at or before the time, NONE for none."""
+        """The topic's last row at or before the time, NONE for none: int64[n]. topic, time: int64[n], us."""
         return self._row(self.up_to(topic, time) - 1, topic)
 
     def next(self, topic: Ints, time: Ints) -> Ints:
-        """The topic's first row after the time, NONE for none."""
+        """The topic's first row after the time, NONE for none: int64[n]. topic, time: int64[n], us."""
         return self._row(self.up_to(topic, time), topic)
 
     def _row(self, place: Ints, topic: Ints) -> Ints:
@@ -51,6 +57,9 @@ def times_done(requests: Records, *kinds: int) -> TopicTimes:
     return TopicTimes.of(requests["topic"], requests["time"], is_done)
 
 
-def times_wished(requests: Records) -> TopicTimes:
-    """When Metadata requests would have created topics: their responses do not tell whether they did."""
+def times_of_auto_creation(requests: Records) -> TopicTimes:
+    """When Metadata requests would have created topics: their responses do not tell whether they did.
+
+    requests: TOPIC_REQUEST[requests].
+    """
     return TopicTimes.of(requests["topic"], requests["time"], requests["kind"] == AUTO_CREATE)

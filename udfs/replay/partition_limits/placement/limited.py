@@ -118,8 +118,10 @@ def next_in_circle(place: int, places: int) -> int:
 
 @kernel
 def assign_partition(brokers: Brokers, arrangement: Arrangement, factor: int, slots: Ints, slot: int) -> bool:
-    """Assign one partition's replicas, into slots[slot : slot + factor]: the leader's to the broker whose turn it is,
-    the others to the next brokers that are allowed. Returns whether some broker is full then.
+    """Assign one partition's replicas: the leader's to the broker whose turn it is, the others to the next that are
+    allowed.
+
+    slots: int64[slots], of which slots[slot : slot + factor] is written. Returns whether some broker is full then.
     """
     state = arrangement.state[0]
     state.newest_mark += 1
@@ -143,7 +145,10 @@ def assign_partition(brokers: Brokers, arrangement: Arrangement, factor: int, sl
 
 @kernel
 def give_room(brokers: Brokers, arrangement: Arrangement, counts: Ints, limit: int) -> None:
-    """Note the room of the brokers that are up, and arrange those that have some, unless they were the same before."""
+    """Note the room of the brokers that are up, and arrange those that have some, unless they were the same before.
+
+    counts: int64[brokers], replicas that each broker has.
+    """
     has_changed = False
     for broker in range(len(counts)):
         candidate = arrangement.candidates[broker]
@@ -157,8 +162,8 @@ def give_room(brokers: Brokers, arrangement: Arrangement, counts: Ints, limit: i
 def place_limited(brokers: Brokers, arrangement: Arrangement, placement: Record, counts: Ints, slots: Ints) -> int:
     """Numbers of brokers into the placement's slots, no broker above the limit.
 
-    placement: PLACEMENT. counts: int64[brokers], replicas that each broker has. Returns how many partitions were placed
-    before there was no room for one; all or none of them are to be created.
+    placement: PLACEMENT. counts: int64[brokers], replicas that each broker has. slots: int64[slots]. Returns how many
+    partitions were placed before there was no room for one; all or none of them are to be created.
     """
     give_room(brokers, arrangement, counts, placement.limit)
     state, rng, factor = arrangement.state[0], arrangement.random[0], placement.replication_factor

@@ -75,7 +75,7 @@ def rings_of(brokers: Brokers) -> Rings:
 def is_circle(ring: Ints, first: int, size: int, in_order: bool) -> bool:
     """Whether what is known of ring[first : first + size] can be the numbers 0 to size - 1, each once.
 
-    in_order: each is followed by the next one.
+    ring: int64[places], UNKNOWN where nothing is known. in_order: each is followed by the next one.
     """
     for i in range(size):
         value = ring[first + i]
@@ -92,7 +92,7 @@ def is_circle(ring: Ints, first: int, size: int, in_order: bool) -> bool:
 def is_ring(values: Ints, part: Record, ring: Ints) -> bool:
     """Whether the partitions of a round go round one ring of the numbers from 0 to len(ring) - 1.
 
-    values: int64[replicas], brokers or racks. part: ROUND. ring: working memory.
+    values: int64[replicas], brokers or racks. part: ROUND. ring: int64[numbers], working memory.
     """
     n, factor = len(ring), part.replication_factor
     for i in range(n):
@@ -109,7 +109,10 @@ def is_ring(values: Ints, part: Record, ring: Ints) -> bool:
 
 @kernel
 def are_rings(replicas: Ints, part: Record, rings: Rings) -> bool:
-    """Whether the brokers of each rack among a round's replicas go round a ring of their own."""
+    """Whether the brokers of each rack among a round's replicas go round a ring of their own.
+
+    replicas: int64[replicas], numbers of brokers. part: ROUND, which of the replicas are of the round.
+    """
     ring, racks = rings.broker_rings, rings.racks
     for i in range(len(ring)):
         ring[i] = UNKNOWN
@@ -158,6 +161,7 @@ def can_be_checked(factor: Ints, brokers: Brokers) -> Bools:
     They cannot where brokers are fenced, for those have lists of their own; nor where a rack has several replicas of a
     partition; nor where a round is so short that a rack may be left out of all of it (twice the racks that a partition
     leaves out). Its list then seems to be used up, for the marks by which lists know a partition begin anew each round.
+    factor: int64[placements], replicas of each partition.
     """
     racks = len(brokers.draw_order)
     in_time = 2 * (racks - factor) + 1 < len(brokers.table)

@@ -127,7 +127,10 @@ def shuffle_stripes(brokers: Brokers, stripes: Stripes) -> None:
 
 @kernel
 def place_leader(stripes: Stripes, slots: Ints, slot: int) -> int:
-    """Put the leader on an unfenced broker of the first rack that has one; returns the place of that rack."""
+    """Put the leader on an unfenced broker of the first rack that has one; returns the place of that rack.
+
+    slots: int64[slots], of which slots[slot] is written.
+    """
     place = stripes.state[0].offset
     slots[slot] = next_in_list(stripes, 2 * stripes.racks[place])
     while slots[slot] < 0:
@@ -164,7 +167,7 @@ def place_partition(brokers: Brokers, stripes: Stripes, factor: int, slots: Ints
 def place_striped(brokers: Brokers, stripes: Stripes, placement: Record, slots: Ints) -> int:
     """StripedReplicaPlacer.place: numbers of brokers into the placement's slots. Returns Kafka's error code.
 
-    placement: PLACEMENT, of which the first partition, the start and the limit do not matter here.
+    placement: PLACEMENT, of which the first partition, the start and the limit do not matter here. slots: int64[slots].
     """
     factor = placement.replication_factor
     if factor <= 0 or factor > len(brokers.table):
