@@ -75,7 +75,7 @@ def seal_batch(sim: ProducerSim, lane: int, partition: int, ready_at: int, close
         if is_in_turn and captured.closed != NONE:
             closed = max(ready_at, captured.closed)
         size = checked_size(sim, lane, first, captured.size)
-        if size > sim.limits[lane, topic_of(sim, first)] and codec_of(sim, lane, first) == captured.codec:
+        if size > sim.rules.limits[lane, topic_of(sim, first)] and codec_of(sim, lane, first) == captured.codec:
             filling.refused = number
     closed = max(closed, filling.last_closed)
     filling.last_closed, filling.count = closed, 0

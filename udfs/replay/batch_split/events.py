@@ -126,8 +126,10 @@ def sendings_from_rows(rows: pa.RecordBatch, topics: dict[str, int], records: In
 def resendings_of(
     rows: pa.RecordBatch, sendings: Records, columns: RecordColumns, sequences: Sequences
 ) -> tuple[Ints, Ints, Bools]:
-    """(parent, offset, which rows send their records for the first time: bool[rows]); the first two are as `resendings`
-    returns them. Brings `sequences` forward.
+    """(parent, offset, which rows send their records for the first time); the first two are as `resendings` returns
+    them.
+
+    Brings `sequences` forward. sendings: SENDING[rows]. The three results: int64[rows], int64[rows], bool[rows].
     """
     producer = (int_column(rows, name, NONE) for name in (SENT.producer_id, SENT.producer_epoch))
     keys = sendings["topic"], int_column(rows, SENT.partition, 0), *producer
@@ -166,10 +168,11 @@ def were_sent_before(sendings: Records, stream: Ints, streams: list[tuple[int, .
 
 
 def number_batches(sendings: Records, parent: Ints, offset: Ints, is_first: Bools) -> Ints:
-    """Number the batches, and write to each sending which of them it sends. Returns the sending that sent each batch
-    first: int64[batches]. The batches of a partition stand together, in the order in which they were filled.
+    """Number the batches, and write to each sending which of them it sends.
 
-    parent, offset, is_first: as `resendings_of` returns them.
+    Returns the sending that sent each batch first: int64[batches]. The batches of a partition stand together, in the
+    order in which they were filled. sendings: SENDING[sendings], written in place. parent, offset, is_first:
+    int64[sendings], int64[sendings], bool[sendings], as `resendings_of` returns them.
     """
     first = np.flatnonzero(is_first)[np.argsort(sendings["partition"][is_first], kind="stable")]
     batch = np.full(len(sendings), NONE)
@@ -248,7 +251,7 @@ def records_in(first_sendings: Records, append_from: Ints, content: Ints, timest
     request, and not earlier than the append before it. Where SENT.append_from shows that the timestamp of a batch's
     first record cannot be the clock, all records of the batch are appended when it is sent.
 
-    append_from: int64[batches], us. content, timestamp: int64[records], bytes and ms.
+    first_sendings: SENDING[batches]. append_from: int64[batches], us. content, timestamp: int64[records], bytes and ms.
     """
     batch = np.repeat(np.arange(len(first_sendings)), first_sendings["records"])
     request, partition = first_sendings["request_time"], first_sendings["partition"][batch]
@@ -272,7 +275,10 @@ def records_in(first_sendings: Records, append_from: Ints, content: Ints, timest
 
 
 def append_order(records: Records, partitions: Records, topics: int) -> Ints:
-    """The records in the order in which they were appended: int64[records]."""
+    """The records in the order in which they were appended: int64[records].
+
+    records: RECORD[records]. partitions: SENT_PARTITION[partitions].
+    """
     order = np.argsort(records["time"], kind="stable")
     stay_with_partitions(records, partitions, order, np.full(topics, NONE), np.zeros(len(order), np.int64))
     return order
@@ -282,8 +288,8 @@ def append_order(records: Records, partitions: Records, topics: int) -> Ints:
 def stay_with_partitions(records: Records, partitions: Records, order: Ints, current: Ints, moved: Ints) -> None:
     """Put records of the same time in the order in which a client without keys sends them: it stays with a partition.
 
-    order: int64[records], by time and partition, rewritten. current, moved: working memory, int64[topics] with NONE
-    everywhere, and int64[records].
+    records: RECORD[records]. partitions: SENT_PARTITION[partitions]. order: int64[records], by time and partition,
+    rewritten. current, moved: working memory, int64[topics] with NONE everywhere, and int64[records].
     """
     first = 0
     while first < len(order):
@@ -311,7 +317,8 @@ def note_next_records(records: Records, partitions: Records, batches: Records, o
     """Write to each batch the record that was appended next, of those that may go into the same batch: records of its
     topic if none of these has a key, else records of its partition.
 
-    later: int64[partitions + topics], NONE everywhere, working memory.
+    records: RECORD[records]. partitions: SENT_PARTITION[partitions]. batches: BATCH[batches], written in place. order:
+    int64[records], in which they were appended. later: int64[partitions + topics], NONE everywhere, working memory.
     """
     for place in range(len(order) - 1, -1, -1):
         number = order[place]

@@ -126,7 +126,10 @@ class ProducerFidelity:
             self.verdicts[metric, int(code)] += int(count)
 
     def count_refusals(self, sent: Sent, limits: Ints, stored: Ints) -> None:
-        """Compare the batches that were refused as too large with those that are larger than max.message.bytes."""
+        """Compare the batches that were refused as too large with those that are larger than max.message.bytes.
+
+        limits: int64[topics], bytes. stored: int64[topics], as `checked_sizes` takes it.
+        """
         sendings, checked = sent.sendings, checked_sizes(sent.sendings, stored)
         is_answered = (sendings["error"] != NONE) & (sendings["records"] > 1)
         is_answered &= self.window.has(sendings["request_time"])
@@ -142,7 +145,10 @@ class ProducerFidelity:
             self.verdicts[Metric.SPLITS, verdict] += int(cases.sum())
 
     def count_near_limit(self, sent: Sent, limits: Ints, stored: Ints) -> None:
-        """Count the batches that are no further from the limit than their mean record is large."""
+        """Count the batches that are no further from the limit than their mean record is large.
+
+        limits: int64[topics], bytes. stored: int64[topics], as `checked_sizes` takes it.
+        """
         sendings = sent.first_sendings
         sendings = sendings[self.window.has(sendings["request_time"])]
         distance = np.abs(checked_sizes(sendings, stored).size - limits[sendings["topic"]])
@@ -174,7 +180,10 @@ class ProducerFidelity:
 
 
 def known_until(sent: Sent, group: EstimateGroup, verdicts: Ints) -> Ints:
-    """The verdicts on the batches of a group, but `records_unknown` from the first sending on that cannot be read."""
+    """The verdicts on the batches of a group, but `records_unknown` from the first sending on that cannot be read.
+
+    verdicts: int64[batches], as is the result.
+    """
     unread = sent.sendings["request_time"][(sent.sendings["records"] == 0) & group.is_of]
     if len(unread) == 0:
         return verdicts

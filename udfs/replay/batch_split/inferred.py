@@ -60,8 +60,10 @@ def values_in_most_ranges(least: Ints, most: Ints, default: int) -> list[int]:
 
 def is_below(least: Ints, most: Ints, low: int, high: int) -> bool:
     """Whether ranges show a value within [low, high], below the default: most batches with several records have to have
-    ended there for want of room. A send that waits for memory leaves batches that are not full, and so do other things
-    that a capture does not show.
+    ended there for want of room.
+
+    A send that waits for memory leaves batches that are not full, and so do other things that a capture does not show.
+    least, most: int64[batches], the range of each batch, in bytes.
     """
     is_full = most < UNBOUNDED
     return int((is_full & (least > 0) & (least <= low) & (most >= high)).sum()) * 2 > int(is_full.sum())
@@ -78,8 +80,10 @@ class Answers:
     refused: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def add(self, sent: Sent, stored: Ints) -> None:
-        """Take the responses to some sendings. A batch that brokers compress anew may have been refused for what they
-        made of it, so that its own size bounds nothing. stored: as `checked_sizes` has it.
+        """Take the responses to some sendings.
+
+        A batch that brokers compress anew may have been refused for what they made of it, so that its own size bounds
+        nothing. stored: int64[topics], as `checked_sizes` takes it.
         """
         sendings, new = sent.sendings, len(sent.topics) - len(self.taken)
         checked = checked_sizes(sendings, stored)

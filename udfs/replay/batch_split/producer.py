@@ -122,8 +122,10 @@ class Producer:
         return sent
 
     def settings(self, sent: Sent) -> Records:
-        """The lanes' settings, as `with_replications` has them. A setting that nobody states is as the stretch shows
-        it, or as the client's release has it. Only lanes at captured pace compress batches anew to get their sizes.
+        """The lanes' settings, as `with_replications` has them: SPLIT_SETTINGS[lanes].
+
+        A setting that nobody states is as the stretch shows it, or as the client's release has it. Only lanes at
+        captured pace compress batches anew to get their sizes.
         """
         settings = self.lanes.settings.copy()
         for name, of_release in (("halves", self.halves), ("linger_us", self.default_linger_us)):
@@ -140,7 +142,7 @@ class Producer:
         return settings
 
     def make_room(self, settings: Records) -> None:
-        """Make room for the estimates and outcomes of topics that came up."""
+        """Make room for the estimates and outcomes of topics that came up. settings: SPLIT_SETTINGS[lanes]."""
         lanes, topics, known = len(settings), len(self.topics), self.outcomes.shape[1]
         estimates, outcomes = initial_estimates(settings, topics), no_outcomes(lanes, topics)
         if known:

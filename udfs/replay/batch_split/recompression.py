@@ -172,7 +172,11 @@ def shares_of_parts(parts: Parts, fixed: Floats, weights: Floats) -> Floats:
 
 @kernel
 def add_up_weights(batches: Records, weight: Floats, anew: Ints, ends: Ints, weights: Floats) -> None:
-    """Write the sums of the records' weights in each part: float64[n, PARTS]. anew: int64[n], the batches."""
+    """Write the sums of the records' weights in each part.
+
+    batches: BATCH[batches]. weight: float64[records]. anew: int64[n], the batches that were compressed anew. ends:
+    int64[n, PARTS], the records of each part. weights: float64[n, PARTS], zeros before.
+    """
     for number in range(len(anew)):
         first, part = batches[anew[number]].first, 0
         for record in range(first, batches[anew[number]].end):
@@ -195,7 +199,10 @@ def share_out(shares: Shares, cost: Floats) -> None:
 
 @kernel
 def share_evenly(shares: Shares, number: int, codec: int, cost: Floats) -> None:
-    """Go on with the running sums of a codec, float64[records + 1], over a batch whose records all compress alike."""
+    """Go on with the running sums of a codec over a batch whose records all compress alike.
+
+    cost: float64[records + 1], in bytes, written behind the batch's first record.
+    """
     variable = shares.variable[codec, number]
     for record in range(shares.batches[number].first, shares.batches[number].end):
         cost[record + 1] = cost[record] + variable * shares.weight[record]
@@ -203,7 +210,10 @@ def share_evenly(shares: Shares, number: int, codec: int, cost: Floats) -> None:
 
 @kernel
 def share_by_parts(shares: Shares, number: int, codec: int, cost: Floats) -> None:
-    """Go on with the running sums of a codec, float64[records + 1], over a batch that was compressed anew."""
+    """Go on with the running sums of a codec over a batch that was compressed anew.
+
+    cost: float64[records + 1], in bytes, written behind the batch's first record.
+    """
     variable, anew, part = shares.variable[codec, number], shares.anew[number], 0
     first = shares.batches[number].first
     for record in range(first, shares.batches[number].end):

@@ -24,7 +24,7 @@ from udfs.replay.batch_split.possible_estimates.state import new_memory
 from udfs.replay.batch_split.producer import Producer, with_replications
 from udfs.replay.batch_split.rows import producer_rows
 from udfs.replay.batch_split.settings import SplitLanes
-from udfs.replay.batch_split.state import new_sim, read_only_capture
+from udfs.replay.batch_split.state import TopicRules, new_sim, read_only_capture
 from udfs.replay.batch_split.timing import capture_at_times, soonest_times, timed_batches
 from udfs.replay.shared.lanes import CAPTURED
 from udfs.replay.shared.rows_by_key import by_key
@@ -130,26 +130,19 @@ def send_again(producer: Producer, sent: Sent, settings: Records, order: Records
     """Send a stretch again, in every lane at captured pace, in the captured one with every batch closed as soon as it
     may have been, and in every lane with pace drawn anew.
 
-    settings: as `with_replications` has them. order: that of closes and splits, as `ProducerFidelity.judge` returns it.
+    settings: SPLIT_SETTINGS[lanes], as `with_replications` has them. order: that of closes and splits, as
+    `ProducerFidelity.judge` returns it.
     """
     linger_us, times = int(settings["linger_us"][CAPTURED]), times_in(order, sent)
     capture = capture_at_times(sent, times, linger_us)
     limits = with_replications(producer.max_message_bytes, producer.replications)
-    window, stored = producer.lanes.window, producer.stored_codecs
-    sim = new_sim(
-        capture,
-        settings,
-        limits,
-        estimates=producer.estimates,
-        outcomes=producer.outcomes,
-        window=window,
-        stored=stored,
-    )
+    rules, window = TopicRules(limits, producer.stored_codecs), producer.lanes.window
+    sim = new_sim(capture, settings, rules, estimates=producer.estimates, outcomes=producer.outcomes, window=window)
     producer.spans += replay_stretch(sim, range(producer.at_once), measure)
     closed_at_once = capture._replace(batches=timed_batches(sent, soonest_times(sent, times, linger_us), linger_us))
     lane_at_once = range(producer.at_once, producer.at_once + 1)
     replay_stretch(sim._replace(capture=read_only_capture(closed_at_once)), lane_at_once, measure)
     captured = observed_stretch(capture)
     for replication in range(producer.replications):
-        drawn = drawn_sim(sim, captured, producer.draws(replication), producer.lanes.window)
+        drawn = drawn_sim(sim, captured, producer.draws(replication), window)
         replay_stretch(drawn, producer.lanes_of(replication))

@@ -146,7 +146,10 @@ def time_sent_for(producer: Producer, rows: int) -> Ints:
 
 
 def settings_columns(producer: Producer, lane: Ints, topic: Ints) -> Columns:
-    """batch.size, max.message.bytes and stored codec of each row, and whether the capture shows the first two."""
+    """batch.size, max.message.bytes and stored codec of each row, and whether the capture shows the first two.
+
+    lane, topic: int64[rows], which lane and topic each row is of.
+    """
     t, limits = BATCH_SPLIT, producer.max_message_bytes
     without_responses = producer.lanes.limits.by_topic(producer.topics, producer.created, {})
     return {
@@ -168,7 +171,11 @@ def final_estimates(producer: Producer, lane: Ints, topic: Ints) -> Floats:
 
 
 def size_errors(producer: Producer, lane: Ints, topic: Ints, outcomes: Records) -> pa.Array[Any]:
-    """The mean error of modelled sizes: of the batches that the lane measured, else of those that splits made."""
+    """The mean error of modelled sizes, of the batches that the lane measured, else of those that splits made:
+    float64[rows].
+
+    lane, topic: int64[rows], which lane and topic each row is of. outcomes: SPLIT_OUTCOME[rows].
+    """
     by_model = np.stack([mean_errors(producer, metric) for metric in (Metric.RECUT_BY_PARTS, Metric.RECUT_FITTED)])
     captured = by_model[producer.lanes.settings["is_fitted"][lane], topic]
     measured = outcomes["model_error"] / MICRO / np.maximum(outcomes["measured"], 1)

@@ -72,7 +72,7 @@ def closed_size(sim: ProducerSim, lane: int, first: int, codec: int, time: int) 
 @kernel
 def is_too_large(sim: ProducerSim, lane: int, first: int) -> bool:
     """Whether brokers refuse a closed batch."""
-    return bool(checked_size(sim, lane, first, sim.ready[first].size) > sim.limits[lane, topic_of(sim, first)])
+    return bool(checked_size(sim, lane, first, sim.ready[first].size) > sim.rules.limits[lane, topic_of(sim, first)])
 
 
 @kernel

@@ -184,46 +184,61 @@ class Capture(NamedTuple):
     sizes: SizeModel
 
 
+class TopicRules(NamedTuple):
+    """What brokers do with the batches of topics.
+
+    limits: int64[lanes, topics], max.message.bytes. stored: int64[topics], the codec that brokers compress a topic's
+    batches into, or AS_PRODUCED.
+    """
+
+    limits: Ints
+    stored: Ints
+
+
 class ProducerSim(NamedTuple):
     """The replay of a stretch of what a producer sent, in every lane.
 
-    settings: SPLIT_SETTINGS[lanes]; limits: int64[lanes, topics], max.message.bytes. estimates: float32[lanes, topics,
-    codecs] and outcomes: SPLIT_OUTCOME[lanes, topics], as the stretch before left them. filling: FILLING[partitions].
-    ready: READY[records]. current: int64[topics], the partition that got a record last. stored: int64[topics], the
-    codec that brokers compress a topic's batches into, or AS_PRODUCED. spans: SPLIT_SPAN[SPANS_ROOM]. progress:
-    LANE_PROGRESS[1].
+    settings: SPLIT_SETTINGS[lanes]. estimates: float32[lanes, topics, codecs] and outcomes: SPLIT_OUTCOME[lanes,
+    topics], as the stretch before left them. filling: FILLING[partitions]. ready: READY[records]. current:
+    int64[topics], the partition that got a record last. spans: SPLIT_SPAN[SPANS_ROOM]. progress: LANE_PROGRESS[1].
     """
 
     capture: Capture
     settings: Records
-    limits: Ints
+    rules: TopicRules
     estimates: Singles
     outcomes: Records
     filling: Records
     ready: Records
     current: Ints
-    stored: Ints
     heap: Heap
     spans: Records
     progress: Records
 
 
 def new_sim(
-    capture: Capture, settings: Records, limits: Ints, estimates: Singles, outcomes: Records, window: Window = WHOLE,
-    stored: Ints | None = None,
-) -> ProducerSim:  # fmt: skip
-    """The replay of a stretch, before its first record. stored: None if brokers store all batches as produced."""
+    capture: Capture,
+    settings: Records,
+    rules: TopicRules,
+    estimates: Singles,
+    outcomes: Records,
+    window: Window = WHOLE,
+) -> ProducerSim:
+    """The replay of a stretch, before its first record.
+
+    settings: SPLIT_SETTINGS[lanes]. estimates: float32[lanes, topics, codecs] and outcomes: SPLIT_OUTCOME[lanes,
+    topics], as the stretch before left them, which the replay goes on from and writes. window: the time that counts.
+    """
     room, topics = 3 * len(capture.records) + 64, outcomes.shape[1]
     return ProducerSim(
         capture=read_only_capture(capture),
         settings=read_only(settings),
-        limits=read_only(limits),
+        rules=TopicRules(*map(read_only, rules)),
         estimates=estimates,
         outcomes=outcomes,
         filling=np.zeros(len(capture.partitions), FILLING),
         ready=np.zeros(len(capture.records), READY),
         current=np.zeros(topics, np.int64),
-        stored=read_only(np.full(topics, AS_PRODUCED) if stored is None else stored),
         heap=Heap(np.zeros(room, np.int64), np.zeros(room, np.int64), np.zeros(1, np.int64)),
         spans=np.zeros(SPANS_ROOM, SPLIT_SPAN),
         progress=new_progress(window),
@@ -231,7 +246,7 @@ def new_sim(
 
 
 def new_progress(window: Window) -> Records:
-    """The progress of a replay before its first record."""
+    """The progress of a replay before its first record: LANE_PROGRESS[1]."""
     last = NEVER if window.end == NEVER else window.end - 1
     return new_records(LANE_PROGRESS, 1, counts_from=window.begin, last=last)
 
@@ -249,14 +264,14 @@ def read_only_capture(capture: Capture) -> Capture:
 
 
 def initial_estimates(settings: Records, topics: int) -> Singles:
-    """The estimates before any batch was closed: float32[lanes, topics, codecs]."""
+    """The estimates before any batch was closed: float32[lanes, topics, codecs]. settings: SPLIT_SETTINGS[lanes]."""
     estimates = np.ones((len(settings), topics, len(CODEC_NAMES)), np.float32)
     estimates[settings["profile"] == DAMPED, :, 1:] = DAMPED_INITIAL
     return estimates
 
 
 def no_outcomes(lanes: int, topics: int) -> Records:
-    """What lanes come to before anything has happened."""
+    """What lanes come to before anything has happened: SPLIT_OUTCOME[lanes, topics]."""
     outcomes = np.zeros((lanes, topics), SPLIT_OUTCOME)
     outcomes["since_split"] = NEVER
     return outcomes
@@ -277,7 +292,7 @@ def topic_of(sim: ProducerSim, record: int) -> int:
 
 @kernel
 def bytes_in_batch(records: Records, record: int, first: int) -> int:
-    """Bytes of a record in a batch that begins with the record `first`."""
+    """Bytes of a record in a batch that begins with the record `first`. records: RECORD[records]."""
     since = records[record].timestamp - records[first].timestamp
     return record_bytes(records[record].content, record - first, since)
 

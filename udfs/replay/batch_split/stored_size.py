@@ -36,7 +36,7 @@ def checked_size(sim: ProducerSim, lane: int, first: int, size: int) -> int:
     """The bytes that have to be within max.message.bytes: those that a batch is sent with, or those that it is stored
     with, by the model, if these are more. size: bytes that it is sent with.
     """
-    stored = sim.stored[topic_of(sim, first)]
+    stored = sim.rules.stored[topic_of(sim, first)]
     if stored == AS_PRODUCED or stored == codec_of(sim, lane, first):
         return size
     return max(size, modelled_size(sim, lane, first, stored))

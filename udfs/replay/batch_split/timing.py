@@ -65,7 +65,10 @@ def answer_times(sent: Sent, times: Times) -> Ints:
 
 
 def ready_times(sent: Sent, append: Ints, linger_us: int) -> Ints:
-    """When each batch had lingered, or was full, as the next record that may go into it shows: int64[batches], us."""
+    """When each batch had lingered, or was full, as the next record that may go into it shows: int64[batches], us.
+
+    append: int64[records], us, when each was appended.
+    """
     batches = sent.capture.batches
     full = np.where(batches["next_record"] != NONE, append[batches["next_record"]], NEVER)
     return np.minimum(full, append[batches["first"]] + linger_us)

@@ -22,12 +22,14 @@ from udfs.replay.batch_split.lanes import Measure, not_measured, replay_stretch
 from udfs.replay.batch_split.replay import replay_splits
 from udfs.replay.batch_split.settings import SPLIT_SETTINGS, TODAY, SplitLanes, TopicLimits
 from udfs.replay.batch_split.state import (
+    AS_PRODUCED,
     BATCH,
     PART,
     RECORD,
     SENT_PARTITION,
     Capture,
     SizeModel,
+    TopicRules,
     new_sim,
     no_outcomes,
 )
@@ -170,15 +172,20 @@ def captured(produced: Produced, sizes: SizeModel) -> Capture:
     return Capture(records, np.argsort(by_partition, kind="stable"), batches, np.zeros(0, PART), partitions, sizes)
 
 
+def as_produced(limit: int, topics: int = 1) -> TopicRules:
+    """The rules of one lane for topics with this max.message.bytes, of which brokers store the batches as produced."""
+    return TopicRules(np.full((1, topics), limit), np.full(topics, AS_PRODUCED))
+
+
 def replayed(producer: Producer, produced: Produced, sizes: SizeModel, measure: Measure = not_measured) -> Outcome:
     """What comes of the records in the producer's lane."""
     topics = max(produced.topic) + 1
     estimates = np.ones((1, topics, CODECS), np.float32)
     for topic, ratio in enumerate(produced.initial):
         estimates[0, topic] = ratio
-    outcomes, limits = no_outcomes(1, topics), np.full((1, topics), producer.limit)
+    outcomes, rules = no_outcomes(1, topics), as_produced(producer.limit, topics)
     replay_stretch(
-        new_sim(captured(produced, sizes), settings_of(producer), limits, estimates, outcomes), range(1), measure
+        new_sim(captured(produced, sizes), settings_of(producer), rules, estimates, outcomes), range(1), measure
     )
     return Outcome(outcomes[0], estimates[0, :, producer.codec_number])
 

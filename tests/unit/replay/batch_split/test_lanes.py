@@ -7,7 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.unit.replay.batch_split.producers import Produced, Producer, captured, even_sizes, replayed, settings_of
+from tests.unit.replay.batch_split.producers import (
+    Produced,
+    Producer,
+    as_produced,
+    captured,
+    even_sizes,
+    replayed,
+    settings_of,
+)
 from udfs.columns.arrays import Ints
 from udfs.replay.batch_split.lanes import Measure, replay_stretch
 from udfs.replay.batch_split.recompression import BY_PARTS
@@ -24,9 +32,9 @@ def batches_and_last_close(**captured_batch: int) -> Ints:
     for name, value in captured_batch.items():
         capture.batches[name] = value
     for batch_size in (1024, 4096):
-        outcomes, limits = no_outcomes(1, 1), np.full((1, 1), 8192)
+        outcomes, rules = no_outcomes(1, 1), as_produced(8192)
         settings = settings_of(Producer(batch_size, 8192, linger=5))
-        sim = new_sim(capture, settings, limits, np.ones((1, 1, 5), np.float32), outcomes)
+        sim = new_sim(capture, settings, rules, np.ones((1, 1, 5), np.float32), outcomes)
         replay_stretch(sim, range(1))
         found.append((int(outcomes["batches"][0, 0]), int(sim.filling["last_closed"][0])))
     return np.array(found)

@@ -7,7 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.unit.replay.batch_split.producers import Produced, Producer, captured, even_sizes, replayed, settings_of
+from tests.unit.replay.batch_split.producers import (
+    Produced,
+    Producer,
+    as_produced,
+    captured,
+    even_sizes,
+    replayed,
+    settings_of,
+)
 from udfs.columns.sentinels import NONE
 from udfs.replay.batch_split.accumulator import seal_batch
 from udfs.replay.batch_split.partition_queue import (
@@ -81,11 +89,11 @@ def partition(part: int = NO_PART, **batch: int) -> ProducerSim:
     """A queue by itself, in which nothing waits; `part` is what became of the part that left last. batch: what is
     captured of the only batch, which has 64 records.
     """
-    produced, limits = Produced([0] * 64, [10] * 64), np.full((1, 1), 2048)
+    produced, rules = Produced([0] * 64, [10] * 64), as_produced(2048)
     capture = captured(produced, even_sizes(produced, [1.0] * 64))
     for name, value in batch.items():
         capture.batches[name] = value
-    sim = new_sim(capture, settings_of(SETTINGS), limits, np.ones((1, 1, 5), np.float32), no_outcomes(1, 1))
+    sim = new_sim(capture, settings_of(SETTINGS), rules, np.ones((1, 1, 5), np.float32), no_outcomes(1, 1))
     sim.filling[0]["queued"], sim.filling[0]["left"], sim.filling[0]["part"] = NONE, NONE, part
     return sim
 

@@ -62,7 +62,9 @@ def batch_size_range(sim: GroupSim, number: int, least: np.float32, greatest: np
 
 @kernel
 def find_ranges(sim: GroupSim, ranges: Ints) -> None:
-    """Write the `batch_size_range` of each batch: int64[2, batches]."""
+    """Write the `batch_size_range` of each batch. ranges: int64[2, batches], the least and the greatest batch.size in
+    bytes.
+    """
     for number in range(len(sim.batches)):
         time = sim.batches[number].time
         follow_in_turn(sim, time)
@@ -85,7 +87,7 @@ def inferred_batch_size(
     """The batch.size in bytes that all batches of a producer show, `default` where they allow that.
 
     The ranges show about where it is. Of the round values there, it is the one with the fewest batches that could not
-    have ended where they did; among equals the roundest.
+    have ended where they did; among equals the roundest. records: RECORD[records]. settings: SPLIT_SETTINGS[lanes].
     """
     known, ranges = [with_estimate(group) for group in groups], [np.zeros((2, 0), np.int64)]
     for group in known:

@@ -149,7 +149,11 @@ def first_parts(sent: Sent) -> Ints:
 
 
 def closes_of(sendings: Records, times: Known, closed: Ints, refused: Ints) -> Records:
-    """The closes of the sendings `closed`, which are in the order of their requests. refused: those that were split."""
+    """The closes of some sendings: CLOSE[closed].
+
+    sendings: SENDING[sendings]. closed: int64[n], the sendings that are closed, in the order of their requests.
+    refused: int64[m], the sendings that were split.
+    """
     number = np.zeros(len(sendings), np.int64)
     number[refused] = np.arange(len(refused)) + 1
     made_by, earliest = sendings["made_by"][closed], times.earliest[closed]
@@ -251,7 +255,9 @@ def latest_appends(in_turn: Ints, places: Ints) -> Ints:
 
 def batches_before(records: Records, captured: Records) -> Ints:
     """The batch whose last record stands right before the first of each, NONE where that is none of them:
-    int64[batches]. captured: BATCH[batches].
+    int64[batches].
+
+    records: RECORD[records]. captured: BATCH[batches].
     """
     by_end = np.argsort(captured["end"])
     place = np.minimum(np.searchsorted(captured["end"][by_end], captured["first"]), len(captured) - 1)

@@ -166,8 +166,10 @@ def judge_batches(sim: GroupSim) -> float:
 
 
 def judge_group(group: EstimateGroup, records: Records, settings: Records, memory: Memory) -> tuple[Ints, float]:
-    """(the verdict on each batch of a group, each in every possible order: AGREED or a code of SPLITS; an estimate that
-    is possible at the end, UNKNOWN or LOST).
+    """(the verdict on each batch of a group in any possible order; an estimate that is possible at the end).
+
+    A verdict is AGREED or a code of SPLITS: int64[batches]. The estimate may be UNKNOWN or LOST. records:
+    RECORD[records]. settings: SPLIT_SETTINGS[lanes].
     """
     sim = new_sim(group, records, settings, memory, in_order=False)
     return sim.verdicts, judge_batches(sim)
@@ -176,11 +178,12 @@ def judge_group(group: EstimateGroup, records: Records, settings: Records, memor
 def judge_group_in_order(
     group: EstimateGroup, records: Records, settings: Records, memory: Memory
 ) -> tuple[Ints, Records]:
-    """(the verdict on each batch of a group in one order of closes and splits; that order, PLACED[closes, then
-    splits]).
+    """(the verdict on each batch of a group in one order of closes and splits, int64[batches]; that order,
+    PLACED[closes, then splits]).
 
     The batches show the order, for what came of one shows which estimate it was created with. Of several orders that
-    give the same batches one is taken; a batch that no order gives leaves all of them.
+    give the same batches one is taken; a batch that no order gives leaves all of them. records: RECORD[records].
+    settings: SPLIT_SETTINGS[lanes].
     """
     sim = new_sim(group, records, settings, memory, in_order=True)
     judge_batches(sim)

@@ -31,8 +31,9 @@ def no_order(sendings: int) -> Records:
 
 
 def write_order(order: Records, group: EstimateGroup, number: int, placed: Records) -> None:
-    """Write the order of a group, as `judge_group_in_order` returns it: PLACED[closes, then splits]. number: of the
-    group.
+    """Write the order of a group's closes and splits into that of all sendings.
+
+    placed: PLACED[closes, then splits], as `judge_group_in_order` returns it. number: of the group.
     """
     closes = len(group.closed)
     for kind, sendings, events, earliest in (
@@ -47,9 +48,11 @@ def write_order(order: Records, group: EstimateGroup, number: int, placed: Recor
 
 
 def times_in(order: Records, sent: Sent) -> Times:
-    """Times that put everything into the order, each the latest that it can be: of records within their ms, of closes
-    up to the request, of splits up to the request with the first part, or to the response where no part is captured. A
-    record has waited to be appended if something was before it that cannot have been in its ms.
+    """Times that put everything into the order, each the latest that it can be.
+
+    Records are within their ms; closes are up to the request, splits up to the request with the first part, or to the
+    response where no part is captured. A record has waited to be appended if something was before it that cannot have
+    been in its ms. order: BEFORE[2, sendings], as `write_order` fills it.
     """
     in_turn, sendings = sent.capture.append_order, len(sent.sendings)
     n, begun = len(in_turn), sent.capture.records["time"][sent.capture.append_order] // US_PER_MS * US_PER_MS

@@ -157,7 +157,9 @@ def new_memory() -> Memory:
 
 
 def new_sim(group: EstimateGroup, records: Records, settings: Records, memory: Memory, *, in_order: bool) -> GroupSim:
-    """A group's batches, before the first of them is created. settings: SPLIT_SETTINGS[lanes]."""
+    """A group's batches, before the first of them is created. records: RECORD[records]. settings:
+    SPLIT_SETTINGS[lanes].
+    """
     memory.progress[0] = 0
     memory.possible[0] = (0, 0, 0, NONE, 0, group.initial)
     return GroupSim(
