@@ -81,7 +81,7 @@ class ConsumerEvents:
         self.fetches = follow_fetch_events(events, exchanges, self.fetches)
 
     def consumers(self, limits: Records) -> Consumers:
-        """What the processes exchanged, once all of their rows have come. limits: FETCH_LIMITS."""
+        """What the processes exchanged, once all of their rows have come. limits: FETCH_LIMITS[limits]."""
         exchanges, partitions = self.exchanges.gathered.records, self.fetches.known_partitions
         fetched, verdicts, unit = self.fetches.fetched, self.fetches.verdicts, exchanges["unit"]
         holder, lost = partitions_not_taken(partitions)["holder"], partitions_taken_over(partitions)["holder"]
@@ -225,17 +225,22 @@ class LanesReplayed:
 
 
 def span_us(outcomes: Records) -> Ints:
-    """How long each lane took (us), in the shape of the outcomes."""
+    """How long each lane took (us): int64[outcomes], in the shape of the outcomes."""
     return outcomes["ended_at"] - outcomes["began_at"]
 
 
 def speed_of(outcomes: Records, amount: str) -> Floats:
-    """Throughput per us, in the shape of the outcomes. amount: what is counted, `bytes` or `records`."""
+    """Throughput per us: float64[outcomes], in the shape of the outcomes. amount: what is counted, `bytes` or
+    `records`.
+    """
     return outcomes[amount] / np.maximum(span_us(outcomes), 1)
 
 
 def relative_speeds(speed: Floats, base: Floats) -> Floats:
-    """The speeds as shares of a base of each unit, nan where that is 0: float64[units, lanes]. base: float64[units]."""
+    """The speeds as shares of a base of each unit, nan where that is 0: float64[units, lanes].
+
+    speed: float64[units, lanes], and base: float64[units], in the same unit.
+    """
     return np.divide(speed, base[:, None], out=np.full(speed.shape, np.nan), where=base[:, None] > 0)
 
 
@@ -259,6 +264,8 @@ def replay_pools(consumers: Consumers, lanes: MemoryLanes, settings: Records) ->
 
 
 def closed_speed(consumers: Consumers, settings: Records) -> Floats:
-    """Records per us of each unit's closed loop in the captured lane: float64[units]."""
+    """Records per us of each unit's closed loop in the captured lane: float64[units]. settings: POOL_SETTINGS[units,
+    lanes].
+    """
     replayed = replay_units(consumers.unchanged_traces, settings[:, [CAPTURED]], consumers.window)
     return speed_of(replayed.outcomes, "records")[:, CAPTURED]

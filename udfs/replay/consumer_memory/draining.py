@@ -137,7 +137,10 @@ def verdict_on_offset(partition: Record, fetch_offset: int, is_same_connection: 
 
 @kernel
 def drain_partition(partition: Record, exchanges: Records, event: Record) -> int:
-    """Fetch a partition again: its holder is drained of it, or has lost it. Returns the verdict on the fetch offset."""
+    """Fetch a partition again: its holder is drained of it, or has lost it. Returns the verdict on the fetch offset.
+
+    exchanges: EXCHANGE[n], of which the holder is written.
+    """
     holder, fetch = exchanges[partition.holder], exchanges[event.exchange]
     verdict = verdict_on_offset(partition, event.fetch_offset, holder.connection == fetch.connection)
     if verdict != AGREED and partition.taken_over_at != NEVER:
@@ -173,7 +176,10 @@ def on_batch(partition: Record, exchange: Record, event: Record, fetched: Record
 
 @kernel
 def on_fetch(fetches: ClientFetches, partition: Record, exchanges: Records, event: Record) -> None:
-    """A fetch names the partition: it drains what came before, and may bring more."""
+    """A fetch names the partition: it drains what came before, and may bring more.
+
+    exchanges: EXCHANGE[n], of which the fetch's own and the holder are written.
+    """
     exchange, fetched = exchanges[event.exchange], fetches.fetched[event.unit]
     if event.fetch_offset != UNKNOWN and partition.holder != NONE:
         fetches.verdicts[event.unit, drain_partition(partition, exchanges, event)] += event.counts
@@ -195,9 +201,10 @@ def on_fetch(fetches: ClientFetches, partition: Record, exchanges: Records, even
 
 @kernel
 def follow_partitions(events: Records, exchanges: Records, fetches: ClientFetches) -> None:
-    """Have fetches drain what came before, and hold what they got. There is room for all.
+    """Have fetches drain what came before, and hold what they got, in arrays that have room for all.
 
-    The arguments are those of `follow_fetch_events`.
+    events: PARTITION_EVENT[n], those of a unit in the order of time. exchanges: EXCHANGE[m], all that the events belong
+    to or drain; what they show is written into it.
     """
     for row in range(len(events)):
         event = events[row]

@@ -93,6 +93,8 @@ def gone_with_client(unit: Ints, connection: Ints, since: Ints, exchanges: Recor
 def assigned_anew(unit: Ints, since: Ints, exchanges: Records) -> Ints:
     """When each client got its next assignment from its group that it requested at or after a time (us), NEVER for
     none: int64[n].
+
+    unit, since: int64[n], clients and times (us). exchanges: EXCHANGE[m].
     """
     syncs = exchanges[(exchanges["api_key"] == SYNC_GROUP) & (exchanges["complete_at"] != NEVER)]
     return earliest_from(syncs["unit"], syncs["requested_at"], syncs["complete_at"], unit, since)

@@ -104,7 +104,10 @@ def with_releases(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 
 
 def released_earlier(batch: pa.RecordBatch, kinds: Ints) -> pa.RecordBatch:
-    """Whole exchanges, whose requests were handled when a fetch had returned all that they brought, if not before."""
+    """Whole exchanges, whose requests were handled when a fetch had returned all that they brought, if not before.
+
+    kinds: int64[rows], the kind of event of each row of the batch.
+    """
     t = MEMORY_EVENTS
     begins = key_boundaries(batch, FETCH_KEY)
     is_fetched = kinds == MemoryEvent.FETCHED

@@ -93,7 +93,10 @@ class ClosedLoop:
 
 
 def records_under(records: Records, fetch_number: int) -> Records:
-    """The records that belong to the fetch limits of this number."""
+    """Those of the records that belong to the fetch limits of this number.
+
+    records: CLOSED_RESPONSE[n] or GIVEN_UP[n].
+    """
     return records[records["fetch_number"] == fetch_number]
 
 
@@ -170,8 +173,9 @@ def overheads_of(fetches: Records, connection: Ints, wanted: Ints) -> Records:
 
 
 def as_exchanges(responses: Records, overhead: Records, max_bytes: Ints) -> Records:
-    """EXCHANGE[n] from CLOSED_RESPONSE[n]. overhead: OVERHEAD[n], of the connection of each. max_bytes: int64[n], of
-    each.
+    """The responses of the closed loop as exchanges: EXCHANGE[n].
+
+    responses: CLOSED_RESPONSE[n]. overhead: OVERHEAD[n], of the connection of each. max_bytes: int64[n], of each.
     """
     beside = overhead["base_bytes"] + overhead["partition_bytes"] * responses["partitions"]
     size = responses["record_bytes"] + np.round(beside).astype(np.int64)

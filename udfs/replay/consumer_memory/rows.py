@@ -108,7 +108,11 @@ def received_in(traces: Traces, window: Window) -> InWindow:
 
 
 def deadlocks(outcomes: Records, settings: Records, largest_fetch: Ints) -> list[str | None]:
-    """Why connections are stuck, or None. outcomes: POOL_OUTCOME[rows]; settings: POOL_SETTINGS[rows]."""
+    """Why connections are stuck, or None.
+
+    outcomes: POOL_OUTCOME[rows]. settings: POOL_SETTINGS[rows]. largest_fetch: int64[rows], bytes of the largest
+    response.
+    """
     holds_back = settings["variant"] != MEMORY_POOL
     is_below = holds_back & (settings["size"] < largest_fetch)
     why = np.select(

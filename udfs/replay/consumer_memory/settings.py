@@ -84,9 +84,10 @@ class MemoryLanes:
 def memory_lanes(
     lanes: LaneSettings, fetch_limits: Records, fetch_number: Ints, assumed: Sequence[str] = ()
 ) -> MemoryLanes:
-    """The lanes as the replay takes them. fetch_limits, fetch_number: as in MemoryLanes.
+    """The lanes as the replay takes them.
 
-    assumed: the settings in force that nobody stated.
+    fetch_limits: FETCH_LIMITS[limits]. fetch_number: int64[lanes]. Both are as in MemoryLanes. assumed: the settings in
+    force that nobody stated.
     """
     return MemoryLanes(
         names=lanes.names,

@@ -65,9 +65,11 @@ def partitions_taken_over(partitions: Records) -> Records:
 
 
 def first_drained(exchanges: Records, unit: Ints, since: Ints) -> Ints:
-    """When each unit has drained a response that it requested at or after a time (us), NEVER where it has not.
+    """When each unit has drained a response that it requested at or after a time (us), NEVER where it has not:
+    int64[n].
 
-    Responses of which it lost a part to others do not count. The arguments and the result are those of `first_request`.
+    Responses of which it lost a part to others do not count. exchanges: EXCHANGE[m], those of a unit in the order of
+    their requests. unit, since: int64[n], units and times (us).
     """
     is_drained = (exchanges["api_key"] == FETCH) & (exchanges["drained_at"] != ALWAYS)
     is_drained &= (exchanges["undrained"] == 0) & (exchanges["taken_over_at"] == ALWAYS)

@@ -65,7 +65,7 @@ class Chains(NamedTuple):
 
 
 def chains_of_exchanges(exchanges: Records) -> Chains:
-    """The chains of EXCHANGE[n], each unit's in the order of their requests."""
+    """The chains of exchanges, each unit's in the order of their requests. exchanges: EXCHANGE[n]."""
     connection, firsts = group_numbers(exchanges["unit"], exchanges["connection"])
     order = np.argsort(connection, kind="stable")
     is_same = connection[order][1:] == connection[order][:-1]
@@ -167,13 +167,15 @@ def traces_of_requests(exchanges: Records, units: int) -> Traces:
 
 
 def is_delayed(exchanges: Records) -> Bools:
-    """Whether the memory of each request is held while it is handled: bool[n]."""
+    """Whether the memory of each request is held while it is handled: bool[n]. exchanges: EXCHANGE[n]."""
     return np.isin(exchanges["api_key"], DELAYED_APIS)
 
 
 def handled_by(exchanges: Records, units: int) -> Ints:
     """How many of the requests that are held while they are handled each source shows to be handled: int64[units,
-    sources], sources in the order of HandledBy.
+    sources].
+
+    Sources are in the order of HandledBy. exchanges: EXCHANGE[n].
     """
     held = exchanges[is_delayed(exchanges)]
     counts = np.zeros((units, len(HandledBy)), np.int64)

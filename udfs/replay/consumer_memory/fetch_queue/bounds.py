@@ -82,7 +82,10 @@ def bound_of(fetches: Records, brokers: int, limits: FetchBounds, max_bytes: int
 
 
 def overshoot_of(fetches: Records, brokers: int, limits: FetchBounds) -> int:
-    """Bytes of values that come at most when each broker has been asked once more."""
+    """Bytes of values that come at most when each broker has been asked once more.
+
+    fetches: EXCHANGE[n], the consumer's answered fetches.
+    """
     connection, firsts = group_numbers(fetches["connection"])
     partitions, largest = np.zeros((2, len(firsts)), np.int64)
     np.maximum.at(partitions, connection, fetches["asked"])

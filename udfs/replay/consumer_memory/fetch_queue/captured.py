@@ -124,7 +124,10 @@ def cut_responses(responses: Records, max_bytes: int) -> Records:
 
 
 def late_for_full_queue(responses: Records, levels: Records) -> Bools:
-    """Which of RECORDS_RESPONSE[n] were asked for late because the queue was full: bool[n]. levels: LEVEL[n]."""
+    """Which responses were requested late because the queue was full: bool[n].
+
+    responses: RECORDS_RESPONSE[n]. levels: LEVEL[n].
+    """
     return (responses["is_late"] == 1) & (levels["is_full_at_most"] == 1)
 
 

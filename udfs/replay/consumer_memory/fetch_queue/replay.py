@@ -148,7 +148,10 @@ def thresholds_of(lanes: MemoryLanes, lane: int, release: int) -> Records:
 def replayed_lanes(
     queue: Queue, consumers: Consumers, unit: int, fetches: Records, lanes: MemoryLanes, thresholds: list[Records]
 ) -> list[QueueLane]:
-    """What every lane comes to. thresholds: THRESHOLDS[1] of each."""
+    """What every lane comes to.
+
+    fetches: EXCHANGE[n], the consumer's answered fetches. thresholds: THRESHOLDS[1] of each lane.
+    """
     queue_lanes, brokers = list[QueueLane](), int(consumers.fetched["brokers"][unit])
     for lane, lane_thresholds in enumerate(thresholds):
         limits = fetch_limits_in(consumers, unit, int(lanes.fetch_number[lane]), thresholds[CAPTURED], lane_thresholds)
@@ -180,9 +183,10 @@ def fetch_limits_in(
 def replayed_lane(
     queue: Queue, captured: Records, thresholds: Records, us_per_record: int, bound: Bound | None, limits: FetchBounds
 ) -> QueueLane:
-    """Replay a lane.
+    """What one lane comes to.
 
-    captured: THRESHOLDS[1] in force. us_per_record: how long the application works on each record, or AS_CAPTURED.
+    captured, thresholds: THRESHOLDS[1], those in force and those of the lane. us_per_record: how long the application
+    works on each record, or AS_CAPTURED.
     """
     is_stated = us_per_record != AS_CAPTURED
     pace = stated_pace(us_per_record) if is_stated else queue.pace
@@ -204,7 +208,7 @@ def may_hold_more(thresholds: Records, captured: Records) -> bool:
 
 
 def ends_of_window(window: Window) -> Ints:
-    """A window's begin and end (us)."""
+    """A window's begin and end (us): int64[2]."""
     return np.array([window.begin, window.end], np.int64)
 
 
@@ -245,7 +249,10 @@ def compared_decisions(queue: Queue, captured: Records) -> FidelityCounts:
 
 
 def tolerance_of(responses: Records, captured: Records) -> int:
-    """How far apart two waits may end that count as the same one (us)."""
+    """How far apart two waits may end that count as the same one (us).
+
+    responses: RECORDS_RESPONSE[n]. captured: THRESHOLDS[1] in force.
+    """
     span_us = int(responses["arrived_at"].max(initial=ALWAYS) - responses["requested_at"].min(initial=NEVER))
     return max(int(captured["backoff_us"][0]), LEAST_TIME_US, round(SPAN_TOLERANCE * max(span_us, 0)))
 

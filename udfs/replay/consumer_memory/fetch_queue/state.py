@@ -97,7 +97,7 @@ class QueueSim(NamedTuple):
 
 
 def new_queue(responses: Records, pace: ApplicationPace, thresholds: Records, window: Ints) -> QueueSim:
-    """The replay before it begins. thresholds: THRESHOLDS[1]."""
+    """The replay before it begins. responses: RECORDS_RESPONSE[n]. thresholds: THRESHOLDS[1]. window: int64[2], us."""
     n = len(responses)
     fetchers = np.zeros(int(responses["fetcher"].max(initial=-1)) + 1, FETCHER_STATE)
     fetchers["response"], fetchers["full_since"] = NONE, NONE

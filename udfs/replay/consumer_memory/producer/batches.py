@@ -103,10 +103,10 @@ def read_produced(sendings: Records, units: int, window: Window = WHOLE) -> Prod
 
 
 def batches_of_sendings(rows: Records, end_at: Ints, answered_at: Ints, stream: Ints) -> Records:
-    """BUFFERED_BATCH[n] of the first sendings of batches, SENDING[n].
+    """The first sendings of batches as BUFFERED_BATCH[n].
 
-    end_at: int64[n], us, until when each holds its memory. answered_at: int64[n], us, its first answer. stream:
-    int64[n], its number.
+    rows: SENDING[n]. end_at: int64[n], us, until when each holds its memory. answered_at: int64[n], us, its first
+    answer. stream: int64[n], its number.
     """
     appended_at, sent_at, size, records = (rows[name] for name in ("appended_at", "sent_at", "size", "records"))
     several = records > 1

@@ -80,7 +80,10 @@ def replay_producers(produced: Produced, settings: Records, numbers: Ints) -> Pr
 
 
 def replay_in_loop(produced: Produced, unit: int, settings: Records, meter: Meter, replayed: ProducersReplayed) -> int:
-    """Replay a producer's lanes that are in closed loop; returns how many batches the captured lane begins too late."""
+    """Replay a producer's lanes that are in closed loop; returns how many batches the captured lane begins too late.
+
+    settings: BUFFER_SETTINGS[lanes].
+    """
     lanes, outcomes = np.flatnonzero(replayed.in_loop[unit]), np.zeros(len(settings), BUFFER_OUTCOME)
     loop_lanes(loop_of(produced, unit, settings, meter, outcomes), read_only(np.append(CAPTURED, lanes)))
     replayed.outcomes[unit, lanes] = outcomes[lanes]

@@ -62,7 +62,10 @@ def producer_memory_rows(
 def verdicts_on_producers(
     produced: Produced, replayed: ProducersReplayed, is_java: Bools
 ) -> Iterator[tuple[int, FidelityCounts]]:  # fmt: skip
-    """The cases of each producer by its number. One that is no Java client may bound its memory otherwise."""
+    """The cases of each producer by its number.
+
+    is_java: bool[units]; any other client may bound its memory otherwise.
+    """
     batches, captured = produced.producers["batches"], replayed.outcomes[:, CAPTURED]
     waited = captured["late"] + captured["exhausted"] + captured["too_large"]
     for unit in np.flatnonzero(batches).tolist():

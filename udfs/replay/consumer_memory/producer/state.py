@@ -55,7 +55,10 @@ class BatchSim(NamedTuple):
 
 
 def new_sim(batches: Records, settings: Records, meter: Meter, outcomes: Records) -> BatchSim:
-    """A replay by captured times in which nothing has happened. Arguments as in Sim."""
+    """A replay by captured times in which nothing has happened.
+
+    batches: BUFFERED_BATCH[batches]. settings: BUFFER_SETTINGS[lanes]. outcomes: BUFFER_OUTCOME[lanes].
+    """
     n = len(batches)
     return BatchSim(
         batches=read_only(batches),

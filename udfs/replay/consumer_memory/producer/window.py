@@ -22,7 +22,10 @@ def count_from_here(meter: Meter, outcomes: Records, nothing: Records, lane: int
 
 @kernel
 def end_window(meter: Meter, outcomes: Records, nothing: Records, lane: int, heap: Heap) -> None:
-    """Stop at the end of the window, or of all that happens; if that is before the window, nothing counts."""
+    """Stop at the end of the window, or of all that happens; if that is before the window, nothing counts.
+
+    outcomes: BUFFER_OUTCOME[lanes], of which the lane's is written. nothing: BUFFER_OUTCOME[1], zeros.
+    """
     usage = meter.usage[0]
     if enters_window(meter, usage.window_begins_at):
         count_from_here(meter, outcomes, nothing, lane)
