@@ -5,8 +5,7 @@ A counter picks the shard of each full response when it is built, whether or not
 later. Where the packets of two full responses are close and their order contradicts the shards of the ids that they
 issue, the responses were built in the other order.
 
-In all functions, `fetches` is SESSION_FETCH[n], and `events` or `responses` is EVENT[m], each of one of these fetches;
-their times are us since 1970.
+Times are us since 1970. Each event or response is one of the fetches that a function takes with it.
 """
 
 from __future__ import annotations
@@ -65,7 +64,10 @@ def merge_events(fetches: Records, requests: Ints, responses: Ints, events: Reco
 
 @kernel
 def is_first(fetches: Records, request: int, response: int) -> bool:
-    """Does the request of one fetch come before the response of another, or of the same one?"""
+    """Does the request of one fetch come before the response of another, or of the same one?
+
+    fetches: SESSION_FETCH[n].
+    """
     handled_us, answered_us = fetches[request].handled_us, fetches[response].answered_us
     return bool(handled_us < answered_us or (handled_us == answered_us and request <= response))
 
@@ -84,7 +86,10 @@ def issued_shard(fetch: Record, shards: int) -> int:
 
 @kernel
 def could_come_before(fetches: Records, events: Records, later: int, early: int) -> bool:
-    """Can the full response events[later] have been built before that of events[early]?"""
+    """Can the full response events[later] have been built before that of events[early]?
+
+    fetches: SESSION_FETCH[n]. events: EVENT[m].
+    """
     fetch = fetches[events[later].fetch]
     is_shown = events[later].is_response == 1 and is_placed(fetch) and fetch.response_us != NO_TIME
     return is_shown and fetch.handled_us < events[early].us
@@ -96,7 +101,7 @@ def first_built(fetches: Records, events: Records, early: int, expected: int, sh
 
     expected: the shard whose turn it is. If events[early] issues an id of that shard, it was first; else the next
     response that issues one was. If none does, but refused responses, which issue no id, can fill the turns before that
-    of events[early], the first of these was.
+    of events[early], the first of these was. fetches: SESSION_FETCH[n]. events: EVENT[m].
     """
     issued = issued_shard(fetches[events[early].fetch], shards)
     if issued == expected:
@@ -147,7 +152,8 @@ def place_response(turn: Record, event: Record, fetch: Record, shards: int) -> N
 def order_responses(fetches: Records, events: Records, end: int, turns: Records, shards: int) -> None:
     """Put full responses among events[:end] in the order of the counter, and note the shard it has for each.
 
-    Events up to OVERLAP_US behind are there too. turns: TURN[1], whose turn it is.
+    fetches: SESSION_FETCH[n]. events: EVENT[m], with those up to OVERLAP_US behind the end. turns: TURN[1], whose turn
+    it is.
     """
     turn = turns[0]
     for place in range(end):
@@ -163,7 +169,11 @@ def order_responses(fetches: Records, events: Records, end: int, turns: Records,
 
 
 def full_responses(fetches: Records) -> tuple[Records, Records]:
-    """(The fetches whose responses the counter has a shard for, the events of these responses)."""
+    """(The fetches whose responses the counter has a shard for, SESSION_FETCH[m]; the events of these responses,
+    EVENT[m]).
+
+    fetches: SESSION_FETCH[n].
+    """
     is_placed_too = (fetches["epoch"] == INITIAL_EPOCH) & (fetches["error"] == 0) & (fetches["is_throttled"] == 0)
     placed = fetches.compress(is_placed_too)
     events = events_to_play(placed)
@@ -173,20 +183,27 @@ def full_responses(fetches: Records) -> tuple[Records, Records]:
 def first_shard(fetches: Records, responses: Records, shards: int) -> int:
     """The shard that the counter had for the first of these full responses, or NONE if no shard explains any id.
 
-    Each shard is tried: the one is taken with which most of the issued ids are of the shard whose turn it is.
+    Each shard is tried: the one is taken with which most of the issued ids are of the shard whose turn it is. fetches:
+    SESSION_FETCH[n]. responses: EVENT[m].
     """
     fits = [order_by_turn(fetches, responses.copy(), first, shards) for first in range(shards)]
     return int(np.argmax(fits)) if any(fits) else NONE
 
 
 def begins_again(fetches: Records, responses: Records, expected: int, shards: int) -> bool:
-    """Do more ids of these full responses come in their turn when shard 0 is the first than when `expected` is?"""
+    """Do more ids of these full responses come in their turn when shard 0 is the first than when `expected` is?
+
+    fetches: SESSION_FETCH[n]. responses: EVENT[m].
+    """
     if_restarted, if_continued = (order_by_turn(fetches, responses.copy(), first, shards) for first in (0, expected))
     return if_restarted > if_continued
 
 
 def order_by_turn(fetches: Records, responses: Records, first: int, shards: int) -> int:
-    """Put the responses in order as if shard `first` began. Returns how many ids are of the shard whose turn it is."""
+    """Put the responses in order as if shard `first` began. Returns how many ids are of the shard whose turn it is.
+
+    fetches: SESSION_FETCH[n]. responses: EVENT[m].
+    """
     order_responses(fetches, responses, len(responses), turn_of(first), shards)
     return issued_in_turn(fetches, responses, shards)
 
@@ -200,7 +217,10 @@ def turn_of(shard: int) -> Records:
 
 @kernel
 def issued_in_turn(fetches: Records, responses: Records, shards: int) -> int:
-    """How many of these full responses issue an id of the shard that was expected for them. responses: EVENT[n]."""
+    """How many of these full responses issue an id of the shard that was expected for them.
+
+    fetches: SESSION_FETCH[n]. responses: EVENT[m].
+    """
     count = 0
     for place in range(len(responses)):
         issued = issued_shard(fetches[responses[place].fetch], shards)

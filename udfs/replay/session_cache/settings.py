@@ -102,7 +102,8 @@ def ways_to_be_idle(settings: Records) -> tuple[Records, Ints]:
     """(lanes without a limit in which sessions go once they are idle, CACHE_SETTINGS[ways]; the way of each lane,
     int64[lanes]).
 
-    A way is a combination of what decides on when a session is idle: shards, eviction_ms and rules.
+    A way is a combination of what decides on when a session is idle: shards, eviction_ms and rules. settings:
+    CACHE_SETTINGS[lanes].
     """
     named = np.stack([settings[name] for name in ("shards", "eviction_ms", "rules")], axis=1)
     ways, way_of_lane = np.unique(named, axis=0, return_inverse=True)

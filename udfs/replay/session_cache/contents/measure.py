@@ -57,7 +57,10 @@ def read_partitions(contents: Contents, client: Record, rows: Records, fetch: Re
 
 @kernel
 def write_lists(contents: Contents, client: Record, rows: Records, fetch: Record) -> None:
-    """Take a client's next fetch, and write its lists; the caller has made room. rows: as of `read_partitions`."""
+    """Take a client's next fetch, and write its lists; the caller has made room.
+
+    rows: LISTED_PARTITION[rows], as of `read_partitions`.
+    """
     make_room_for_entries(contents, client, fetch.end - fetch.first)
     old, forgets = client.count, False
     read_partitions(contents, client, rows, fetch)
@@ -110,7 +113,7 @@ def note_response(contents: Contents, fetch: Record) -> None:
 def measure_refused(contents: Contents, rows: Records, fetch: Record) -> None:
     """Write the lists of a fetch of a session that the broker refused: what it lists, and an answer without partitions.
 
-    What it forgets is not known. rows: as of `read_partitions`.
+    What it forgets is not known. rows: LISTED[rows], as of `read_partitions`.
     """
     for row in range(fetch.first, fetch.end):
         if rows[row].is_listed == 1:
