@@ -87,7 +87,10 @@ def rows_of_logs(keys: pa.RecordBatch, partition: Ints, batches: Records, counts
 
 
 def rows_with(keys: pa.RecordBatch, numbers: Records, lists: Bytes, ends: Ints) -> pa.RecordBatch:
-    """Rows of READS from their columns KEYS and CARRIED[n]; `lists` of row i is lists[ends[i]:ends[i + 1]]."""
+    """Rows of READS from their columns KEYS and the numbers and lists of each.
+
+    numbers: CARRIED[n]. lists: uint8[bytes], those of row i from ends[i] to ends[i + 1]. ends: int64[n + 1].
+    """
     columns: dict[str, pa.Array[Any]] = {str(column): keys[column] for column in KEYS}
     columns[READS.quota_group] = repeated_text_column("", len(numbers))
     columns[READS.numbers] = binary_column(numbers.view(np.uint8), np.arange(len(numbers) + 1) * CARRIED.itemsize)

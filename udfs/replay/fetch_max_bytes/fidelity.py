@@ -99,7 +99,11 @@ def fetch_of_reads(fetches: Reads) -> Ints:
 
 
 def captured_bytes(fetches: Reads, available: Ints, captured: Records) -> tuple[Ints, Bools]:
-    """(bytes, depends on unknown batches) of each read under the captured limits when so much was available."""
+    """(bytes, depends on unknown batches) of each read under the captured limits when so much was available:
+    int64[reads] and bool[reads].
+
+    available: int64[reads], bytes. captured: FETCH_LIMITS[1].
+    """
     (answers,) = answers_to(fetches, available, captured)
     return answers["returned"], answers["unknown"] == 1
 

@@ -49,7 +49,11 @@ def is_hard_limit(read: Record) -> bool:
 
 @kernel
 def answer_fetch(fetches: Reads, available: Ints, fetch: int, limits: Record, answers: Records) -> None:
-    """Answer one fetch under the limits of one lane. answers: ANSWER[reads], those of the lane."""
+    """Answer one fetch under the limits of one lane.
+
+    available: int64[reads], bytes that the log held for each. limits: FETCH_LIMITS, of the lane. answers:
+    ANSWER[reads], those of the lane.
+    """
     first, end = fetches.first_read[fetch], fetches.first_read[fetch + 1]
     request = fetches.reads[first]  # what it says of the whole fetch is the same in each of its reads
     limit = min(request.max_bytes if limits.max_bytes == AS_CAPTURED else limits.max_bytes, limits.broker_max_bytes)
@@ -76,7 +80,11 @@ def answer_fetch(fetches: Reads, available: Ints, fetch: int, limits: Record, an
 
 @kernel
 def answer_all(fetches: Reads, available: Ints, limits: Records, answers: Records) -> None:
-    """Answer every fetch in every lane. answers: ANSWER[lanes, reads]."""
+    """Answer every fetch in every lane.
+
+    available: int64[reads], bytes that the log held for each. limits: FETCH_LIMITS[lanes]. answers: ANSWER[lanes,
+    reads].
+    """
     for fetch in range(len(fetches.first_read) - 1):
         for lane in range(len(limits)):
             answer_fetch(fetches, available, fetch, limits[lane], answers[lane])

@@ -113,12 +113,15 @@ def verdict_rows(
 
 
 def null_for_nan(values: Floats) -> pa.Array[Any]:
-    """Numbers, null for nan."""
+    """Numbers, null for nan. values: float64[rows]."""
     return arrow_array(values, ~np.isnan(values))
 
 
 def shares_of_sum(values: Ints) -> Floats:
-    """Each value's part of the sum over the first axis; 0 where the sum is."""
+    """Each value's part of the sum over the first axis, 0 where the sum is: float64[values.shape].
+
+    values: int64[n, ...].
+    """
     total = values.sum(axis=0)
     return np.where(total > 0, values / np.maximum(total, 1), 0.0)
 

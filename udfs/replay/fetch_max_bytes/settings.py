@@ -104,7 +104,7 @@ class FetchLanes:
     users: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
     def limits(self, reader: Reader) -> Records:
-        """FETCH_LIMITS of this reader, with its quotas."""
+        """The fetch limits of this reader, with its quotas: FETCH_LIMITS[lanes]."""
         if reader.kind == FOLLOWER:
             return self.follower
         return self.consumer if not self.quotas else with_quotas(self.consumer, self.quotas_of(reader))
@@ -121,7 +121,7 @@ class FetchLanes:
         return self.users.get((reader.client_id, reader.client_address))
 
     def client(self, reader: str) -> Records:
-        """CLIENT_SETTINGS of this kind of reader."""
+        """The settings of clients of this kind of reader: CLIENT_SETTINGS[lanes]."""
         return self.follower_client if reader == FOLLOWER else self.consumer_client
 
     def equals(self, others: FetchLanes, reader: Reader) -> bool:
@@ -192,7 +192,8 @@ def quota_is_known(lanes: LaneSettings) -> Bools:
 def quota_bytes(rate: Ints, windows: Ints, seconds: Ints) -> Ints:
     """The most bytes of a response under a quota, int64[lanes]: ClientQuotaManager.maxValueInQuotaWindow (Kafka 4.3).
 
-    rate: bytes/s. seconds: how long each window is.
+    rate: int64[lanes], bytes/s. windows: int64[lanes], how many samples a quota has. seconds: int64[lanes], how long
+    each of them is.
     """
     return np.minimum(rate.astype(np.float64) * (windows - 1) * seconds, MOST_BYTES).astype(np.int64)
 
@@ -219,7 +220,7 @@ def changed_choices(lanes: LaneSettings, key: str, codes: Mapping[str, int]) -> 
 
 
 def as_captured_clients(lanes: int) -> Records:
-    """CLIENT_SETTINGS of lanes that change nothing of the client."""
+    """The settings of clients of which lanes change nothing: CLIENT_SETTINGS[lanes]."""
     return new_records(
         CLIENT_SETTINGS,
         lanes,

@@ -123,7 +123,7 @@ def no_sums(partitions: int, lanes: int) -> Sums:
 
 
 def new_sums(partitions: int, lanes: int) -> Records:
-    """PARTITION_SUMS of partitions of which nothing was read."""
+    """The sums of partitions of which nothing was read: PARTITION_SUMS[partitions, lanes]."""
     sums = np.zeros((partitions, lanes), PARTITION_SUMS)
     sums["waiting_since"] = NEVER
     return sums

@@ -80,7 +80,7 @@ def log_events(batch: pa.RecordBatch) -> Records:
 
 
 def is_follower(reader: pa.Array[Any]) -> Bools:
-    """The rows whose reader is a follower."""
+    """Which rows have a follower as their reader: bool[rows]."""
     return compute.equal(reader, FOLLOWER).fill_null(False).to_numpy(zero_copy_only=False)
 
 

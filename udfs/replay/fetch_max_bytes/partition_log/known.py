@@ -79,6 +79,7 @@ def made_old(batches: Records, is_kept_old: Bools) -> Bools:
 
     It does so for a topic whose message.format.version is below 0.11. The format may change, with which what was there
     before stays as it is; where no record batch was fetched, all the log is taken to be of the format that was.
+    is_kept_old: bool[n], the message sets that the broker kept as they were.
     """
     is_new, is_fetched = ~batches["is_old_format"], batches["append_after"] == ALWAYS
     if not is_kept_old.any() or not (is_new & is_fetched).any():
@@ -123,7 +124,10 @@ def has_other_size(batches: Records) -> Bools:
 
 
 def are_among(batches: Records, rows: Ints, others: Ints, names: Sequence[str]) -> Bools:
-    """Which of the rows have the same values as any of the other rows: bool[rows]."""
+    """Which of the rows have the same values as any of the other rows: bool[rows].
+
+    batches: LOG_EVENT[n]. rows, others: int64[m], int64[k], numbers of rows. names: the columns that are compared.
+    """
     values = np.stack([batches[name] for name in names], axis=1)
     _, which = np.unique(values[np.concatenate([rows, others])], axis=0, return_inverse=True)
     return np.isin(which[: len(rows)], which[len(rows) :])

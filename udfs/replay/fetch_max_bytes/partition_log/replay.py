@@ -109,7 +109,10 @@ def read_rows(batches: Iterable[pa.RecordBatch], byte_cap: int) -> Iterator[pa.R
 
 
 def joined_reads(batch: pa.RecordBatch, events: Records, parts: list[ReadPart]) -> pa.RecordBatch:
-    """Rows of READS for the reads of a batch of LOG_EVENTS. parts: of its reads, one behind the other."""
+    """Rows of READS for the reads of a batch of LOG_EVENTS.
+
+    events: LOG_EVENT[rows], those of the batch. parts: of its reads, one behind the other.
+    """
     keys = batch.select([*map(str, KEYS)]).filter(pa.array(events["kind"] == LogEvent.READ))
     return rows_of_reads(
         keys,

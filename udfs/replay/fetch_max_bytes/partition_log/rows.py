@@ -40,9 +40,10 @@ class ReadPart(NamedTuple):
 
 
 def read_part(known: KnownLog, reads: Records, is_compacted: Bools, byte_cap: int) -> ReadPart:
-    """Reads of one partition, LOG_EVENT[n], with what was there.
+    """Reads of one partition with what was there.
 
-    is_compacted: bool[n], it is known by then that the log is compacted. byte_cap: as in `read_rows` of replay.py.
+    reads: LOG_EVENT[n]. is_compacted: bool[n], it is known by then that the log is compacted. byte_cap: as in
+    `read_rows` of replay.py.
     """
     log, read = known.log, readable_at_reads(known.log, reads)
     low = bytes_to_end(log, read.first_batch, known.ends.shown, read.available_low)
@@ -62,7 +63,9 @@ def read_part(known: KnownLog, reads: Records, is_compacted: Bools, byte_cap: in
 
 
 def count_readable_batches(log: PartitionLog, read: Readable, byte_cap: int) -> Ints:
-    """How many batches each read could return in any lane: those that begin within `byte_cap`, or one."""
+    """How many batches each read could return in any lane: int64[reads]. They begin within `byte_cap` bytes, or it is
+    one.
+    """
     begin = log.starts[np.minimum(read.first_batch, len(log.base))]
     within = np.searchsorted(log.starts[:-1], begin + byte_cap) - read.first_batch
     return np.minimum(read.known_batches, np.maximum(within, 1))
