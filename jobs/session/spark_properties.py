@@ -14,9 +14,9 @@ from udfs.errors import SetupError
 EVERYWHERE, ONE_MACHINE = "spark-defaults.conf", "spark-local.conf"
 SMALL, QUICK_JAVA = "spark-small.conf", "spark-quick-java.conf"
 """Files of properties in conf, with the reason for each."""
-SMALL_BYTES, QUICK_JAVA_BYTES, QUICK_REPLAY_BYTES = 64 << 20, 4 << 30, 256 << 20
+SMALL_BYTES, QUICK_JAVA_BYTES, QUICK_REPLAY_BYTES = 64 << 20, 4 << 30, 2 << 30
 """Captures below these sizes have the properties of SMALL and QUICK_JAVA; the last where they are replayed, too."""
-SMALL_TABLES, QUICK_JAVA_TABLES, QUICK_REPLAY_TABLES = 4 << 20, 256 << 20, 16 << 20
+SMALL_TABLES, QUICK_JAVA_TABLES, QUICK_REPLAY_TABLES = 4 << 20, 256 << 20, 128 << 20
 """The same sizes for a lake's tables, if no capture is read. The tables of 1 GB of small frames take 54 MB."""
 
 DELTA_JARS = ("delta-spark_4.2_2.13-4.4.0.jar", "delta-storage-4.4.0.jar")

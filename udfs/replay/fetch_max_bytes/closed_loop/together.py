@@ -10,8 +10,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from udfs.columns.arrays import Bools, Ints, Records, read_only, stretch_edges
+from udfs.columns.arrays import Bools, Ints, Records, read_only
 from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
 from udfs.replay.fetch_max_bytes.closed_loop.ends import end_lane, start_lane
@@ -208,11 +209,10 @@ def replay_readers(readers: Sequence[ReaderInLanes]) -> None:
     meters = new_meters(most, max(int(of["quota_windows"].max(initial=0)) for of in rules))
     sims = [new_sim(*reader, meters) for reader in readers]
     of_sims = [list(arrays_in(sim)) for sim in sims]
-    ends = [stretch_edges([array.size for array in arrays]) for arrays in zip(*of_sims, strict=True)]
     flat = [in_one_dimension(arrays) for arrays in zip(*of_sims, strict=True)]
     together = Together(
         with_arrays(sims[0], iter(flat)),
-        with_arrays(sims[0], iter(ends)),
+        with_arrays(sims[0], iter(edges_of_readers(of_sims))),
         np.full(len(readers), NEVER),
         lanes_that_share(rules),
     )
@@ -230,6 +230,17 @@ def replay_readers(readers: Sequence[ReaderInLanes]) -> None:
                 as_bytes(array)[:] = as_bytes(of_all[edges[r] : edges[r + 1]])
     for reader in readers:
         align_lanes(reader.outcome.timeline)
+
+
+def edges_of_readers(of_sims: Sequence[Sequence[npt.NDArray[Any]]]) -> Ints:
+    """Where each reader's part of each array begins, and the end of the last one: int64[arrays, readers + 1].
+
+    of_sims: of each reader all arrays, in the order of `arrays_in`.
+    """
+    sizes = [[array.size for array in arrays] for arrays in zip(*of_sims, strict=True)]
+    edges = np.zeros((len(sizes), len(of_sims) + 1), np.int64)
+    np.cumsum(sizes, axis=1, out=edges[:, 1:])
+    return edges
 
 
 def lanes_that_share(rules: Sequence[Records]) -> Bools:
