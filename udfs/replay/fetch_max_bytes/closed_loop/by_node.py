@@ -96,12 +96,18 @@ def node_reads(captured: CapturedFetches, nodes: Nodes) -> NodeReads:
 
 
 def rows_by_node(nodes: Nodes, connection: Ints) -> Ints:
-    """The rows by their nodes and, within these, their connections, else in the order that they have."""
+    """The rows by their nodes and, within these, their connections, else in the order that they have: int64[rows].
+
+    connection: int64[rows], the place of each row's connection.
+    """
     return np.lexsort((nodes.place[connection], nodes.node[connection]))
 
 
 def places_by_node(fetched: Records, nodes: Nodes) -> tuple[Places, Ints, Ints]:
-    """(the places of the rows, the rows of each partition's first and of its last connection)."""
+    """(the places of the rows; the rows of each partition's first and of its last connection, int64[partitions] both).
+
+    fetched: FETCHED_PARTITION[rows].
+    """
     connection = fetched["connection"]
     order = rows_by_node(nodes, connection)
     key = (nodes.node[connection] << NUMBER_BITS | fetched["number"])[order]
@@ -118,7 +124,10 @@ def places_by_node(fetched: Records, nodes: Nodes) -> tuple[Places, Ints, Ints]:
 
 
 def join_moves(moves: Records, fetched: Records, places: Places) -> None:
-    """Have moves say where their fetches are, and what the node's connection before last read of the partition."""
+    """Have moves say where their fetches are, and what the node's connection before last read of the partition.
+
+    moves: MOVE[moves], written in place. fetched: FETCHED_PARTITION[rows].
+    """
     row = moves["partition"]
     before, is_first = places.before[row], moves["before"] < 0
     goes_on = is_first & (before != NONE)
@@ -178,7 +187,9 @@ def when_left(handovers: Handovers, reads: NodeReads) -> Ints:
 
 
 def earlier_offsets(handovers: Handovers, reads: NodeReads) -> tuple[Ints, Ints]:
-    """(partitions that come from another broker, the offset that was asked for first at the first of those before)."""
+    """(partitions that come from another broker, the offset that was requested first at the first of those before):
+    int64[n] both.
+    """
     offsets, earlier = reads.partitions["first_offset"], dict[int, int]()
     for before, after in zip(handovers.before.tolist(), handovers.after.tolist(), strict=True):
         earlier[after] = earlier.get(before, int(offsets[before]))

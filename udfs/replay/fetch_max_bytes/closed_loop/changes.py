@@ -61,9 +61,10 @@ class ReaderFetches(NamedTuple):
     horizon: Ints
 
     def just_after(self, times: Ints, fetches: Ints) -> Ints:
-        """1 us after the fetch before each of these, but no later than the request of the fetch itself (us).
+        """1 us after the fetch before each of these, but no later than the request of the fetch itself: int64[n], us.
 
-        times: `request` or `response`, whichever of the fetch before counts. fetches: indices of fetches.
+        times: int64[fetches], `request` or `response`, whichever of the fetch before counts. fetches: int64[n],
+        indices.
         """
         before = np.maximum(fetches - 1, self.first[fetches])
         return np.minimum(times[before] + 1, self.request[fetches])
@@ -96,7 +97,11 @@ class NodeChanges(NamedTuple):
 
 
 def group_changes(node: Ints, time: Ints, partition: Ints | int, to: Ints | int, **others: Ints | int) -> NodeChanges:
-    """Changes of one kind. If `others` have no `until`, what is buffered is gone at the time of the change."""
+    """Changes of one kind. If `others` have no `until`, what is buffered is gone at the time of the change.
+
+    node, time: int64[n], time in us. partition, to, and each of `others`, further fields of READING_CHANGE: int64[n],
+    or one value for all.
+    """
     columns: dict[str, Ints | int] = {"until": time, "since": NEVER, "captured_batch": NONE}
     return NodeChanges(
         node, new_records(READING_CHANGE, len(time), time=time, partition=partition, to=to, **{**columns, **others})
@@ -167,7 +172,10 @@ def kinds_of_moves(
 
 
 def changes_of_reader(fetches: ReaderFetches, stops: Ints, throttled: Ints, opened: Ints) -> list[NodeChanges]:
-    """Where the reader stands still before some fetches or behind others, and where it opens a session."""
+    """Where the reader stands still before some fetches or behind others, and where it opens a session.
+
+    stops, throttled, opened: int64[n] each, indices of these fetches.
+    """
     node, request = fetches.node, fetches.request
     stop, throttle, opening = (fetches.just_after(fetches.response, of) for of in (stops, throttled, opened))
     return [
@@ -180,9 +188,9 @@ def changes_of_reader(fetches: ReaderFetches, stops: Ints, throttled: Ints, open
 def leaving_partitions(
     reads: NodeReads, fetches: ReaderFetches, destinations: Destinations, kinds: MoveKinds, left_at: Ints, gone: Ints
 ) -> list[NodeChanges]:
-    """Partitions that are left out for a while, given up, asked for at another broker, or lost by a seek.
+    """Partitions that are left out for a while, given up, requested at another broker, or lost by a seek.
 
-    gone: those given up.
+    left_at: int64[partitions], when each is requested at another broker (us), or NEVER. gone: int64[n], those given up.
     """
     request, moves, absent, lost = fetches.request, reads.moves, kinds.absent, kinds.lost
     p, asked_again, asked_before = moves["partition"], request[moves["fetch"]], request[np.maximum(moves["before"], 0)]
@@ -218,16 +226,19 @@ def coming_partitions(
 
 
 def partitions_given_up(reads: NodeReads, fetches: ReaderFetches, leaves_nothing_out: Bools) -> Ints:
-    """The partitions that are not asked for any more when the capture ends."""
+    """The partitions that are not requested any more when the capture ends: int64[n].
+
+    leaves_nothing_out: bool[nodes], as `changes_of_nodes` has it.
+    """
     last = reads.partitions["last_fetch"]
     silent = fetches.horizon[reads.node] - fetches.request[last]
     return np.flatnonzero((last < fetches.last[last]) & (leaves_nothing_out[reads.node] | (silent > GIVEN_UP_US)))
 
 
 def silences(fetches: ReaderFetches, among: Sequence[Ints]) -> Ints:
-    """The fetches that came GIVEN_UP_US or more after the response before, in ascending order.
+    """The fetches that came GIVEN_UP_US or more after the response before, in ascending order: int64[n].
 
-    among: indices of the fetches that are looked at.
+    among: indices of the fetches that are looked at, int64[m] each.
     """
     candidates = np.unique(np.concatenate(among))
     later = candidates[candidates > fetches.first[candidates]]

@@ -141,7 +141,10 @@ def replay_again(
 
 
 def in_all_lanes(replications: Sequence[Figures], of_lane: Ints) -> Figures:
-    """Figures of each replication, float64[replications, lanes], from those of lanes that differ."""
+    """Figures of each replication, float64[replications, lanes], from those of lanes that differ.
+
+    of_lane: int64[lanes], which of those each lane equals.
+    """
     return Figures(*(np.stack(of)[:, of_lane] for of in zip(*replications, strict=True)))
 
 
@@ -230,10 +233,11 @@ def in_another_run(unit: Unit, of_client: float, of_brokers: float) -> Unit:
 
 @allocating_kernel
 def drawn_rows(node: Ints, begin: Ints, together: bool, random: Ints) -> Ints:
-    """The rows of a drawing, as many as there are; a node of which it has none keeps its own.
+    """The rows of a drawing, as many as there are: int64[rows]. A node of which it has none keeps its own.
 
     node: int64[rows], whose time each is. begin: int64[nodes], us: a node has draws of its own by when it begins, so
-    that the order of nodes is no matter. together: all nodes are one sequence, else each is one.
+    that the order of nodes is no matter. together: all nodes are one sequence, else each is one. random: int64[1], as
+    of `draw_below`.
     """
     if not together:
         drawn, of_node = np.empty(0, np.int64), np.empty(1, np.int64)
@@ -255,7 +259,7 @@ def draw_blocks(count: int, random: Ints) -> Ints:
     """Places of `count` values in blocks out of one stretch of them: int64[count].
 
     The first block stays the first, for a client that has just started is slower, and so is a broker that reads what is
-    not in its memory.
+    not in its memory. random: int64[1], as of `draw_below`.
     """
     stretch = max(count // STRETCHES, min(count, STRETCHES))
     length = max(int(np.sqrt(stretch)), 1)

@@ -158,7 +158,7 @@ class CapturedFetches:
                 note_fetches(self, part)
 
     def connections_of(self, ids: Ints, brokers: pa.Array[Any]) -> Ints:
-        """The place of each row's connection: int64[rows]. brokers: of each row."""
+        """The place of each row's connection: int64[rows]. ids: int64[rows]. brokers: of each row."""
         distinct, first, which = np.unique(ids, return_index=True, return_inverse=True)
         for id_, row in zip(distinct.tolist(), first.tolist(), strict=True):
             if id_ not in self.connection_of:
@@ -169,7 +169,10 @@ class CapturedFetches:
         return np.array([self.connection_of[id_] for id_ in distinct.tolist()], np.int64)[which]
 
     def kept_part(self, fetches: Reads, connection: Ints) -> KeptFetches:
-        """The fetches without those beyond FETCH_CAP of their connections, which are counted."""
+        """The fetches without those beyond FETCH_CAP of their connections, which are counted.
+
+        connection: int64[reads], the place of each read's connection.
+        """
         first, known = fetches.first_read[:-1], self.connections.records
         of_fetch, request = connection[first], fetches.reads["request_time"][first]
         order = np.argsort(of_fetch, kind="stable")

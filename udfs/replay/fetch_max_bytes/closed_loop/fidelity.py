@@ -79,7 +79,7 @@ def obstacles_of(intent: Intent) -> Ints:
 
 
 def partition_nodes(intent: Intent) -> Ints:
-    """The node of each partition."""
+    """The node of each partition: int64[partitions]."""
     nodes = intent.unit.nodes
     return np.repeat(np.arange(len(nodes)), nodes["end_partition"] - nodes["first_partition"])
 
@@ -94,7 +94,7 @@ def comparisons_by_metric(intent: Intent, replayed: CapturedLane) -> Iterator[tu
 
 
 def departure_codes(is_less: Bools, less: str, is_more: Bools, more: str) -> Ints:
-    """The code of `less` or `more`, or AGREED: int64[n]."""
+    """The code of `less` or `more`, or AGREED: int64[n]. is_less, is_more: bool[n]."""
     return np.select([is_less, is_more], [_CODES[less], _CODES[more]], AGREED)
 
 
@@ -133,7 +133,10 @@ def follows_same_partition(captured: Ints, replayed: Ints, node: Ints) -> Bools:
 
 
 def partition_before_each(order: Ints, node: Ints) -> Ints:
-    """The partition before each in the order of its node, NONE for the first."""
+    """The partition before each in the order of its node, NONE for the first: int64[n].
+
+    order: int64[n], partitions; those of a node lie together. node: int64[partitions].
+    """
     before = np.concatenate([np.full(min(len(order), 1), NONE), order[:-1]])
     return np.where(node[before] == node[order], before, NONE)
 
@@ -169,7 +172,9 @@ def compared_catch_up(intent: Intent, replayed: CapturedLane) -> NodeVerdicts:
 
 
 def captured_catch_up(intent: Intent) -> Ints:
-    """How long each partition's backlog took in the capture (us): NO_BACKLOG, or NEVER where it was not read."""
+    """How long each partition's backlog took in the capture: int64[partitions], us; NO_BACKLOG, or NEVER where it was
+    not read.
+    """
     partitions, servings = intent.unit.partitions, intent.servings
     took = np.where(partitions["backlog_end"] > partitions["start_batch"], NEVER, NO_BACKLOG)
     backlog_end = partitions["backlog_end"][servings.partition]

@@ -188,7 +188,7 @@ def unit_of(nodes: Nodes, reads: NodeReads, logs: ReaderLogs, changes: Changes, 
 
 
 def with_pace(nodes: Records, pace: ReaderPace) -> Records:
-    """The nodes with their pace. Nodes whose records one application takes share the curve of taking."""
+    """The nodes with their pace: NODE[nodes]. Nodes whose records one application takes share the curve of taking."""
     nodes["gap_us"], nodes["answer_us"], nodes["late_us"] = pace.gap_us, pace.answer_us, pace.late_us
     nodes["first_taking"], nodes["end_taking"] = pace.taking.first[:-1], pace.taking.first[1:]
     nodes["first_sending"], nodes["end_sending"] = pace.sending.first[:-1], pace.sending.first[1:]

@@ -106,13 +106,13 @@ def visible_from(shown: ShownLogs, partition: int, batch: int) -> int:
 
 @kernel
 def follows_on(batches: Records, batch: int) -> bool:
-    """Whether no offset is missing between a batch and the one before."""
+    """Whether no offset is missing between a batch and the one before. batches: READABLE_BATCH[n]."""
     return bool(batches[batch].base_offset == batches[batch - 1].last_offset + 1)
 
 
 @kernel
 def first_gap(batches: Records, first: int, end: int) -> int:
-    """The first batch behind `first` that offsets are missing before; `end` for none."""
+    """The first batch behind `first` that offsets are missing before; `end` for none. batches: READABLE_BATCH[n]."""
     for batch in range(first + 1, end):
         if not follows_on(batches, batch):
             return batch
@@ -137,7 +137,10 @@ def lowest_known(shown: ShownLogs, partition: int, start: int) -> int:
 
 @kernel
 def reach_of_logs(shown: ShownLogs, visible_at: Ints, reach: Records) -> None:
-    """Fill how far each partition can be read, and when each batch of that: int64[batches] (us), rising in each."""
+    """Fill how far each partition can be read, and when each batch of that.
+
+    visible_at: int64[batches], us, rising in each partition. reach: REACH[partitions].
+    """
     for p in range(len(shown.partitions)):
         wanted, batches, reached = shown.partitions[p], shown.batches, reach[p]
         offset, end, horizon = wanted.first_offset, wanted.end_batch, shown.nodes[wanted.node].horizon
@@ -193,7 +196,9 @@ def partition_boundaries(partition: Ints, count: int) -> Ints:
 def batches_by_partition(
     captured: CapturedFetches, nodes: Nodes, reads: NodeReads, handovers: Handovers
 ) -> tuple[Records, Ints]:
-    """(each partition's known batches, each once, in the order of offsets; where those of each partition begin)."""
+    """(each partition's known batches, each once, in the order of offsets, READABLE_BATCH[n]; where those of each
+    partition begin, int64[partitions + 1]).
+    """
     logs, count = joined_logs(captured.logs), len(reads.partitions)
     partition, rows = rows_by_partition(partitions_of_logs(captured, nodes, reads, logs), count, handovers)
     counts = np.diff(logs.first)[rows]
@@ -236,7 +241,9 @@ def rows_by_partition(partition: Ints, count: int, handovers: Handovers) -> tupl
 
 
 def sought_offsets(reads: NodeReads, handovers: Handovers) -> tuple[Ints, Ints]:
-    """(the offsets at which moves read, and brokers before, by partition; where those of each partition begin)."""
+    """(the offsets at which moves read, and brokers before, by partition, int64[n]; where those of each partition
+    begin, int64[partitions + 1]).
+    """
     moved, offsets = earlier_offsets(handovers, reads)
     partition = np.append(reads.moves["partition"], moved)
     order = np.argsort(partition, kind="stable")
@@ -265,7 +272,10 @@ def times_of_fetches(nodes: Nodes, fetches: Records) -> Records:
 
 @kernel
 def make_rising(values: Ints, first: Ints) -> None:
-    """Have each value of a stretch be the highest until then. first: int64[stretches + 1], where each begins."""
+    """Have each value of a stretch be the highest until then.
+
+    values: int64[n], written in place. first: int64[stretches + 1], where each begins.
+    """
     for stretch in range(len(first) - 1):
         for i in range(first[stretch] + 1, first[stretch + 1]):
             values[i] = max(values[i], values[i - 1])

@@ -54,7 +54,7 @@ def memory_events(intent: Intent, reader: Reader, replayed: ReplayedReader) -> I
 
 
 def client_columns(reader: Reader, lane: int, rows: int) -> dict[str, pa.Array[Any] | Ints]:
-    """Which client's rows these are, and of which lane."""
+    """Which client's rows these are, and of which lane; the lane is int64[rows]."""
     t = MEMORY_EVENTS
     return {
         t.side: pa.repeat(CONSUMER, rows),

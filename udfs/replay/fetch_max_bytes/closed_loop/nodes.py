@@ -45,7 +45,7 @@ class Nodes(NamedTuple):
 
 
 def ends_of_connections(connections: Records) -> Ints:
-    """When the last response of each connection had come (us)."""
+    """When the last response of each connection had come: int64[connections], us. connections: READER_CONNECTION."""
     return np.maximum(connections["begin"], connections["last_response"])
 
 
@@ -53,7 +53,8 @@ def is_one_process(connections: Records) -> bool:
     """Whether the connections can be one process's, which has one to a broker at a time.
 
     Where two overlap, several processes share name and address: the capture does not tell whose connections to
-    different brokers belong together, and each has an application of its own.
+    different brokers belong together, and each has an application of its own. connections:
+    READER_CONNECTION[connections].
     """
     broker, begin, end = connections["broker"], connections["begin"], ends_of_connections(connections)
     order = np.lexsort((end, begin, broker))
@@ -132,7 +133,11 @@ def limits_by_connection(connections: Records) -> Ints:
 
 
 def nodes_of_chains(connections: Records, chains: Sequence[Sequence[int]], reader: str, is_one_process: bool) -> Nodes:
-    """The chains as nodes: what each one's first connection asked for, and what all of its connections had."""
+    """The chains as nodes: what each one's first connection requested, and what all of its connections had.
+
+    connections: READER_CONNECTION[connections]. chains: of each node, the places of its connections in the order of
+    time.
+    """
     order = np.array([connection for chain in chains for connection in chain])
     first = stretch_edges([len(chain) for chain in chains])
     members, node = pick_records(connections, order), np.full(len(connections), NONE)

@@ -48,7 +48,10 @@ def draw_below(random: Ints, end: int) -> int:
 
 @kernel
 def shuffle_order(order: Ints, n: int, random: Ints) -> None:
-    """Fisher and Yates' shuffle. random: as `draw_below` has it."""
+    """Fisher and Yates' shuffle.
+
+    order: int64[partitions], of which the first `n` count. random: int64[1], as of `draw_below`.
+    """
     for i in range(n - 1, 0, -1):
         j = draw_below(random, i + 1)
         order[i], order[j] = order[j], order[i]
@@ -56,7 +59,10 @@ def shuffle_order(order: Ints, n: int, random: Ints) -> None:
 
 @kernel
 def remove_unwanted(order: Ints, n: int, is_wanted: Ints) -> int:
-    """Take out what is not wanted, as a session forgets it; returns how many are left. is_wanted: by partition."""
+    """Take out what is not wanted, as a session forgets it; returns how many are left.
+
+    order: int64[partitions], of which the first `n` count. is_wanted: int64[partitions], 1 for those that stay.
+    """
     kept = 0
     for i in range(n):
         if is_wanted[order[i]] == 1:

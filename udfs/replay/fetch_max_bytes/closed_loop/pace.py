@@ -145,7 +145,10 @@ def taking_times(fetches: PacedFetches, is_one_process: bool) -> Timings:
 
 
 def busy_before(done: Ints, records: Ints) -> Ints:
-    """Until when the application was busy with the records of earlier responses, in the order of responses."""
+    """Until when the application was busy with the records of earlier responses: int64[responses], us.
+
+    done: int64[responses], us, when it was done with each, in the order of responses. records: int64[responses].
+    """
     until = np.maximum.accumulate(np.where(records > 0, done, LONG_AGO))
     return np.concatenate([np.full(1, LONG_AGO), until[:-1]])[: len(done)]
 

@@ -77,7 +77,10 @@ def hand_over(logs: ReaderLogs, handovers: Handovers) -> None:
 
 
 def reads_of_batches(logs: ReaderLogs, partition: Ints, offset: Ints, size: Ints) -> Records:
-    """READ_BATCHES of reads of so many bytes at these offsets, int64[n] each."""
+    """The batches that reads of so many bytes take from these offsets on: READ_BATCHES[n].
+
+    partition, offset, size: int64[n] each, size in bytes.
+    """
     batches = new_records(READ_BATCHES, len(partition), partition=partition, offset=offset, size=size)
     place_reads(ReaderLogs(*map(read_only, logs)), batches)
     return batches
@@ -85,7 +88,7 @@ def reads_of_batches(logs: ReaderLogs, partition: Ints, offset: Ints, size: Ints
 
 @kernel
 def place_reads(logs: ReaderLogs, reads: Records) -> None:
-    """Fill `begin` and `end` of READ_BATCHES."""
+    """Fill `begin` and `end` of reads. reads: READ_BATCHES[n]."""
     for i in range(len(reads)):
         read, batches = reads[i], logs.batches
         first, end = logs.partitions[read.partition].first_batch, logs.partitions[read.partition].end_batch

@@ -84,7 +84,7 @@ def share_meters(
 ) -> None:  # fmt: skip
     """Number the meters of a lane: each broker has one for each user, client.id or both that have a quota.
 
-    quotas: of each reader.
+    rules: RULES[nodes, lanes] of each reader, of which the lane's meters are written. quotas: of each reader.
     """
     numbers: dict[tuple[QuotaOf, str], int] = {}
     for of, member, quota in zip(rules, members, quotas, strict=True):

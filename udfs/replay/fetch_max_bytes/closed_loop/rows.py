@@ -49,7 +49,7 @@ def closed_rows(
 
 
 def outcome_of_reader(intent: Intent, replayed: ReplayedReader, memory_bound: Ints) -> ReaderOutcome:
-    """The outcome as both loops have it."""
+    """The outcome as both loops have it. memory_bound: int64[lanes], KIP-74's, in bytes."""
     outcome = replayed.outcome
     return ReaderOutcome(
         mode=CLOSED_LOOP,
@@ -172,10 +172,13 @@ def range_rows(labels: Labels, drawn: Drawn, has_quota: bool) -> pa.RecordBatch:
 
 
 def null_for_inf(values: Floats) -> pa.Array[Any]:
-    """Numbers, null for inf."""
+    """Numbers, null for inf. values: float64[n]."""
     return arrow_array(values, np.isfinite(values))
 
 
 def quantiles_of_ticks(held: Sequence[Ints], share: float) -> Ints:
-    """The value that `share` of each lane's ticks do not exceed, which rise; 0 where there are none: int64[lanes]."""
+    """The value that `share` of each lane's ticks do not exceed, 0 where there are none: int64[lanes].
+
+    held: of each lane, int64[ticks], bytes, rising.
+    """
     return np.array([of[max(ceil(share * len(of) - 1), 0)] if len(of) else 0 for of in held], np.int64)

@@ -102,7 +102,10 @@ def rules_by_node(nodes: Nodes, profiles: Ints, largest: Ints, lanes: FetchLanes
 
 
 def set_or_captured(values: Ints, captured: Ints) -> Ints:
-    """int64[nodes, lanes]: what the lane sets, else what the capture shows of the node."""
+    """What the lane sets, else what the capture shows of the node: int64[nodes, lanes].
+
+    values: int64[lanes], AS_CAPTURED where the lane sets nothing. captured: int64[nodes].
+    """
     return np.where(values == AS_CAPTURED, captured[:, np.newaxis], values)
 
 
@@ -110,6 +113,7 @@ def works_beside_fetch(clients: Records, largest: Ints) -> Bools:
     """Where work on the last records goes on beside the next fetch: bool[nodes, lanes].
 
     Where no captured response took two polls, the pace cannot distinguish work beside a fetch from what delays it.
+    clients: CLIENT_SETTINGS[lanes]. largest: int64[nodes], the most records of a captured response.
     """
     polls = clients["max_poll_records"]
     took_two = largest > polls[CAPTURED]
@@ -118,7 +122,8 @@ def works_beside_fetch(clients: Records, largest: Ints) -> Bools:
 
 
 def profiles_of_nodes(nodes: Nodes, reads: NodeReads) -> Ints:
-    """The rules that each node follows: those of its software, else by whether it uses sessions, and keeps an order.
+    """The rules that each node follows, int64[nodes]: those of its software, else by whether it uses sessions, and
+    keeps an order.
 
     Brokers before 1.1 grant no session, and those before 2.4 do not learn the software.
     """

@@ -325,7 +325,10 @@ class ReaderSim(NamedTuple):
 
 
 def new_sim(unit: Unit, rules: Records, outcome: ReaderLanes, meters: Meters) -> ReaderSim:
-    """The replay of a reader before its first lane. meters: those of all readers replayed together."""
+    """The replay of a reader before its first lane.
+
+    rules: RULES[nodes, lanes]. meters: those of all readers replayed together.
+    """
     state = new_state(unit, meters)
     start = Start(*(read_only(records.copy()) for records in (state.partitions, state.nodes, state.applications)))
     return ReaderSim(Unit(*map(read_only, unit)), read_only(rules), start, state, outcome)

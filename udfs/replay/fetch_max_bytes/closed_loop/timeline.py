@@ -53,7 +53,10 @@ def new_timeline(lanes: int, partitions: int, stays: Stays, buckets: int = BUCKE
 
 
 def stays_of(begins: Ints, ends: Ints) -> Stays:
-    """A reader's stays, from when its connections begin and end (us). Connections that overlap are one stay."""
+    """A reader's stays, from when its connections begin and end. Connections that overlap are one stay.
+
+    begins, ends: int64[connections], us.
+    """
     order = np.argsort(begins, kind="stable")
     opened, over = begins[order], np.maximum.accumulate(ends[order])
     first = np.flatnonzero(np.append(True, opened[1:] > over[:-1]))

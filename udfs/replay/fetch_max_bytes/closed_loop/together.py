@@ -155,7 +155,7 @@ def step_reader(together: Together, r: int, lane: int, phase: int, until: int) -
 
 @kernel
 def first_due(due: Ints) -> int:
-    """The reader at which something happens first, at one time that with the lowest number."""
+    """The reader at which something happens first, at one time that with the lowest number. due: int64[readers], us."""
     first = 0
     for r in range(1, len(due)):
         if due[r] < due[first]:
