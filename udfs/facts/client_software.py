@@ -109,7 +109,7 @@ def reported_software(exchanges: Exchanges, carried: ClientSoftware) -> Reports:
 
 
 def whole_requests(frames: Frames) -> tuple[Ints, Bodies]:
-    """(rows of the chunk's ApiVersions requests that were captured whole, their bodies)."""
+    """(rows of the chunk's ApiVersions requests that were captured whole, int64[n]; their bodies)."""
     rows = np.flatnonzero(frames.requests["api_key"] == API_VERSIONS_REQUEST.api_key)
     requests = frames.requests[rows]
     is_whole = (requests["missing"] + requests["unsent"] == 0) & (requests["body_start"] != UNKNOWN)

@@ -63,7 +63,10 @@ def note_members(exchanges: Exchanges, messages: Messages) -> None:
 
 
 def decode_both(exchanges: Exchanges, declared: Declared, which: Ints) -> Messages:
-    """Decode the exchanges `which`, all of one API, and note their faults, errors and throttle times."""
+    """Decode some exchanges, all of one API, and note their faults, errors and throttle times.
+
+    which: int64[n], indices of exchanges.
+    """
     request_exchanges, bodies = request_bodies(exchanges, which)
     request = decode_bodies(declared.request, exchanges.frames.arena, *bodies)
     note_faults(exchanges, request_exchanges, request.fault)

@@ -89,7 +89,7 @@ class Exchanges:
         return len(self.request)
 
     def of_api(self, key: int) -> Ints:
-        """Indices of the exchanges of one API."""
+        """The indices of the exchanges of one API: int64[n]."""
         return np.flatnonzero(self.api_key == key)
 
     @cached_property
@@ -121,7 +121,7 @@ class Exchanges:
 
 
 def with_lacking(fields: dict[str, Ints]) -> dict[str, Ints]:
-    """The fields of frames and LACKING, as columns that cannot be written."""
+    """The fields of frames and LACKING, as columns that cannot be written: int64[frames] each."""
     every = fields | {LACKING: fields["missing"] + fields["unsent"]}
     return {name: read_only(column) for name, column in every.items()}
 

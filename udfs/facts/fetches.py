@@ -66,7 +66,10 @@ class FetchMessages:
 
 
 def decode_fetches(exchanges: Exchanges, which: Ints) -> FetchMessages:
-    """Decode the Fetch exchanges `which`, and note what their messages say of the exchange, even of cut requests."""
+    """Decode some Fetch exchanges, and note what their messages say of the exchange, even of cut requests.
+
+    which: int64[n], indices of exchanges.
+    """
     note_cut_sessions(exchanges, which)
     arena = exchanges.frames.arena
     request_exchanges, bodies = request_bodies(exchanges, which)
@@ -216,7 +219,7 @@ def replica_ids(request: DecodedFrames) -> Ints:
 
 
 def consumer_exchanges(messages: FetchMessages) -> Ints:
-    """The exchanges whose request was decoded and comes from a consumer."""
+    """The exchanges whose request was decoded and comes from a consumer: int64[n]."""
     return messages.request_exchanges[(messages.request_exchanges != UNKNOWN) & (replica_ids(messages.request) < 0)]
 
 
@@ -312,7 +315,10 @@ def aborted_lists(response: DecodedFrames, name: str, returned: Ints) -> pa.Arra
 
 
 def note_cut_sessions(exchanges: Exchanges, which: Ints) -> None:
-    """Note the session ids and epochs of cut requests in the Fetch exchanges `which`, unless a version is unknown."""
+    """Note the session ids and epochs of cut requests among some Fetch exchanges, unless a version is unknown.
+
+    which: int64[n], indices of exchanges.
+    """
     cut, bodies = request_body_starts(exchanges, which)
     ends = bodies.starts + START_BYTES[np.clip(bodies.versions, 0, _NEWEST)]
     is_there = ends <= bodies.ends

@@ -27,7 +27,11 @@ def hash_spans(arena: Bytes, starts: Ints, lengths: Ints) -> Ints:
 
 @kernel
 def fill_hashes(arena: Bytes, starts: Ints, lengths: Ints, hashes: Ints) -> None:
-    """Write the FNV-1a hash of each span to `hashes`, int64[n]; the other arguments are as of `hash_spans`."""
+    """Write the FNV-1a hash of each span.
+
+    arena: uint8[bytes]. starts, lengths: int64[n], length below 0 for a null span. hashes: int64[n], ABSENT for such a
+    one.
+    """
     for i in range(len(starts)):
         if lengths[i] < 0:
             hashes[i] = ABSENT
@@ -62,9 +66,9 @@ class HashedNames:
     topic_ids: dict[int, str] = field(default_factory=dict)
 
     def learn(self, arena: Bytes, starts: Ints, lengths: Ints) -> Ints:
-        """Remember the texts of spans and return their hashes, int64[n]. Bytes that are not UTF-8 become U+FFFD.
+        """Remember the texts of spans and return their hashes: int64[n]. Bytes that are not UTF-8 become U+FFFD.
 
-        The arguments are as of `hash_spans`.
+        arena: uint8[bytes]. starts, lengths: int64[n], length below 0 for a null span.
         """
         hashes = hash_spans(arena, starts, lengths)
         for value, raw in _distinct(arena, starts, lengths, hashes):
@@ -72,7 +76,10 @@ class HashedNames:
         return hashes
 
     def learn_ids(self, arena: Bytes, topics: Level) -> Ints:
-        """Remember the topic ids in a level and return their hashes, int64[n], ABSENT for a topic without an id."""
+        """Remember the topic ids in a level and return their hashes: int64[n], ABSENT for a topic without an id.
+
+        arena: uint8[bytes], in which the level's spans are.
+        """
         starts, lengths = topics.span("topic_id")
         by_id = hash_spans(arena, starts, lengths)
         by_id[by_id == ZERO_ID] = ABSENT
@@ -81,7 +88,10 @@ class HashedNames:
         return by_id
 
     def learn_topics(self, arena: Bytes, topics: Level, name: str = "topic") -> Ints:
-        """Remember the topics in a level, by id if they have one, else by name; returns their hashes, int64[n]."""
+        """Remember the topics in a level, by id if they have one, else by name; returns their hashes: int64[n].
+
+        arena: uint8[bytes], in which the level's spans are.
+        """
         by_id = self.learn_ids(arena, topics)
         by_name = self.learn(arena, *topics.span(name))
         return np.where(by_id != ABSENT, by_id, by_name)

@@ -37,7 +37,7 @@ class Texts:
     size: int = 0
 
     def arena(self) -> Bytes:
-        """The bytes of all texts, uint8."""
+        """The bytes of all texts: uint8[size]."""
         return np.concatenate([np.zeros(0, np.uint8), *self.parts])
 
     def add(self, texts: pa.Array[Any]) -> tuple[Ints, Ints]:
@@ -48,7 +48,8 @@ class Texts:
         return starts, np.where(is_not_null(texts), np.diff(ends), NULL)
 
     def add_ids(self, texts: pa.Array[Any]) -> tuple[Ints, Ints]:
-        """Add ids, given as text, as the sixteen bytes that they are in frames; returns what `add` does.
+        """Add ids, given as text, as the sixteen bytes that they are in frames; returns (starts, lengths), int64[n]
+        each.
 
         The length is NULL for null, and UNREADABLE_ID for a text that is no id.
         """

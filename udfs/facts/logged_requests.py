@@ -71,7 +71,8 @@ def line_numbers(lines: pa.RecordBatch) -> Ints:
 
 
 def connection_runs(names: pa.Array[Any], carried: str) -> tuple[Ints, list[str]]:
-    """Number the runs of lines with the same connection; see `number_runs` for the result.
+    """(the number of each line's run of lines with the same connection, int64[lines]; the names of the runs): as of
+    `number_runs`.
 
     names: of each line's connection. carried: that of the connection that goes on, empty if there is none.
     """

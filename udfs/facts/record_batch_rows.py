@@ -75,7 +75,10 @@ def partition_keys(exchange: Ints, topic: Ints, partition: Ints) -> Ints:
 
 
 def produced_fields(exchanges: Exchanges, which: Ints) -> RecordsFields:
-    """The `records` fields of the produce requests in the exchanges `which`, with the offsets from their responses."""
+    """The `records` fields of some produce requests, with the offsets from their responses.
+
+    which: int64[n], indices of exchanges.
+    """
     arena, names = exchanges.frames.arena, exchanges.names
     request_exchanges, bodies = request_bodies(exchanges, which)
     request = decode_bodies(PRODUCE_REQUEST, arena, *bodies)

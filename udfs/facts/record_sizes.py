@@ -79,7 +79,10 @@ def sampled_columns(
     sampling: RecordSampling | None,
     budget_of: BudgetOf,
 ) -> Iterator[tuple[range, Columns]]:
-    """The columns in SIZE_COLUMNS for batches of magic 2, a range of rows at a time; see `record_columns`."""
+    """The columns in SIZE_COLUMNS for batches of magic 2, a range of rows at a time; see `record_columns`.
+
+    arena: uint8[bytes]. reads_records: bool[batches].
+    """
     n = len(batches.parent)
     if sampling is None:
         yield range(n), nulls_besides(RECORD_BATCHES, set(RECORD_BATCHES.columns) - set(SIZE_COLUMNS), n)
@@ -152,13 +155,13 @@ def _fetched_sizes(arena: Bytes, batches: RecordBatches, row: int, budget: Budge
 
 
 def read_records(arena: Bytes, batches: RecordBatches, row: int, budget: Budget) -> tuple[bytes, RecordSizes]:
-    """(uncompressed records of a batch in the arena, uint8; their sizes). Raises RecordsError."""
+    """(the uncompressed records of a batch in the arena; their sizes). Raises RecordsError. arena: uint8[bytes]."""
     records = read_bytes(arena, batches, row, budget)
     return records, record_sizes(records, int(batches.record_count[row]))
 
 
 def read_bytes(arena: Bytes, batches: RecordBatches, row: int, budget: Budget) -> bytes:
-    """The uncompressed records of a batch in the arena, uint8. Raises RecordsError."""
+    """The uncompressed records of a batch in the arena. Raises RecordsError. arena: uint8[bytes]."""
     _check_readable(batches, row)
     start, size = int(batches.start[row]), int(batches.size[row])
     return decompress_records(

@@ -131,7 +131,7 @@ def note_unread(exchanges: Exchanges, which: dict[Declared, Ints], bodies: dict[
 
 
 def logged_messages(which: Ints, bodies: LoggedBodies) -> Messages:
-    """The messages of the exchanges `which` whose bodies could be read."""
+    """The messages of some exchanges whose bodies could be read. which: int64[n], indices of exchanges."""
     read = which[bodies.read]
     return Messages(read, bodies.request, read[bodies.answered], bodies.response)
 

@@ -247,7 +247,11 @@ def most_rows(session: Session, fetch: Record) -> int:
 def follow_connection(
     fetches: Records, first: int, lists: Lists, session: Session, rows: FetchPartitionRows, n: int
 ) -> tuple[int, int]:
-    """Follow one connection's fetches from `first` on while there is room for rows: (the next fetch, rows written)."""
+    """Follow one connection's fetches from `first` on while there is room for rows.
+
+    fetches: LISTED_FETCH[fetches], by connection and in its order. n: rows written before. Returns (the next fetch,
+    rows written).
+    """
     f = first
     while f < len(fetches) and fetches[f].connection == fetches[first].connection:
         fetch = fetches[f]
