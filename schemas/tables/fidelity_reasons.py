@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from schemas.tables.limit_reasons import CHANGES
 from schemas.tables.reason import WHOLE, FidelityReason, FidelityReasons
-from schemas.tables.session_reasons import SESSIONS
+from schemas.tables.session_reasons import SESSIONS, SHARES
 
 NOTHING = "Nothing: packets do not show it."
 FROM_THE_START = (
@@ -398,7 +398,7 @@ SPLITS = FidelityReasons(
     },
 )
 
-FIDELITY_REASONS = (OPEN_FETCHES, CLOSED_FETCHES, SESSIONS, DRAINED, HELD, QUEUE, BUFFERS, SPLITS, CHANGES)
+FIDELITY_REASONS = (OPEN_FETCHES, CLOSED_FETCHES, SESSIONS, SHARES, DRAINED, HELD, QUEUE, BUFFERS, SPLITS, CHANGES)
 
 
 def reason_of(algorithm: str, metric: str, word: str) -> FidelityReason | None:

@@ -10,6 +10,7 @@ from schemas.tables.gold_memory import GOLD_MEMORY
 from schemas.tables.gold_predictions import PREDICTIONS_CHECKED
 from schemas.tables.gold_recommendations import RECOMMENDATIONS
 from schemas.tables.gold_sessions import SESSION_TABLES
+from schemas.tables.gold_shares import SHARE_TABLES
 from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_RANGES, BATCH_SPLIT_TIMELINE
 from schemas.tables.gold_trends import TRENDS
 from schemas.tables.table import Spec as C
@@ -188,6 +189,6 @@ FETCH_MEMORY = table(
 
 GOLD = (
     RECOMMENDATIONS, *AIM_TABLES, FIDELITY, FETCH_FAIRNESS, FETCH_CONSUMERS, FETCH_RANGES, FETCH_TIMELINE,
-    FETCH_MEMORY, *GOLD_MEMORY, *SESSION_TABLES, BATCH_SPLIT, BATCH_SPLIT_RANGES, BATCH_SPLIT_TIMELINE,
-    *LIMIT_TABLES, RUNS, GATE_RESULTS, PREDICTIONS_CHECKED, TRENDS,
+    FETCH_MEMORY, *GOLD_MEMORY, *SESSION_TABLES, *SHARE_TABLES, BATCH_SPLIT, BATCH_SPLIT_RANGES,
+    BATCH_SPLIT_TIMELINE, *LIMIT_TABLES, RUNS, GATE_RESULTS, PREDICTIONS_CHECKED, TRENDS,
 )  # fmt: skip

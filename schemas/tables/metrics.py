@@ -27,6 +27,10 @@ METRICS: Mapping[str, Mapping[str, str]] = {
         "session_partitions": "The partitions of a session",
         "incremental_responses": "The partitions of an incremental response",
         "session_requests": "Session, epoch and partitions of a request, by the client's rules",
+        "share_grants": "Share groups: a ShareFetch that opens a session gets it, or is refused one",
+        "share_errors": "... the error of another request: none, SHARE_SESSION_NOT_FOUND or "
+        "INVALID_SHARE_SESSION_EPOCH",
+        "share_requests": "... the epoch of a request, by the client's rules",
     },
     "consumer_memory": {
         "drained_partitions": "The next fetch of a partition begins where its records ended",

@@ -10,11 +10,22 @@ STATE = (
     "`min.incremental.fetch.session.eviction.ms`, `kafka`. Capture all listeners, including the inter-broker one."
 )
 CLIENT = "Check whether the client is one of Kafka's own or librdkafka: others have rules of their own."
+STATE_SHARES = (
+    "State what was in force: `--captured=group.share.max.share.sessions=...`, `kafka`. Capture all listeners of the "
+    "broker."
+)
 
 SESSIONS = FidelityReasons(
     "Fetch sessions",
     "session_cache",
-    (),
+    (
+        "session_grants",
+        "session_shards",
+        "session_errors",
+        "session_partitions",
+        "incremental_responses",
+        "session_requests",
+    ),
     {
         "session_from_before_capture": FidelityReason(
             "A session that was opened before the capture began decides.", FROM_BEFORE, "unknown"
@@ -62,6 +73,51 @@ SESSIONS = FidelityReasons(
         ),
         "other_request": FidelityReason(
             "The request's session, epoch or partitions are not what the client's rules say.", CLIENT, "different"
+        ),
+    },
+)
+
+SHARES = FidelityReasons(
+    "Share sessions",
+    "session_cache",
+    ("share_grants", "share_errors", "share_requests"),
+    {
+        "share_session_from_before": FidelityReason(
+            "A share session that was opened before the capture began decides, or may hold the slot.",
+            FROM_BEFORE,
+            "unknown",
+        ),
+        "share_close_order": FidelityReason(
+            "A session's close, or the end of its connection, is within 100 ms of the response; the other order gives "
+            "what was captured.",
+            "Nothing: packets do not show when a broker learns that a connection has ended.",
+            "unknown",
+        ),
+        "connection_end_not_captured": FidelityReason(
+            "The capture does not show when connections end whose sessions decide.",
+            "Capture packets: a request log does not have the ends of connections.",
+            "unknown",
+        ),
+        "share_response_not_captured": FidelityReason(
+            "A request or response that is not in the capture, or is cut, decides.",
+            "Capture whole packets (`-s 0`) and lose none (`-B`).",
+            "unknown",
+        ),
+        "share_granted": FidelityReason(
+            "The capture has a share session where the replay refuses one.", STATE_SHARES, "different"
+        ),
+        "share_refused": FidelityReason(
+            "The capture refuses a share session where the replay grants one.", STATE_SHARES, "different"
+        ),
+        "other_share_error": FidelityReason(
+            "The capture has another error of the share session than the replay, or only one of them has one.",
+            STATE_SHARES,
+            "different",
+        ),
+        "other_share_epoch": FidelityReason(
+            "The request's epoch is not what the rules of Kafka's own client say.",
+            "Check whether the client is one of Kafka's own: others have rules of their own.",
+            "different",
         ),
     },
 )

@@ -77,6 +77,9 @@ CONNECTIONS = table(
     began_before_capture=C("boolean", "The capture does not show the connection being opened"),
     first_time=C("timestamp", "Time of the first packet, or logged request", "UTC"),
     last_time=C("timestamp", "Time of the last packet, or logged response", "UTC"),
+    ended=C("boolean", "The capture shows its end, a FIN or RST: at last_time. Null in a request log, and in lakes of "
+                       "releases that did not look for it",
+            nullable=True),
     packets=C("bigint", "Packets with payload or SYN, FIN, RST; 0 in a request log, as all bytes"),
     requests=C("bigint", "Requests seen"),
     orphan_responses=C("bigint", "Responses to requests that are not in the capture"),

@@ -203,6 +203,28 @@ SESSION_EVENTS = table(
     diverging_epoch=C("int", "As in fetch_partitions", nullable=True),
 )  # fmt: skip
 
+SHARE_EVENTS = table(
+    "share_events", "silver",
+    "What a broker's share sessions are replayed from: one row per ShareFetch or ShareAcknowledge request, one per "
+    "response to a request that closes a session, and one per begin before the capture and end of a connection.",
+    ("broker", "time", "kind", "connection_id", "exchange_no"), "broker",
+    broker=C("string", "As in share_fetches"),
+    life=C("int", "How often before all connections to the broker had ended when others were opened"),
+    time=C("bigint", "When the request, or the response, had come; when the connection began or ended",
+           "us since 1970"),
+    kind=C("tinyint", "What happens, as numbered by udfs.replay.session_cache.share_sessions.state"),
+    connection_id=C("bigint", "As in share_fetches"),
+    exchange_no=C("bigint", "As in share_fetches; -1 for a connection"),
+    ended_time=C("bigint", "When the connection ends, as far as is known", "us since 1970", nullable=True),
+    is_logged=C("boolean", "A request log has the connection, which does not say when it ends"),
+    client_id=C("string", "As in share_fetches; empty for none", nullable=True),
+    group_id=C("string", "As in share_fetches; empty for none", nullable=True),
+    member_id=C("string", "As in share_fetches; empty for none", nullable=True),
+    share_session_epoch=C("int", "As in share_fetches", nullable=True),
+    is_acknowledge=C("boolean", "The request is a ShareAcknowledge", nullable=True),
+    error_code=C("smallint", "Top-level error of the response; null without one", nullable=True),
+)  # fmt: skip
+
 GROUP_FETCHES = table(
     "group_fetches", "silver",
     "The partitions that members of a consumer group fetch, of groups that several processes are members of.",

@@ -21,7 +21,7 @@ from schemas.tables.fidelity_reasons import CLOSED_OBSTACLES, FIDELITY_REASONS, 
 from schemas.tables.limit_reasons import CHANGES
 from schemas.tables.metrics import METRICS
 from schemas.tables.reason import FaultReasons, FidelityReason, FidelityReasons
-from schemas.tables.session_reasons import SESSIONS
+from schemas.tables.session_reasons import SESSIONS, SHARES
 from schemas.tables.silver import SILVER
 from udfs.capture.compression import Compression
 from udfs.capture.faults import FaultReason
@@ -44,7 +44,7 @@ GIVEN: Mapping[str, tuple[FidelityReasons | FaultReasons, Iterable[str]]] = {
 
 DERIVED = (
     fidelity_reasons.OPEN_FETCHES, fidelity_reasons.CLOSED_FETCHES, fidelity_reasons.DRAINED, fidelity_reasons.HELD,
-    fidelity_reasons.QUEUE, fidelity_reasons.BUFFERS, CHANGES, fidelity_reasons.SPLITS, SESSIONS,
+    fidelity_reasons.QUEUE, fidelity_reasons.BUFFERS, CHANGES, fidelity_reasons.SPLITS, SESSIONS, SHARES,
 )  # fmt: skip
 """What is declared, and the code takes its words from."""
 

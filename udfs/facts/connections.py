@@ -11,7 +11,7 @@ import pyarrow as pa
 from schemas.tables.silver import CONNECTIONS, QUARANTINE
 from udfs.capture.conversation import KAFKA
 from udfs.capture.segments import UNKNOWN
-from udfs.columns.arrays import Ints
+from udfs.columns.arrays import Bools, Ints, Records
 from udfs.columns.arrow_columns import arrow_array, repeated_text_column
 from udfs.facts.arrow_tables import make_rows, ns_to_us
 from udfs.facts.exchange_rows import present_bytes
@@ -52,6 +52,7 @@ def connection_rows(exchanges: Exchanges, software: Ints) -> pa.RecordBatch:
             t.began_before_capture: connections["syn_sequence"] == UNKNOWN,
             t.first_time: ns_to_us(connections["first_time"]),
             t.last_time: ns_to_us(connections["last_time"]),
+            t.ended: pa.compute.if_else(pa.array(connections["packets"] > 0), pa.array(has_ended(by_side)), None),
             t.packets: connections["packets"],
             t.requests: connections["requests"],
             t.orphan_responses: connections["orphan_responses"],
@@ -60,6 +61,12 @@ def connection_rows(exchanges: Exchanges, software: Ints) -> pa.RecordBatch:
             **counts,
         },
     )
+
+
+def has_ended(by_side: Records) -> Bools:
+    """Which connections a FIN or RST of either side ended: bool[n]. by_side: DIRECTION[n, 2]."""
+    ended: Bools = ((by_side["fin"] != UNKNOWN) | (by_side["rst"] != UNKNOWN)).any(axis=1)
+    return ended
 
 
 def quarantine_rows(exchanges: Exchanges) -> Iterator[pa.RecordBatch]:

@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
+from jobs.replays.session_cache.share_answers import share_lanes, share_lanes_table, share_needs
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.terminal.lane_rows import BETWEEN, grid_by_lane
 from jobs.terminal.screen import Grid, grid_lines, share_text, size_text
@@ -56,7 +57,7 @@ def slot_needs(own_rows: OwnRows) -> DataFrame:
     ).orderBy(s.shards)  # fmt: skip
 
 
-QUERIES = {"lanes": lanes, "slots": slot_needs}
+QUERIES = {"lanes": lanes, "slots": slot_needs, "share_lanes": share_lanes, "share_needs": share_needs}
 
 
 def lanes_table(rows: list[Row], of_slots: Sequence[Row], lane_names: Sequence[str]) -> Grid:
@@ -65,10 +66,13 @@ def lanes_table(rows: list[Row], of_slots: Sequence[Row], lane_names: Sequence[s
 
 
 def answer_lines(answers: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
-    """The table as lines."""
+    """The table as lines; behind it that of share sessions, if any share group fetched."""
     if not answers["lanes"]:
-        return ["  no fetch was captured"]
-    return grid_lines(lanes_table(answers["lanes"], answers["slots"], lane_names))
+        yield "  no fetch was captured"
+    else:
+        yield from grid_lines(lanes_table(answers["lanes"], answers["slots"], lane_names))
+    if answers["share_lanes"]:
+        yield from grid_lines(share_lanes_table(answers["share_lanes"], answers["share_needs"], lane_names))
 
 
 def answer_row(row: Row) -> list[str]:

@@ -8,18 +8,32 @@ from functools import partial
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from jobs.lake.delta_tables import has_table
 from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.lane_settings import lane_settings
 from jobs.replays.session_cache.answers import QUERIES, TITLE, answer_lines
-from jobs.replays.silver import Read, dealt_silver, read_small_table
+from jobs.replays.silver import Read, dealt_silver, mapped_silver, read_small_table
 from jobs.session.one_shuffle import replay_shards, shard_count
 from schemas.tables import algorithms
 from schemas.tables.gold_sessions import SESSION_TABLES
+from schemas.tables.gold_shares import SHARE_TABLES
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS
+from schemas.tables.silver_shares import SHARE_FETCHES
 from schemas.wire.fetch import FETCH_REQUEST
 from udfs.errors import CaptureError
 from udfs.replay.session_cache.replay import replay_sessions
-from udfs.replay.session_cache.settings import session_lanes
+from udfs.replay.session_cache.settings import session_lanes, share_settings
+from udfs.replay.session_cache.share_sessions.replay import replay_share_sessions
+from udfs.replay.session_cache.share_sessions.silver_events import (
+    CONNECTION_IDS,
+    SHARE_BROKERS,
+    SHARE_COLUMNS,
+    SHARE_CONNECTION_COLUMNS,
+    connection_events,
+    distinct_connections,
+    share_connections,
+    share_events,
+)
 from udfs.replay.session_cache.silver_events import (
     BROKERS,
     EXCHANGE_COLUMNS,
@@ -50,7 +64,30 @@ def packed(source: Source) -> DataFrame:
         run_id=source.run_id,
         seed=scenario.without_window.scenario_id,
     )
-    return replay_shards(dealt_silver(source, BROKERS, reads, shards), BROKERS, shards, replay)
+    of_fetches = replay_shards(dealt_silver(source, BROKERS, reads, shards), BROKERS, shards, replay)
+    of_shares = packed_shares(source, shards)
+    return of_fetches if of_shares is None else of_fetches.unionByName(of_shares)
+
+
+def packed_shares(source: Source, shards: int) -> DataFrame | None:
+    """Every share session of the capture set; None where no share group fetches, or an older release ingested it."""
+    if not has_table(source.spark, source.run.lake, SHARE_FETCHES):
+        return None
+    ids = mapped_silver(
+        source, [Read(SHARE_FETCHES, (SHARE_FETCHES.connection_id,), distinct_connections)], CONNECTION_IDS
+    ).toArrow()
+    if not ids.num_rows:
+        return None
+    connections = read_small_table(source, CONNECTIONS, SHARE_CONNECTION_COLUMNS)
+    known = share_connections(ids["connection_id"].to_numpy(), connections)
+    reads = [
+        Read(SHARE_FETCHES, SHARE_COLUMNS, partial(share_events, known=known)),
+        Read(CONNECTIONS, SHARE_CONNECTION_COLUMNS, partial(connection_events, known=known)),
+    ]
+    scenario = source.run.scenario
+    lanes = lane_settings(scenario, algorithms.SESSION_CACHE, source.run.in_force)
+    replay = partial(replay_share_sessions, settings=share_settings(lanes, scenario.window), run_id=source.run_id)
+    return replay_shards(dealt_silver(source, SHARE_BROKERS, reads, shards), SHARE_BROKERS, shards, replay)
 
 
 def check_sessions(exchanges: DataFrame) -> None:
@@ -65,4 +102,6 @@ def check_sessions(exchanges: DataFrame) -> None:
         )
 
 
-SESSION_CACHE = Algorithm(algorithms.SESSION_CACHE, TITLE, SESSION_TABLES, packed, QUERIES, answer_lines)
+SESSION_CACHE = Algorithm(
+    algorithms.SESSION_CACHE, TITLE, (*SESSION_TABLES, *SHARE_TABLES), packed, QUERIES, answer_lines
+)

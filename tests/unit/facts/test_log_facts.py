@@ -201,3 +201,7 @@ def test_a_share_fetch_of_a_log_has_all_but_the_bytes_that_the_log_leaves_out(ta
     assert (by_entry["named"]["topic_id"], by_entry["named"]["first_offsets"]) == (TOPIC_ID, [3])
     assert (by_entry["returned"]["last_offsets"], by_entry["returned"]["returned_bytes"]) == ([9], None)
     assert [row["group_id"] for row in found["exchanges"]] == ["g"]
+
+
+def test_a_log_does_not_say_when_connections_end(tables: Any) -> None:
+    assert [row["ended"] for row in tables(*SESSION)["connections"]] == [None]

@@ -33,6 +33,7 @@ def test_settings_have_kafkas_defaults_and_bounds() -> None:
         "broker.num.partitions": (None, 1, True),
         "broker.default.replication.factor": (None, 1, True),
         "broker.max.incremental.fetch.session.cache.slots": (1000, 0, True),
+        "broker.group.share.max.share.sessions": (2000, 1, True),
         "broker.min.incremental.fetch.session.eviction.ms": (120000, 0, True),
         "broker.NumFetchSessionCacheShards": (None, 1, True),
         "consumer.fetch.min.bytes": (1, 0, False),

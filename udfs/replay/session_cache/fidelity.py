@@ -6,7 +6,6 @@ goes on from what the capture shows, so that one fault is not counted again with
 
 from __future__ import annotations
 
-from schemas.tables import algorithms, metrics
 from schemas.tables.session_reasons import SESSIONS
 from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND
 from udfs.columns.arrays import Ints, Record
@@ -31,7 +30,7 @@ from udfs.replay.shared.lanes import CAPTURED
 CLOCK_MS = 2
 """How far the packets' times may be from the broker's clock."""
 
-METRICS = tuple(metrics.METRICS[algorithms.SESSION_CACHE])
+METRICS = SESSIONS.metrics
 """What is compared, in the order of the verdicts' rows."""
 GRANTS, SHARDS, ERRORS = map(METRICS.index, ("session_grants", "session_shards", "session_errors"))
 PARTITIONS, RESPONSES, REQUESTS = map(

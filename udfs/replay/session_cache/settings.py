@@ -8,12 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from udfs.columns.arrays import Ints, Records
+from udfs.replay.session_cache.share_sessions.state import SHARE_SETTINGS
 from udfs.replay.shared.lanes import KAFKA_RELEASE, PROPOSAL, LaneSettings, Value, stated_release_numbers
 from udfs.replay.shared.window import WHOLE, Window
 
 SLOTS = "broker.max.incremental.fetch.session.cache.slots"
 EVICTION_MS = "broker.min.incremental.fetch.session.eviction.ms"
 CACHE_SHARDS = "broker.NumFetchSessionCacheShards"
+SHARE_LIMIT = "broker.group.share.max.share.sessions"
 
 SHARDS = 8
 """NumFetchSessionCacheShards since SHARDED_SINCE (KAFKA-9401); there was one cache before."""
@@ -21,6 +23,8 @@ SHARDED_SINCE = (3, 8)
 """The first release whose cache has several shards."""
 NEWEST_CREATED_SINCE = (2, 5)
 """The first release that no longer evicts by when sessions were created (KAFKA-9137)."""
+MARKS_STALE_SINCE = (4, 2)
+"""The first release in which the end of a connection leaves a share session alone that another has opened since."""
 UNLIMITED = (1 << 31) - 1
 """Slots of a shard that no broker ever fills: the setting cannot be larger."""
 CURRENT, OLDEST_CREATED, KIP_TEXT = range(3)
@@ -45,6 +49,32 @@ class SessionLanes:
     names: tuple[str, ...]
     settings: Records
     window: Window = WHOLE
+
+
+@dataclass(frozen=True)
+class ShareSettings:
+    """The lanes of the replay of share sessions. settings: SHARE_SETTINGS[lanes]. window: the time that counts."""
+
+    names: tuple[str, ...]
+    settings: Records
+    window: Window = WHOLE
+
+
+def share_settings(lanes: LaneSettings, window: Window = WHOLE) -> ShareSettings:
+    """What each lane sets of the cache of share sessions (KIP-932)."""
+    settings = np.zeros(len(lanes.names), SHARE_SETTINGS)
+    settings["limit"] = lanes.ints(SHARE_LIMIT)
+    releases = [None if release is None else stated_release_numbers(release) for release in lanes.values(KAFKA_RELEASE)]
+    settings["marks_stale"] = [numbers is None or numbers >= MARKS_STALE_SINCE for numbers in releases]
+    return ShareSettings(lanes.names, settings, window)
+
+
+def with_unlimited_shares(settings: Records) -> Records:
+    """The lanes, SHARE_SETTINGS[lanes], and behind them the captured one without a limit, which never has to refuse."""
+    unlimited = np.asarray(settings)[:1].copy()
+    unlimited["limit"] = UNLIMITED
+    joined: Records = np.concatenate([np.asarray(settings), unlimited])
+    return joined
 
 
 def session_lanes(lanes: LaneSettings) -> SessionLanes:

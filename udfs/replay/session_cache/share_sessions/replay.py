@@ -1,0 +1,207 @@
+"""The pass over brokers: what happens to their share sessions, played in every lane, and the captured lane judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import groupby, pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.table import Table
+from udfs.columns.arrays import Records
+from udfs.columns.sentinels import NONE
+from udfs.columns.time_units import ALWAYS, NEVER
+from udfs.facts.arrow_tables import pack_tables
+from udfs.replay.session_cache.dispatch import BUCKET_US
+from udfs.replay.session_cache.settings import ShareSettings, with_unlimited_shares
+from udfs.replay.session_cache.share_sessions.dispatch import play_shares
+from udfs.replay.session_cache.share_sessions.events import ShareKeys, parts_of_brokers, share_events_of
+from udfs.replay.session_cache.share_sessions.rows import ShareBroker, ShareBuckets, share_tables
+from udfs.replay.session_cache.share_sessions.share_fidelity import SHARE_METRICS, SHARE_VERDICTS
+from udfs.replay.session_cache.share_sessions.state import (
+    CAPTURED_SHARES,
+    EPOCH_UNKNOWN,
+    LANE_MEMBER,
+    NEVER_CLOSED,
+    OPENED,
+    SHARE_OUTCOME,
+    SHARE_SESSION,
+    SHOWN,
+    SHOWN_MEMBER,
+    CapturedBroker,
+    ShareCache,
+    ShareLanes,
+)
+from udfs.replay.shared.window import Window
+
+
+@dataclass
+class BrokerShares:
+    """One broker's share sessions in all lanes, after the events that have come so far."""
+
+    name: str
+    lanes: ShareLanes
+    captured: CapturedBroker
+    in_window: bool
+    keys: ShareKeys = field(default_factory=ShareKeys)
+    buckets: list[ShareBuckets] = field(default_factory=list)
+    life: int = NONE
+
+
+def replay_share_sessions(
+    batches: Iterable[pa.RecordBatch], settings: ShareSettings, run_id: str
+) -> Iterator[pa.RecordBatch]:
+    """Packed rows of gold tables from rows of SHARE_EVENTS, sorted by broker and time."""
+    yield from pack_tables(rows_of_share_brokers(batches, settings, run_id))
+
+
+def rows_of_share_brokers(
+    batches: Iterable[pa.RecordBatch], settings: ShareSettings, run_id: str
+) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    """The rows of one broker after the other."""
+    for name, parts in groupby(parts_of_brokers(batches), key=lambda part: part[0]):
+        broker = new_share_broker(name, settings)
+        for _, rows in parts:
+            take_part(broker, share_events_of(rows, broker.keys), settings.window)
+        if not broker.in_window:
+            begin_share_window(broker)
+        yield from share_tables(result_of_shares(broker), settings, run_id)
+
+
+def new_share_broker(name: str, settings: ShareSettings) -> BrokerShares:
+    """A broker before its first event."""
+    lanes, members = with_unlimited_shares(settings.settings), np.zeros(0, SHOWN_MEMBER)
+    shown = np.zeros(1, SHOWN)
+    shown["closed_us"], shown["at_most"] = NEVER_CLOSED, NEVER
+    verdicts = np.zeros((0, len(SHARE_METRICS), SHARE_VERDICTS), np.int64)
+    no_counts = np.zeros(0, CAPTURED_SHARES)
+    captured = CapturedBroker(
+        new_share_cache(settings.settings[:1]), members, shown, np.zeros(0, np.int64), no_counts, verdicts
+    )
+    of_lanes = np.zeros((0, len(lanes)), LANE_MEMBER)
+    return BrokerShares(
+        name,
+        ShareLanes(new_share_cache(lanes), of_lanes, np.zeros((0, len(lanes)), SHARE_OUTCOME)),
+        captured,
+        in_window=settings.window.begin == ALWAYS,
+    )
+
+
+def new_share_cache(settings: Records) -> ShareCache:
+    """Empty caches of lanes. settings: SHARE_SETTINGS[lanes]."""
+    lanes = len(settings)
+    nobody, no_connection = np.zeros((0, lanes), SHARE_SESSION), np.zeros((0, lanes), OPENED)
+    return ShareCache(settings, np.zeros(lanes, np.int64), np.zeros(lanes, np.int64), nobody, no_connection)
+
+
+def take_part(broker: BrokerShares, events: Records, window: Window) -> None:
+    """Take some events of the broker, in order; those behind the window are left out. events: SHARE_EVENT[n]."""
+    make_room(broker)
+    within = events[: np.searchsorted(events["us"], window.end)]
+    begin = 0 if broker.in_window else int(np.searchsorted(within["us"], window.begin))
+    play_lives(broker, within[:begin])
+    if begin < len(within) and not broker.in_window:
+        begin_share_window(broker)
+    play_lives(broker, within[begin:])
+
+
+def play_lives(broker: BrokerShares, events: Records) -> None:
+    """Play these events; a broker that begins another life has no session."""
+    cuts = [0, *(np.flatnonzero(np.diff(events["life"])) + 1).tolist(), len(events)]
+    for first, end in pairwise(cuts):
+        if end == first:
+            continue
+        life = int(events["life"][first])
+        if broker.life not in (NONE, life):
+            empty_shares(broker)
+        broker.life = life
+        numbers, bucket = np.unique(events["us"][first:end] // BUCKET_US, return_inverse=True)
+        lanes = len(broker.lanes.cache.settings)
+        broker.lanes = broker.lanes._replace(outcomes=np.zeros((len(numbers), lanes), SHARE_OUTCOME))
+        broker.captured = broker.captured._replace(counts=np.zeros(len(numbers), CAPTURED_SHARES))
+        play_shares(events[first:end].copy(), bucket.astype(np.int64), broker.captured, broker.lanes)
+        if broker.in_window:
+            broker.buckets.append(ShareBuckets(numbers, broker.captured.counts, broker.lanes.outcomes))
+
+
+def make_room(broker: BrokerShares) -> None:
+    """Memory for all members and connections that are known."""
+    members, connections = len(broker.keys.members), len(broker.keys.connections)
+    lanes, captured = broker.lanes, broker.captured
+    broker.lanes = lanes._replace(
+        cache=with_room(lanes.cache, members, connections),
+        members=longer(lanes.members, members, (("waits_since_us", NONE),)),
+    )
+    shown = (
+        ("expected", EPOCH_UNKNOWN),
+        ("is_certain", 1),
+        ("ended_us", NEVER),
+        ("client", NONE),
+        ("connection", NONE),
+    )
+    broker.captured = captured._replace(
+        cache=with_room(captured.cache, members, connections),
+        members=longer(captured.members, members, shown),
+        unseen=longer(captured.unseen, connections, ()),
+        verdicts=longer(captured.verdicts, members, ()),
+    )
+
+
+def with_room(cache: ShareCache, members: int, connections: int) -> ShareCache:
+    """The caches with room for so many members and connections."""
+    return cache._replace(
+        sessions=longer(cache.sessions, members, ()), opened=longer(cache.opened, connections, (("member", NONE),))
+    )
+
+
+def longer(values: Any, rows: int, fillers: Iterable[tuple[str, int]]) -> Any:
+    """An array with at least so many rows: those that it lacks are zeros, but for the fields in `fillers`."""
+    if len(values) >= rows:
+        return values
+    more = np.zeros((2 * rows - len(values), *values.shape[1:]), values.dtype)
+    for name, filler in fillers:
+        more[name] = filler
+    return np.concatenate([values, more])
+
+
+def empty_shares(broker: BrokerShares) -> None:
+    """Take out all sessions, as of a broker that starts."""
+    for cache in (broker.lanes.cache, broker.captured.cache):
+        cache.live[...] = 0
+        cache.sessions["epoch"] = cache.sessions["is_closing"] = 0
+        cache.opened["member"] = NONE
+    broker.captured.shown["closing"] = broker.captured.shown["unseen"] = 0
+    broker.captured.unseen[...] = 0
+
+
+def begin_share_window(broker: BrokerShares) -> None:
+    """Forget what was counted before the window. The sessions that there are stay."""
+    broker.lanes.cache.fullest[...] = broker.lanes.cache.live
+    for name in ("requests", "created", "refused", "waited_us"):
+        broker.lanes.members[name] = 0
+    broker.captured.verdicts[...] = 0
+    broker.in_window = True
+
+
+def result_of_shares(broker: BrokerShares) -> ShareBroker:
+    """What a broker came to, once all its events were played."""
+    return ShareBroker(
+        name=broker.name,
+        members=list(broker.keys.members),
+        clients=list(broker.keys.clients),
+        buckets=broker.buckets,
+        fullest=broker.lanes.cache.fullest,
+        lane_members=broker.lanes.members,
+        shown_members=broker.captured.members,
+        shown=allowed_sessions(broker.captured.shown),
+        verdicts=broker.captured.verdicts,
+    )
+
+
+def allowed_sessions(shown: Records) -> tuple[int, int | None]:
+    """(the fewest sessions that the captured broker allowed, the most, None where it refused none)."""
+    at_least, at_most = int(shown["at_least"][0]), int(shown["at_most"][0])
+    return at_least, None if at_most == NEVER else at_most

@@ -1,0 +1,124 @@
+"""Brokers and members in closed loop, in every lane: what each member would have sent, and what it would have got.
+
+When a member sends a request is as captured, in every lane; its epoch is the lane's own, by the rules of
+org.apache.kafka.clients.consumer.internals.ShareSessionHandler (Kafka 4.3). A member that is refused a session, or
+whose session is gone, asks for one again with its next request.
+"""
+
+from __future__ import annotations
+
+from schemas.wire.errors import INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_NOT_FOUND
+from udfs.columns.arrays import Record
+from udfs.columns.sentinels import NONE
+from udfs.kernels.kernel import kernel
+from udfs.replay.session_cache.share_sessions.share_cache import (
+    drop_opened,
+    has_share_session,
+    next_share_epoch,
+    put_share_session,
+    remove_share_session,
+    share_session_error,
+)
+from udfs.replay.session_cache.share_sessions.state import (
+    BEGIN_ANEW,
+    CLOSE,
+    FINAL_EPOCH,
+    FROM_BEFORE,
+    INITIAL_EPOCH,
+    NO_ANSWER,
+    WRONG_EPOCH,
+    ShareLanes,
+)
+
+
+@kernel
+def take_up(lanes: ShareLanes, bucket: int, event: Record, act: int, is_refused_before: bool) -> None:
+    """Play a request in every lane. is_refused_before: it failed before the broker looked at the session."""
+    for lane in range(len(lanes.cache.settings)):
+        member, outcome = lanes.members[event.member, lane], lanes.outcomes[bucket, lane]
+        follow_own_act(lanes, lane, event, act)
+        is_first = member.epoch == INITIAL_EPOCH and act != WRONG_EPOCH
+        if event.is_acknowledge == 1 and is_first:
+            continue  # ShareSessionHandler.newShareAcknowledgeBuilder: no session can be begun with it
+        outcome.requests += 1
+        member.requests += 1
+        if is_refused_before:
+            member.epoch = next_share_epoch(member.epoch)
+        elif is_first:
+            open_share_session(lanes, lane, bucket, event)
+        else:
+            go_on_in_lane(lanes, lane, bucket, event, act)
+        if member.waits_since_us != NONE:
+            member.waited_us += event.us - max(member.last_us, member.waits_since_us)
+        member.last_us = event.us
+
+
+@kernel
+def follow_own_act(lanes: ShareLanes, lane: int, event: Record, act: int) -> None:
+    """Change a member's session as the member did of its own accord, before it sends its request."""
+    member, cache = lanes.members[event.member, lane], lanes.cache
+    if act == BEGIN_ANEW:
+        member.epoch = INITIAL_EPOCH
+    elif act == CLOSE:
+        member.epoch = FINAL_EPOCH
+    elif act == FROM_BEFORE:
+        member.epoch = event.epoch
+        if cache.live[lane] < cache.settings[lane].limit:
+            put_share_session(cache, lane, event.member, event.connection, event.epoch)
+
+
+@kernel
+def open_share_session(lanes: ShareLanes, lane: int, bucket: int, event: Record) -> None:
+    """Have the broker take up a request for a session: it takes the place of the member's last one, or needs room."""
+    cache, member, outcome = lanes.cache, lanes.members[event.member, lane], lanes.outcomes[bucket, lane]
+    if has_share_session(cache, lane, event.member):
+        remove_share_session(cache, lane, event.member)
+    if cache.live[lane] < cache.settings[lane].limit:
+        put_share_session(cache, lane, event.member, event.connection, next_share_epoch(INITIAL_EPOCH))
+        outcome.created += 1
+        member.created += 1
+        member.epoch = next_share_epoch(INITIAL_EPOCH)
+        if member.waits_since_us != NONE:
+            member.waited_us += event.us - max(member.last_us, member.waits_since_us)
+            member.waits_since_us = NONE
+        return
+    outcome.refused += 1
+    member.refused += 1
+    if member.waits_since_us == NONE:
+        member.waits_since_us = event.us
+
+
+@kernel
+def go_on_in_lane(lanes: ShareLanes, lane: int, bucket: int, event: Record, act: int) -> None:
+    """Have the broker take up a request in a session, or one that closes it."""
+    cache, member, outcome = lanes.cache, lanes.members[event.member, lane], lanes.outcomes[bucket, lane]
+    session = cache.sessions[event.member, lane]
+    epoch = next_share_epoch(session.epoch) if act == WRONG_EPOCH else member.epoch
+    error = share_session_error(cache, lane, event.member, epoch)
+    if error != 0:
+        outcome.not_found += error == SHARE_SESSION_NOT_FOUND and epoch != FINAL_EPOCH
+        outcome.wrong_epoch += error == INVALID_SHARE_SESSION_EPOCH
+        member.epoch = INITIAL_EPOCH
+    elif epoch != FINAL_EPOCH:
+        session.epoch = member.epoch = next_share_epoch(session.epoch)
+    elif event.error != NO_ANSWER:
+        session.is_closing = 1
+    else:  # no response will tell when it goes
+        remove_share_session(cache, lane, event.member)
+        outcome.closed += 1
+
+
+@kernel
+def release_closed(lanes: ShareLanes, bucket: int, event: Record) -> None:
+    """Take out the session of a member whose request to close it is answered, in every lane."""
+    for lane in range(len(lanes.cache.settings)):
+        if lanes.cache.sessions[event.member, lane].is_closing == 1:
+            remove_share_session(lanes.cache, lane, event.member)
+            lanes.outcomes[bucket, lane].closed += 1
+
+
+@kernel
+def end_connection(lanes: ShareLanes, bucket: int, event: Record) -> None:
+    """Have a connection end in every lane."""
+    for lane in range(len(lanes.cache.settings)):
+        lanes.outcomes[bucket, lane].dropped += drop_opened(lanes.cache, lane, event.connection)

@@ -1,0 +1,119 @@
+"""The records that the replay of share sessions works on."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from udfs.columns.arrays import Ints, Records
+
+RELEASE, END, BEGAN_BEFORE, REQUEST = range(4)
+"""What an event is: the response to a request that closes a session, a connection's end, a connection that began before
+the capture, or a request. Of events at one time, they come in this order.
+"""
+INITIAL_EPOCH, FINAL_EPOCH, GREATEST_EPOCH = 0, -1, (1 << 31) - 1
+"""org.apache.kafka.common.requests.ShareRequestMetadata: the epochs that open and close a session; and the last one."""
+NO_ANSWER, EPOCH_UNKNOWN = -2, -2
+"""The error of a request whose response is not captured; and the epoch of a member whose next one is not known."""
+BY_RULES, BEGIN_ANEW, CLOSE, WRONG_EPOCH, FROM_BEFORE = range(5)
+"""Why a member sends its request with this epoch: its session's rules say so; it begins anew, as after a connection has
+ended; it closes the session; it is one that no rule gives; or the session is from before the capture.
+"""
+NEVER_CLOSED = -(1 << 62)
+"""When a session was closed last, where none was."""
+
+SHARE_EVENT = np.dtype(
+    [
+        (name, np.int64)
+        for name in (
+            "us",  # when it happens
+            "kind",  # RELEASE, END, BEGAN_BEFORE or REQUEST
+            "life",  # of the broker
+            "connection",  # its number
+            "ended_us",  # when that ends, or NEVER
+            "is_logged",  # a request log has it
+            "member",  # the number of group and member
+            "client",  # the number of the client id
+            "epoch",
+            "is_acknowledge",
+            "error",  # of the response, or NO_ANSWER
+        )
+    ]
+)
+"""An event. Those of connections have no member."""
+
+SHARE_SETTINGS = np.dtype([("limit", np.int64), ("marks_stale", np.int64)])
+"""What a lane sets of its cache. marks_stale: the end of a connection leaves a session alone that was opened anew by
+another since (Kafka 4.2).
+"""
+SHARE_SESSION = np.dtype([("epoch", np.int64), ("connection", np.int64), ("is_closing", np.int64)])
+"""A member's session: the epoch of its next request, 0 if there is no session; the connection that opened it."""
+OPENED = np.dtype([("member", np.int64), ("is_stale", np.int64)])
+"""The session that a connection opened last: whose it is, NONE for no session; and whether it went since."""
+
+
+class ShareCache(NamedTuple):
+    """The caches of share sessions of all lanes."""
+
+    settings: Records  # SHARE_SETTINGS[lanes]
+    live: Ints  # int64[lanes]: sessions
+    fullest: Ints  # int64[lanes]: the most sessions at a time
+    sessions: Records  # SHARE_SESSION[members, lanes]
+    opened: Records  # OPENED[connections, lanes]
+
+
+SHARE_SUMS = ("requests", "created", "refused", "not_found", "wrong_epoch", "closed", "dropped")
+SHARE_OUTCOME = np.dtype([(name, np.int64) for name in (*SHARE_SUMS, "live_sessions")])
+"""What a lane did in a bucket of time, and how many sessions it held at the end."""
+CAPTURED_SHARE_SUMS = ("requests", "created", "refused", "not_found", "wrong_epoch")
+CAPTURED_SHARES = np.dtype([(name, np.int64) for name in CAPTURED_SHARE_SUMS])
+"""What the capture shows in a bucket of time."""
+LANE_MEMBER = np.dtype(
+    [(name, np.int64) for name in ("epoch", "requests", "created", "refused", "waits_since_us", "last_us", "waited_us")]
+)
+"""A member in a lane. epoch: of its next request. waits_since_us: of the first refusal since it had a session."""
+
+
+class ShareLanes(NamedTuple):
+    """All lanes of a broker."""
+
+    cache: ShareCache
+    members: Records  # LANE_MEMBER[members, lanes]
+    outcomes: Records  # SHARE_OUTCOME[buckets, lanes]
+
+
+SHOWN_MEMBER = np.dtype(
+    [
+        ("expected", np.int64),  # the epoch of its next request, or EPOCH_UNKNOWN
+        ("is_certain", np.int64),  # the last response is captured
+        ("ended_us", np.int64),  # when the connection of its session ends, or NEVER
+        ("client", np.int64),  # the number of its client id
+        ("connection", np.int64),  # of its last request
+    ]
+)
+"""A member, as its captured requests leave it."""
+SHOWN = np.dtype(
+    [
+        (name, np.int64)
+        for name in (
+            "closed_us",  # when a session was closed last, or its connection ended
+            "closing",  # sessions whose close has been requested and not answered
+            "unseen",  # connections from before the capture that may have a session which no request has shown
+            "at_least",  # the most sessions that the capture shows at a time
+            "at_most",  # the fewest sessions with which one was refused, or NEVER
+        )
+    ]
+)
+"""What the capture shows of the broker."""
+
+
+class CapturedBroker(NamedTuple):
+    """The captured broker, and how its rules agree with what it did."""
+
+    cache: ShareCache  # of one lane; it goes on from what the capture shows
+    members: Records  # SHOWN_MEMBER[members]
+    shown: Records  # SHOWN[1]
+    unseen: Ints  # int64[connections]: 1 for a connection from before the capture that has shown no session
+    counts: Records  # CAPTURED_SHARES[buckets]
+    verdicts: Ints  # int64[members, metrics, verdicts]
