@@ -17,6 +17,7 @@ from jobs.report_page.question import Axis, Findings, Plot, Question, rows_to_pl
 from jobs.report_page.refusals import refusals_text
 from jobs.report_page.row_caps import first_rows, left_out_note
 from jobs.report_page.semantics import semantics_text
+from jobs.report_page.share_groups import share_groups_text
 from jobs.report_page.useless_captures import no_traffic_text, one_sided_text, one_way_text
 from jobs.terminal.screen import MOST_LINES, Grid, share_text, size_text, with_rest_count
 from jobs.terminal.wording import LEAST_CASES, capitalized, percent, quantity
@@ -168,6 +169,8 @@ def read_lines(findings: Findings) -> Iterable[str]:
         yield f"  {doubled:,} packets seen at two capture points, counted once"
     names = ", ".join(f"{row[1]:,} {row[0] or 'unknown'}" for row in findings.of(requests_by_api))
     yield f"  {quantity(sum(row[1] for row in findings.of(requests_by_api)), 'exchange')}{': ' if names else ''}{names}"
+    if left_out := share_groups_text(findings.of(requests_by_api)):
+        yield f"  {left_out}"
 
 
 def file_contents_text(row: Row) -> str:

@@ -26,7 +26,8 @@ from jobs.report_page.questions import Answer, answer_questions, leaves_out_usua
 from jobs.report_page.refusals import refusals_text
 from jobs.report_page.row_caps import IN_ALL
 from jobs.report_page.run_window import window_flags, window_sentences
-from jobs.report_page.trust import captured_files, fidelity_by_metric, is_of_logs, quality_row
+from jobs.report_page.share_groups import share_groups_text
+from jobs.report_page.trust import captured_files, fidelity_by_metric, is_of_logs, quality_row, requests_by_api
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import TRIES, setting_of
 from jobs.terminal.screen import WIDTH, printable_text, share_text, wrapped_lines
@@ -91,16 +92,19 @@ def trust_lines(findings: Findings) -> Iterator[str]:
 
 def trust_reasons(findings: Findings) -> list[str]:
     """Sentences: `ok`, `partly` or `no` with the reason, then that brokers are not Apache Kafka's, what agrees too
-    seldom, and what the capture lacks.
+    seldom, that share groups are left out, and what the capture lacks.
     """
     low = [low_fidelity_text(row) for name in findings.lanes for row in low_fidelity(findings, name)]
     refused, row = refusals_text(findings), findings.of(quality_row)[0]
     others = [text] if (text := other_brokers_text(row)) else []
+    left_out = share_groups_text(findings.of(requests_by_api))
     lines = [
         f"no: {refused}" if refused else f"{'partly' if low or others else 'ok'}: {agreement_share_text(findings)}",
         *others,
         *low[:MOST_LOW],
     ]
+    if left_out:
+        lines.append(left_out)
     if row[CAPTURE_QUALITY.missing_bytes] and not is_of_logs(findings):
         lost = percent(row[CAPTURE_QUALITY.missing_share])
         lines.append(f"{lost} of the bytes are missing from the capture")

@@ -10,9 +10,10 @@ from pyspark.sql import functions as F
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.session_cache.share_answers import share_lanes, share_lanes_table, share_needs
 from jobs.scenarios.scenario import CAPTURED_LANE
-from jobs.terminal.lane_rows import BETWEEN, grid_by_lane
+from jobs.terminal.lane_rows import BETWEEN, grid_by_lane, settings_in_name
 from jobs.terminal.screen import Grid, grid_lines, share_text, size_text
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_SLOTS
+from udfs.replay.session_cache.settings import SHARE_LIMIT
 
 TITLE = (
     "max.incremental.fetch.session.cache.slots (KIP-227), closed loop: clients follow the responses they would have got"
@@ -61,8 +62,9 @@ QUERIES = {"lanes": lanes, "slots": slot_needs, "share_lanes": share_lanes, "sha
 
 
 def lanes_table(rows: list[Row], of_slots: Sequence[Row], lane_names: Sequence[str]) -> Grid:
-    """A row per lane, in their order; the notes say how many slots would be enough."""
-    return grid_by_lane(HEAD, answer_row, [*notes_on_slots(of_slots)], rows, lane_names)
+    """A row per lane, but for those of share sessions, in their order; the notes say how many slots would be enough."""
+    of_fetches = [row for row in rows if settings_in_name(row[SESSION_CACHE.scenario]).keys() != {SHARE_LIMIT}]
+    return grid_by_lane(HEAD, answer_row, [*notes_on_slots(of_slots)], of_fetches, lane_names)
 
 
 def answer_lines(answers: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:

@@ -9,10 +9,11 @@ from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
 from jobs.scenarios.scenario import CAPTURED_LANE
-from jobs.terminal.lane_rows import BETWEEN, grid_by_lane
+from jobs.terminal.lane_rows import BETWEEN, grid_by_lane, settings_in_name
 from jobs.terminal.screen import Grid, share_text
 from jobs.terminal.wording import duration
 from schemas.tables.gold_shares import SHARE_LIMITS, SHARE_MEMBERS, SHARE_SESSIONS
+from udfs.replay.session_cache.settings import SHARE_LIMIT
 
 SHARE_HEAD = ("lane", "most live", "opened", "refused", "not found", "dropped", "members refused", "longest wait")
 
@@ -40,8 +41,14 @@ def share_needs(own_rows: OwnRows) -> DataFrame:
 
 
 def share_lanes_table(rows: list[Row], needs: Sequence[Row], lane_names: Sequence[str]) -> Grid:
-    """A row per lane, in their order; the notes say how many sessions would be enough."""
-    return grid_by_lane(SHARE_HEAD, share_row, [*notes_on_shares(needs)], rows, lane_names)
+    """A row per lane that changes share sessions, in their order; the notes say how many would be enough."""
+    changed = [row for row in rows if is_captured_or_sets(row[SHARE_SESSIONS.scenario], SHARE_LIMIT)]
+    return grid_by_lane(SHARE_HEAD, share_row, [*notes_on_shares(needs)], changed, lane_names)
+
+
+def is_captured_or_sets(lane: str, key: str) -> bool:
+    """Whether the lane is the captured one, or sets this setting."""
+    return lane == CAPTURED_LANE or key in settings_in_name(lane)
 
 
 def share_row(row: Row) -> list[str]:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.session_cache.answers import are_slots_possible, captured_slots_text, lanes, lanes_table, slot_needs
+from jobs.replays.session_cache.share_answers import share_lanes, share_lanes_table, share_needs
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, rows_to_plot
 from jobs.report_page.row_caps import first_lanes_note, first_rows_of_each, left_out_note
+from jobs.report_page.share_groups import share_client_notes, share_clients, share_sessions_text
 from jobs.scenarios.scenario import CAPTURED_LANE
-from jobs.terminal.screen import Grid
+from jobs.terminal.screen import Grid, grid_lines
 from jobs.terminal.wording import capitalized, client_name, lane_heading, lane_label, lane_phrase, percent, quantity
 from schemas.tables import algorithms
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_EVICTIONS, SESSION_SLOTS
@@ -88,7 +92,7 @@ def enough_slots_answer(findings: Findings) -> str:
             f". {percent(refused_share(worst))} are refused and {quantity(worst[c.evicted], 'session')} evicted "
         )
         sentence += lane_phrase(worst[c.scenario])
-    return f"{sentence}{slots_doubt_text(needs)}."
+    return f"{sentence}{slots_doubt_text(needs)}.{share_sessions_text(findings)}"
 
 
 def slots_doubt_text(needs: list[Row]) -> str:
@@ -115,8 +119,14 @@ def slots_bars(findings: Findings) -> Plot:
 
 
 def slots_grid(findings: Findings) -> Grid:
-    """The lanes of the replay."""
-    return lanes_table(findings.of(lanes), findings.of(slot_needs), findings.lanes[algorithms.SESSION_CACHE])
+    """The lanes of the replay; the notes have those of share sessions, if any share group fetched."""
+    names = findings.lanes[algorithms.SESSION_CACHE]
+    table = lanes_table(findings.of(lanes), findings.of(slot_needs), names)
+    rows = findings.of(share_lanes)
+    if not rows:
+        return table
+    of_shares = grid_lines(share_lanes_table(rows, findings.of(share_needs), names))
+    return replace(table, notes=[*table.notes, *of_shares, *share_client_notes(findings.of(share_clients))])
 
 
 def evicting_lane(findings: Findings) -> str:
@@ -249,7 +259,7 @@ ENOUGH = Question(
     text="How many fetch-session slots do I need?",
     about="KIP-227",
     algorithms=(algorithms.SESSION_CACHE,),
-    queries=(lanes, slot_needs),
+    queries=(lanes, slot_needs, share_lanes, share_needs, share_clients),
     sentence=enough_slots_answer,
     plots=(slots_bars,),
     table=slots_grid,

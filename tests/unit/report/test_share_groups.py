@@ -1,0 +1,77 @@
+"""What screen and page say of share groups."""
+
+from __future__ import annotations
+
+from pyspark.sql import Row
+
+from jobs.replays.session_cache.answers import answer_lines
+from jobs.replays.session_cache.share_answers import share_lanes, share_needs
+from jobs.report_page.row_caps import IN_ALL
+from jobs.report_page.share_groups import share_client_notes, share_groups_text, share_sessions_text
+from jobs.report_page.trust import read_lines, requests_by_api
+from jobs.report_page.verdict import trust_reasons
+from schemas.tables.gold_shares import SHARE_LIMITS
+from tests.unit.report.findings import findings, row_of
+
+SHARED = [Row(api_name="FETCH", count=7, answered=7), Row(api_name="SHARE_FETCH", count=9, answered=9),
+          Row(api_name="SHARE_ACKNOWLEDGE", count=1, answered=1)]  # fmt: skip
+LANES = ("captured", "broker.max.incremental.fetch.session.cache.slots=8", "broker.group.share.max.share.sessions=4")
+OF_LANES = [
+    Row(scenario=lane, created=3, refused=refused, not_found=0, dropped=1, live=3, harmed=2, members=5, longest=4000)
+    for lane, refused in zip(LANES, (1, 1, 0), strict=True)
+]
+CLIENT = Row(
+    group_id="orders", client_id="app", fetches=40, served=30, records=900, again=12, bytes=90_000, median_records=25,
+    median_bytes=2048, full=20, max_records=50, batch_size=50, max_bytes=52_428_800, **{IN_ALL: 1},
+)  # fmt: skip
+
+
+def needs(taken: int) -> list[Row]:
+    of = {"needed_sessions": 7, "sessions_at_least": 3, "sessions_at_most": 3, "max_share_sessions": taken}
+    return [row_of(SHARE_LIMITS, **of)]
+
+
+def test_that_replays_leave_share_groups_out_is_said_by_name() -> None:
+    shared = findings({requests_by_api: SHARED})
+    text = "10 requests of share groups (KIP-932) are in no lane of fetch_max_bytes and consumer_memory"
+    assert [text in line for line in read_lines(shared)].count(True) == 1
+    assert [text in line for line in trust_reasons(shared)].count(True) == 1
+    assert not any("share groups" in line for line in [*read_lines(findings()), *trust_reasons(findings())])
+    assert share_groups_text(SHARED[1:2]).startswith("9 requests of share groups (KIP-932) are in no lane")
+    assert len(share_groups_text(SHARED).split()) <= 25
+
+
+def test_a_client_of_a_share_group_has_what_it_asks_for_and_gets() -> None:
+    [line] = share_client_notes([CLIENT])
+    assert line == (
+        "  share group orders, app: 40 fetches, 30 with records; in the middle 25 records and 2.0 KiB (max_records 50, "
+        "batch_size 50, max_bytes 50.0 MiB); 12 of 900 records again"
+    )
+    [of_log] = share_client_notes([Row(**{**CLIENT.asDict(), "median_bytes": None, "again": 0, "max_records": None})])
+    assert (
+        of_log
+        == "  share group orders, app: 40 fetches, 30 with records; in the middle 25 records (max_bytes 50.0 MiB)"
+    )
+
+
+def test_how_many_share_sessions_are_enough_is_said() -> None:
+    found = findings({share_lanes: OF_LANES, share_needs: needs(3)}, {"session_cache": LANES})
+    assert share_sessions_text(found) == (
+        " Share groups need 7 share sessions per broker; as captured, 25.00 % of the ShareFetches that "
+        "want one are refused."
+    )
+    wrong = findings({share_lanes: OF_LANES, share_needs: needs(2000)}, {"session_cache": LANES})
+    assert share_sessions_text(wrong).endswith(
+        "The capture does not allow 2,000: state group.share.max.share.sessions."
+    )
+    assert not share_sessions_text(findings())
+
+
+def test_the_summary_has_a_table_of_share_sessions_with_the_lanes_that_change_them() -> None:
+    answers = {"lanes": [], "slots": [], "share_lanes": OF_LANES, "share_needs": needs(3)}
+    lines = list(answer_lines(answers, LANES))
+    assert lines[0] == "  no fetch was captured"
+    assert any("group.share.max.share.sessions=4" in line and "0.00 %" in line for line in lines)
+    assert not any("slots=8" in line for line in lines)
+    assert any("3 to 3 share sessions per broker; 3, which the replay took, fits" in line for line in lines)
+    assert list(answer_lines({**answers, "share_lanes": []}, LANES)) == lines[:1]
