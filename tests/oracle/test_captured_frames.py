@@ -1,4 +1,4 @@
-"""Every frame of the shared captures says to the decoder what it says to Kafka's own classes, field by field.
+"""Every frame of the shared captures and of share groups says to the decoder what it says to Kafka's own classes.
 
 Records and other opaque bytes are compared by their size: what is in them is nobody's business.
 """
@@ -36,11 +36,10 @@ Said = tuple[Message, int, dict[str, Any]]
 """A message, its version, and its fields."""
 
 SHARED = Path(__file__).parents[3] / "shared" / "captures"
-CAPTURES = sorted(SHARED.glob("*.pcap"))
+OF_SHARE_GROUPS = Path(__file__).parents[1] / "captures" / "share_groups"
+CAPTURES = [*sorted(SHARED.glob("*.pcap")), *sorted(OF_SHARE_GROUPS.glob("*.pcap.zst"))]
 JACKSON = sorted((Path(pyspark.__file__).parent / "jars").glob("jackson-[acd]*-2.*.jar"))
 """What Kafka's JSON converters write with: core, databind and annotations, as Spark brings them."""
-
-pytestmark = pytest.mark.skipif(not CAPTURES, reason="../shared/captures is not there")
 
 
 def exchanges_in(capture: Path) -> Iterator[Exchanges]:
