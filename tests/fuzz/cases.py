@@ -27,6 +27,7 @@ from udfs.wire.records import Budget
 REPOSITORY = Path(__file__).resolve().parents[2]
 SHARED = REPOSITORY.parent / "shared" / "captures"
 IN_REPOSITORY = ("mixed", "starve")
+OF_SHARE_GROUPS = "share_groups/few_sessions"
 EXAMPLES = 40
 """Conversations of packets in a case, which hypothesis makes faster together."""
 
@@ -64,7 +65,7 @@ def files(chance: random.Random, folder: Path) -> int:
 
     Some are in envelopes.
     """
-    link_type, whole = recorded(chance.choice(sorted(SHARED.glob("*.pcap")) or IN_REPOSITORY))
+    link_type, whole = recorded(chance.choice([*(sorted(SHARED.glob("*.pcap")) or IN_REPOSITORY), OF_SHARE_GROUPS]))
     some: Sequence[Packet] = whole[piece(chance, len(whole), 400)]
     if chance.random() < 0.4:
         some = sent_in_envelopes(chance, some)

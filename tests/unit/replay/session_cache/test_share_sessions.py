@@ -149,7 +149,10 @@ def test_what_a_close_decides_that_overlaps_is_unknown() -> None:
     rows = [request(1, "a", 0), *closed(2, "a"), request(2.05, "b", 0, REFUSED)]
     assert verdicts(share_gold(rows, share_lanes(1)), "share_grants") == Counter(agreed=1, share_close_order=1)
     before = [request(1, "a", 0, ended_time=round(2.05 * S)), request(2, "b", 0), ended(2.05, "a")]
-    assert verdicts(share_gold(before, share_lanes(1)), "share_grants") == Counter(agreed=1, share_close_order=1)
+    gold = share_gold([*before, request(3, "c", 0, REFUSED)], share_lanes(1))
+    assert verdicts(gold, "share_grants") == Counter(agreed=2, share_close_order=1)
+    [row] = gold[SHARE_LIMITS.name]
+    assert (row["sessions_at_least"], row["sessions_at_most"]) == (1, 1)
 
 
 def test_in_a_log_a_refusal_may_be_of_a_connection_that_had_not_ended() -> None:

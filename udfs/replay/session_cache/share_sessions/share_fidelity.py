@@ -122,8 +122,14 @@ def put_shown(captured: CapturedBroker, event: Record, epoch: int) -> None:
     put_share_session(captured.cache, CAPTURED, event.member, event.connection, epoch)
     captured.members[event.member].ended_us = event.ended_us
     note_connection_seen(captured, event.connection)
+
+
+@kernel
+def note_most_sessions(captured: CapturedBroker, us: int) -> None:
+    """Note how many sessions the capture shows now, unless one of them may be gone already."""
     shown = captured.shown[0]
-    shown.at_least = max(shown.at_least, captured.cache.live[CAPTURED])
+    if captured.cache.live[CAPTURED] > shown.at_least and not closes_soon(captured, us):
+        shown.at_least = captured.cache.live[CAPTURED]
 
 
 @kernel
@@ -157,6 +163,7 @@ def judge_opening(captured: CapturedBroker, event: Record) -> None:
     note_connection_seen(captured, event.connection)
     if is_shown:
         put_shown(captured, event, next_share_epoch(INITIAL_EPOCH))
+        note_most_sessions(captured, event.us)
     elif shown.unseen == 0 and event.us - shown.closed_us > OVERLAP_US:
         shown.at_most = min(shown.at_most, cache.live[CAPTURED])
 
@@ -183,6 +190,7 @@ def judge_going_on(captured: CapturedBroker, event: Record, act: int) -> None:
     cache = captured.cache
     if act == FROM_BEFORE and event.error != SHARE_SESSION_NOT_FOUND:
         put_shown(captured, event, event.epoch)
+        note_most_sessions(captured, event.us)
     predicted = share_session_error(cache, CAPTURED, event.member, event.epoch)
     if event.error != NO_ANSWER:
         captured.verdicts[event.member, ERRORS, share_error_verdict(captured, event, predicted, act)] += 1
