@@ -119,6 +119,13 @@ FLAGS: Mapping[str, Flag] = {
     "--brokers": Flag(
         READ_CAPTURES, "FILE", "YAML file of node ids by server, such as `10.0.0.1:9999: 1`, which captures do not tell"
     ),
+    "--continue": Flag(
+        READ_CAPTURES,
+        "ID",
+        "go on from a capture set of the lake that ends before these captures begin, the night before: connections and "
+        "sessions that were open then are not begun anew (without an ID: the latest one)",
+        {"nargs": "?", "const": LATEST},
+    ),
     "--cluster": Flag((SIZE,), "FILE", "YAML file of brokers, racks, topics and growth (else the scenario's)"),
     "--gates": Flag(
         (INGEST, *REPLAYS, GATE),

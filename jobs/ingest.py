@@ -19,6 +19,8 @@ from jobs.captures.capture_index import index_captures
 from jobs.captures.capture_plan import CapturePlan, plan_capture
 from jobs.captures.capture_quality import quality_rows
 from jobs.captures.capture_rows import capture_rows, packed_rows
+from jobs.captures.earlier_names import earlier_names
+from jobs.captures.earlier_sets import Earlier, choose_earlier, continuing, read_earlier
 from jobs.captures.inputs import MOST_NAMED
 from jobs.captures.log_agreement import (
     RequestsOfSource,
@@ -60,7 +62,8 @@ from schemas.tables.steps import EXCHANGE_COUNTS, REPEATED_LINES
 from schemas.tables.table import Table
 from udfs.facts.arrow_tables import arrow_schema
 from udfs.facts.cluster_names import ClusterNames
-from udfs.facts.record_sampling import sufficient
+from udfs.facts.continued_connections import EarlierSet
+from udfs.facts.record_sampling import RecordSampling, sufficient
 
 SOURCE = "source"
 PACKETS, LOGS = "packets", "logs"
@@ -73,21 +76,25 @@ def ingest(spark: SparkSession, run: Run, *, keep: bool = False) -> str:
     keep: leave the tables as they are if this decoder has already written them for the same files.
 
     Raises RuleError if rules are wrong, CaptureError if captures cannot be read, LakeError if tables cannot be written,
-    and GateError if the gate refuses.
+    ArgumentError if the set that is to be continued is none that these captures can follow, and GateError if the gate
+    refuses.
     """
     check_names(spark, run.lake, run.decoding.pseudonyms)
     run_side_by_side(spark, [partial(check_rules, spark, run.gates.in_pipeline), partial(start_workers, spark)])
     with stage("index", spark):
         indexes = index_captures(spark, run.captures, run.decoding.log_zone)
         plan = plan_capture(indexes, driver_of(spark).cores(), run.decoding.log_zone)
-    is_kept = keep and is_ingested(spark, run, plan)
-    written = (lambda: SILVER) if is_kept else decode_to_silver(spark, run, plan)
+        named = run.decoding.continues
+        earlier = None if named is None else choose_earlier(spark, run.lake, named, plan)
+        plan = plan if earlier is None else continuing(plan, earlier)
+    is_kept = keep and is_ingested(spark, run, plan, earlier)
+    written = (lambda: SILVER) if is_kept else decode_to_silver(spark, run, plan, earlier)
     pass_gate(spark, run.lake, run.gates, Subject("silver", plan.capture_id), written)
     return plan.capture_id
 
 
-def is_ingested(spark: SparkSession, run: Run, plan: CapturePlan) -> bool:
-    """Whether the silver tables exist and hold these very files, read by this decoder.
+def is_ingested(spark: SparkSession, run: Run, plan: CapturePlan, earlier: Earlier | None = None) -> bool:
+    """Whether the silver tables exist and hold these very files, read by this decoder, and going on from the same set.
 
     The rows of `captures` decide, since they are written last.
     """
@@ -95,11 +102,7 @@ def is_ingested(spark: SparkSession, run: Run, plan: CapturePlan) -> bool:
         return False
     t = CAPTURES
     rows = stored_rows(spark, run.lake, t, plan.capture_id).select(t.path, t.decoder).collect()
-    gated = run.gates.quarantine_id
-    enough = {
-        decoder_version(run.decoding.pseudonyms, records, run.decoding.log_zone, gated, run.decoding.brokers)
-        for records in sufficient(run.records)
-    }
+    enough = {decoder_of(run, records, earlier) for records in sufficient(run.records)}
     if {decoded_by for _, decoded_by in rows} - enough or sorted(path for path, _ in rows) != sorted(
         index.path for index in plan.indexes
     ):
@@ -108,17 +111,31 @@ def is_ingested(spark: SparkSession, run: Run, plan: CapturePlan) -> bool:
     return True
 
 
-def decode_to_silver(spark: SparkSession, run: Run, plan: CapturePlan) -> Mapping[Table, Counts]:
-    """Decode planned captures and write the silver tables. Returns what the gate's rules on rows found on the way."""
+def decoder_of(run: Run, records: RecordSampling | None, earlier: Earlier | None) -> str:
+    """What decodes the run's captures, as `captures` has it."""
+    decoding, gated = run.decoding, run.gates.quarantine_id
+    continued = "" if earlier is None else earlier.decoder
+    return decoder_version(decoding.pseudonyms, records, decoding.log_zone, gated, decoding.brokers, continued)
+
+
+def decode_to_silver(
+    spark: SparkSession, run: Run, plan: CapturePlan, earlier: Earlier | None = None
+) -> Mapping[Table, Counts]:
+    """Decode planned captures and write the silver tables. Returns what the gate's rules on rows found on the way.
+
+    earlier: the set that they go on from, if they do.
+    """
     check_tables(spark, run.lake, SILVER)
+    known = None if earlier is None else read_earlier(spark, run.lake, earlier)
+    shown = None if earlier is None else earlier_names(spark, run.lake, earlier.capture_id)
     # The rows are kept on disk, because there are the more of them the larger the captures are.
-    decoded = DecodedSet(packed_tables(spark, run, plan).persist(StorageLevel.DISK_ONLY))
+    decoded = DecodedSet(packed_tables(spark, run, plan, known).persist(StorageLevel.DISK_ONLY))
     try:
         with stage("decode", spark):
-            names = names_in_packed(decoded.packed(), run.decoding.brokers)
+            names = names_in_packed(decoded.packed(), run.decoding.brokers, shown)
         tell_unknown(run.decoding.brokers, names)
         with stage("silver", spark):
-            return write_silver(spark, run, plan, decoded, names)
+            return write_silver(spark, run, plan, decoded, names, decoder_of(run, run.records, earlier))
     finally:
         decoded.packed().unpersist()
 
@@ -131,11 +148,13 @@ def tell_unknown(stated: Mapping[str, str], names: ClusterNames) -> None:
         sys.stderr.write(f"refetch: --brokers: no connection of the captures is to {listed}\n")
 
 
-def packed_tables(spark: SparkSession, run: Run, plan: CapturePlan) -> DataFrame:
+def packed_tables(spark: SparkSession, run: Run, plan: CapturePlan, earlier: EarlierSet | None = None) -> DataFrame:
     """The packed rows of all files, with the column SOURCE, which says what they were decoded from."""
     rows = []
     if plan.has_packets:
-        rows.append(packed_rows(spark, plan, run.decoding.pseudonyms, run.records).withColumn(SOURCE, F.lit(PACKETS)))
+        rows.append(
+            packed_rows(spark, plan, run.decoding.pseudonyms, run.records, earlier).withColumn(SOURCE, F.lit(PACKETS))
+        )
     if plan.logs.ranges:
         rows.append(logged_rows(spark, plan, run.decoding.pseudonyms).withColumn(SOURCE, F.lit(LOGS)))
     return reduce(DataFrame.unionByName, rows)
@@ -157,10 +176,11 @@ class DecodedSet:
 
 
 def write_silver(
-    spark: SparkSession, run: Run, plan: CapturePlan, decoded: DecodedSet, names: ClusterNames
+    spark: SparkSession, run: Run, plan: CapturePlan, decoded: DecodedSet, names: ClusterNames, written_by: str
 ) -> Mapping[Table, Counts]:
     """Write every silver table from the decoded rows; `captures` last, because it marks the capture set as complete.
 
+    written_by: what decodes the captures, as `captures` has it.
     Returns by table how many rows were checked and how many each rule refused.
     """
     watch = Watch(run.gates)
@@ -182,9 +202,6 @@ def write_silver(
         quarantined = with_logs.get(QUARANTINE, decoded.rows(QUARANTINE, names=names))
         to.write(quarantined.unionByName(refused), QUARANTINE)
     repeated = repeated_by_file(decoded.rows(REPEATED_LINES)) if plan.logs.ranges else {}
-    written_by = decoder_version(
-        run.decoding.pseudonyms, run.records, run.decoding.log_zone, run.gates.quarantine_id, run.decoding.brokers
-    )
     to.check_there()
     to.write_here(spark, capture_rows(plan, written_by, repeated), CAPTURES)
     return watch.counts()

@@ -83,6 +83,7 @@ def resolve_run(arguments: argparse.Namespace) -> Run:
             log_zone=check_zone(options["log_zone"] or scenario.log_zone),
             pseudonyms=pseudonyms,
             brokers=read_stated_brokers(options["brokers"], pseudonyms),
+            continues=options["continue"],
         ),
         session=SessionWishes(options["master"], parse_spark_properties(options["conf"] or ())),
         cluster=cluster,

@@ -42,11 +42,13 @@ class Decoding:
     pseudonyms: what topics, clients and hosts are called in the lake; None for their own names.
     brokers: node id by server (address:port), where the captures do not show it.
     log_zone: the zone of times in request logs that name none.
+    continues: the capture set that the files go on from, as named: its id or `latest`; None if they begin anew.
     """
 
     pseudonyms: Pseudonyms | None = None
     brokers: Mapping[str, str] = field(default_factory=dict)
     log_zone: str = UTC
+    continues: str | None = None
 
 
 @dataclass(frozen=True)

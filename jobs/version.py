@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from importlib.resources import files
 from types import MappingProxyType
@@ -22,17 +23,21 @@ def decoder_version(
     log_zone: str = UTC,
     quarantine_id: str = "",
     brokers: Mapping[str, str] = NONE_STATED,
+    earlier: str = "",
 ) -> str:
     """The version, a digest of all code that decides what silver rows a capture gives, whether sizes of records were
-    asked for, the zone of request logs, hashes of the gate's rules on rows and of what is stated of brokers, and the
-    key of pseudonyms.
+    asked for, the zone of request logs, hashes of the gate's rules on rows, of what is stated of brokers and of what
+    decoded the set that is continued, and the key of pseudonyms.
+
+    earlier: what decoded the set that is continued; empty where none is.
     """
     named = "" if pseudonyms is None else f"+{pseudonyms.key_id}"
     sized = "" if records is None else f"+records/{records.every}"
     zoned = "" if log_zone == UTC else f"+{log_zone}"
     gated = f"+gate/{quarantine_id}" if quarantine_id else ""
     stated = f"+brokers/{brokers_digest(brokers)}" if brokers else ""
-    return f"{VERSION}+{CODE}{sized}{zoned}{gated}{stated}{named}"
+    continued = f"+continues/{hashlib.sha256(earlier.encode()).hexdigest()[:8]}" if earlier else ""
+    return f"{VERSION}+{CODE}{sized}{zoned}{gated}{stated}{continued}{named}"
 
 
 def pseudonym_key_in(decoded_by: str) -> str:

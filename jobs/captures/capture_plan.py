@@ -41,7 +41,7 @@ class CapturePlan:
     """A capture set, ready to be read: its files' indexes and orders by place in it, and the work on each kind.
 
     packets: captures and frame dumps; logs: request logs. copies: places of request logs that the set has before.
-    log_zone: the zone of times in request logs that name none.
+    log_zone: the zone of times in request logs that name none. continues: the set that this one goes on from, if any.
     """
 
     capture_id: str
@@ -51,6 +51,7 @@ class CapturePlan:
     logs: RangesToRead
     copies: frozenset[int]
     log_zone: str
+    continues: str | None = None
 
     @property
     def has_packets(self) -> bool:

@@ -6,6 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from schemas.tables.silver import CAPTURE_QUALITY, CONNECTIONS
+from schemas.tables.values import CONTINUED, DOES_NOT_FIT, NOT_THERE
 from udfs.facts.cluster_names import ClusterNames
 
 KAFKA_PROTOCOL = "kafka"
@@ -84,6 +85,8 @@ def connection_counts(connections: DataFrame) -> DataFrame:
         c.payload_bytes, c.repeated_bytes, c.missing_bytes,
         F.when(is_kafka, 0).otherwise(F.col(c.payload_bytes)).alias(t.foreign_bytes),
         F.when(is_kafka, F.col(c.unframed_bytes) + F.col(c.late_bytes)).otherwise(0).alias(t.quarantined_bytes),
+        (is_kafka & (F.col(c.continuation) == CONTINUED)).cast("int").alias(t.continued_connections),
+        (is_kafka & F.col(c.continuation).isin(NOT_THERE, DOES_NOT_FIT)).cast("int").alias(t.uncontinued_connections),
         F.col(t.unnamed_brokers).isNotNull().cast("int").alias(t.unnamed_connections),
         *LISTS,
     )  # fmt: skip

@@ -23,6 +23,7 @@ from udfs.capture.packet_runs import PACKET_RUNS, make_packet_runs, packets_of_r
 from udfs.capture.packets import read_packets
 from udfs.capture.request_log_head import REQUEST_LOG
 from udfs.facts.arrow_tables import arrow_schema
+from udfs.facts.continued_connections import EarlierSet
 from udfs.facts.pseudonyms import Pseudonyms
 from udfs.facts.record_sampling import RecordSampling
 from udfs.facts.rows_from_packets import rows_from_packets
@@ -49,9 +50,16 @@ def ranges_in(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[PacketRange, 
 
 
 def packed_rows(
-    spark: SparkSession, plan: CapturePlan, pseudonyms: Pseudonyms | None, records: RecordSampling | None
+    spark: SparkSession,
+    plan: CapturePlan,
+    pseudonyms: Pseudonyms | None,
+    records: RecordSampling | None,
+    earlier: EarlierSet | None = None,
 ) -> DataFrame:
-    """The silver tables' rows of a capture set, packed (`udfs.facts.arrow_tables`): one shuffle, by connection."""
+    """The silver tables' rows of a capture set, packed (`udfs.facts.arrow_tables`): one shuffle, by connection.
+
+    earlier: what is taken over of the set that this one goes on from, if it does.
+    """
     shard_of, capture_id, orders = plan.packets.shard_of_bucket, plan.capture_id, plan.orders
     in_order = plan.in_order
 
@@ -62,7 +70,7 @@ def packed_rows(
 
     def follow_connections(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         packets = chain.from_iterable(map(packets_of_runs, batches))
-        yield from rows_from_packets(packets, capture_id, pseudonyms, records)
+        yield from rows_from_packets(packets, capture_id, pseudonyms, records, earlier)
 
     runs = range_tasks(spark, plan.packets).mapInArrow(read_ranges, from_arrow_schema(PACKET_RUNS))
     return (
@@ -118,6 +126,7 @@ def capture_rows(plan: CapturePlan, decoder: str, repeated: Mapping[int, int]) -
             t.faults: [f"{fault.reason} at {fault.unit} {fault.offset}" for fault in index.faults],
             t.unread_bytes: sum(fault.bytes_not_read for fault in index.faults),
             t.decoder: decoder,
+            t.continues: plan.continues,
         }
         for file_no, index in enumerate(plan.indexes)
     ]

@@ -49,12 +49,16 @@ Gather = Callable[[Iterable[tuple[Table, pa.RecordBatch]]], pa.Table]
 """From rows of tables to what they show of names, as rows of CAPTURED_NAMES."""
 
 
-def names_in_packed(packed: DataFrame, stated: Mapping[str, str] = NOTHING_STATED) -> ClusterNames:
+def names_in_packed(
+    packed: DataFrame, stated: Mapping[str, str] = NOTHING_STATED, earlier: pa.Table | None = None
+) -> ClusterNames:
     """The names that packed rows show.
 
-    packed: rows with the columns PACKED_TABLE and PACKED_ROWS. stated: node id by server.
+    packed: rows with the columns PACKED_TABLE and PACKED_ROWS. stated: node id by server. earlier: rows of
+    CAPTURED_NAMES of the capture set that this one goes on from, if it does.
     """
     names = _gather_names(packed, NAMING_COLUMNS, captured_names)
+    names = names if earlier is None else pa.concat_tables([names, earlier])
     if needs_leaders(names):
         names = pa.concat_tables([names, _gather_names(packed, LEADING_COLUMNS, leading_names)])
     return learn_names(names, stated)

@@ -54,6 +54,7 @@ CAPTURES = table(
                               "explains the words"),
     unread_bytes=C("bigint", "Bytes of the file that could not be read", "bytes"),
     decoder=C("string", "refetch's version and a digest of its decoder: `pipeline` keeps rows of the same decoder"),
+    continues=C("string", "The capture set that this one goes on from (`--continue`); null for none", nullable=True),
 )  # fmt: skip
 
 CONNECTIONS = table(
@@ -75,6 +76,10 @@ CONNECTIONS = table(
     client_software_name=C("string", "As the last ApiVersions request that tells it says (KIP-511)", nullable=True),
     client_software_version=C("string", "As the last ApiVersions request that tells it says (KIP-511)", nullable=True),
     began_before_capture=C("boolean", "The capture does not show the connection being opened"),
+    continuation=C("string", "Where the set goes on from another (`--continue`), for a connection begun before: "
+                             "continued, not_there if the other set does not have it, does_not_fit if its requests do "
+                             "not follow those there, no_request if it has none; else null",
+                   nullable=True),
     first_time=C("timestamp", "Time of the first packet, or logged request", "UTC"),
     last_time=C("timestamp", "Time of the last packet, or logged response", "UTC"),
     ended=C("boolean", "The capture shows its end, a FIN or RST: at last_time. Null in a request log, and in lakes of "
@@ -342,6 +347,9 @@ CAPTURE_QUALITY = table(
     fetches=C("bigint", "Fetches that name a partition or are in a session"),
     fetches_of_unknown_sessions=C("bigint", "... that could read more than the capture shows, because their session is "
                                             "from before it (KIP-227)"),
+    continued_connections=C("bigint", "Kafka connections that go on from the set before (`--continue`)", nullable=True),
+    uncontinued_connections=C("bigint", "... that were begun before and are not in that set, or do not fit it: "
+                                        "connections.continuation says which", nullable=True),
     unnamed_connections=C("bigint", "Connections to a broker whose node id is not known, so that each of its "
                                     "listeners counts as a broker. Controllers' listeners are no brokers"),
     unnamed_brokers=C("array<string>", "Those brokers, in the row of the capture set the first 20: address, port, "

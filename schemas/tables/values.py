@@ -14,6 +14,8 @@ NAMED, FORGOTTEN, RETURNED = "named", "forgotten", "returned"
 """Of SHARE_PARTITIONS.entry: what a request or response has a partition for."""
 ANSWERED, NO_RESPONSE, UNANSWERED, ORPHAN_RESPONSE = "answered", "no_response", "unanswered", "orphan_response"
 """Of EXCHANGES.status: NO_RESPONSE where none was asked for (acks=0)."""
+CONTINUED, NOT_THERE, DOES_NOT_FIT, NO_REQUEST = "continued", "not_there", "does_not_fit", "no_request"
+"""Of CONNECTIONS.continuation."""
 BROKER, PARTITION, TOPIC, RELEASE = "broker", "partition", "topic", "release"
 """Of CLUSTER_METADATA.entry: what the row is about; TOPIC for one without partitions. BROKER is, beside CONSUMER and
 PRODUCER, also of MEMORY_EVENTS.side: whose memory it is."""

@@ -206,7 +206,7 @@ def test_nothing_decoded_is_kept_when_ingest_has_ended_or_failed(
     kept = spark.sparkContext._jsc.sc().getPersistentRDDs()
     before = kept.size()
     jobs.ingest.ingest(spark, run_into(tmp_path, capture))
-    monkeypatch.setattr(jobs.ingest, "names_in_packed", lambda packed, _: packed.count() / 0)
+    monkeypatch.setattr(jobs.ingest, "names_in_packed", lambda packed, *_: packed.count() / 0)
     with pytest.raises(ZeroDivisionError):
         jobs.ingest.ingest(spark, run_into(tmp_path / "other", capture))
     assert spark.sparkContext._jsc.sc().getPersistentRDDs().size() == before

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +20,7 @@ from udfs.kernels.kernel import kernel
 from udfs.wire.messages import decode_bodies
 
 FIELDS = ("client_software_name", "client_software_version")
+NONE_EARLIER: Mapping[int, Ints] = MappingProxyType({})
 
 
 @dataclass
@@ -48,18 +51,35 @@ class Reports(NamedTuple):
         return np.where(self.connection[report] == connection, self.hashes[:, report], ABSENT)
 
 
-def learn_software(exchanges: Exchanges, carried: ClientSoftware) -> Ints:
+def learn_software(exchanges: Exchanges, carried: ClientSoftware, earlier: Mapping[int, Ints] = NONE_EARLIER) -> Ints:
     """Fill in the client software of all exchanges that have a request: what was last reported up to that request.
 
+    earlier: by connection of the chunk what its client had reported before the capture, int64[2].
     Brings `carried` up to date. Returns the last report on each connection: hashes of name and version,
     int64[2, connections].
     """
-    reports = reported_software(exchanges, carried)
+    reports = with_earlier(reported_software(exchanges, carried), exchanges.frames.requests["connection"], earlier)
     _fill_software(exchanges.request, exchanges.connection, reports, *exchanges.software)
     connections = np.arange(len(exchanges.frames.connections))
     last_closed = np.flatnonzero(~reports.is_open)[-1:]
     carried.hashes = reports.of_connections(last_closed, np.full(1, len(connections) - 1))[:, 0]
     return reports.of_connections(np.searchsorted(reports.connection, connections, "right") - 1, connections)
+
+
+def with_earlier(reports: Reports, requests: Ints, earlier: Mapping[int, Ints]) -> Reports:
+    """The reports, and in front of those of its connection each one from before the capture, as if it came with the
+    first request. requests: int64[n], the connection of each request of the chunk.
+    """
+    if not earlier:
+        return reports
+    connection = np.array(sorted(earlier), np.int64)
+    place = np.searchsorted(reports.connection[1:], connection) + 1  # the first report is that of earlier chunks
+    return Reports(
+        request=np.insert(reports.request, place, np.searchsorted(requests, connection)),
+        connection=np.insert(reports.connection, place, connection),
+        is_open=np.insert(reports.is_open, place, False),
+        hashes=np.insert(reports.hashes, place, np.stack([earlier[c] for c in connection.tolist()], axis=1), axis=1),
+    )
 
 
 @kernel

@@ -14,6 +14,7 @@ from udfs.capture.segments import UNKNOWN
 from udfs.columns.arrays import Bools, Ints, Records
 from udfs.columns.arrow_columns import arrow_array, repeated_text_column
 from udfs.facts.arrow_tables import make_rows, ns_to_us
+from udfs.facts.continued_connections import ContinuedConnections
 from udfs.facts.exchange_rows import present_bytes
 from udfs.facts.exchanges import Exchanges
 from udfs.facts.quarantine_reasons import BY_LOSS, QuarantineReason
@@ -25,10 +26,13 @@ COUNTED = (
 )  # fmt: skip
 
 
-def connection_rows(exchanges: Exchanges, software: Ints) -> pa.RecordBatch:
+def connection_rows(
+    exchanges: Exchanges, software: Ints, continued: ContinuedConnections | None = None
+) -> pa.RecordBatch:
     """Rows of `connections` for the connections that have ended.
 
-    software: int64[2, connections], hashes of the name and version of each client's software.
+    software: int64[2, connections], hashes of the name and version of each client's software. continued: those of the
+    capture set that this one goes on from, if it does.
     """
     frames, n = exchanges.frames, exchanges.frames.finished
     connections = frames.connections[:n]
@@ -50,6 +54,7 @@ def connection_rows(exchanges: Exchanges, software: Ints) -> pa.RecordBatch:
             t.client_software_name: exchanges.names.texts_of(software[0, :n]),
             t.client_software_version: exchanges.names.texts_of(software[1, :n]),
             t.began_before_capture: connections["syn_sequence"] == UNKNOWN,
+            t.continuation: pa.nulls(n, pa.string()) if continued is None else continued.words(exchanges, n),
             t.first_time: ns_to_us(connections["first_time"]),
             t.last_time: ns_to_us(connections["last_time"]),
             t.ended: pa.compute.if_else(pa.array(connections["packets"] > 0), pa.array(has_ended(by_side)), None),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ READERS = pa.array([CONSUMER, FOLLOWER])
 _NEWEST = newest_version(FETCH_REQUEST_START.versions)
 START_BYTES = np.array([least_bytes(FETCH_REQUEST_START.fields, version, False) for version in range(_NEWEST + 1)])
 """Bytes of a body up to its topics, by version: int64[versions]."""
+NO_SESSIONS: Mapping[int, Session] = MappingProxyType({})
 
 
 @dataclass
@@ -105,7 +107,6 @@ def partition_lists(exchanges: Exchanges, request: DecodedFrames, response: Deco
     """The partitions that Fetch requests and responses list."""
     arena, names = exchanges.frames.arena, exchanges.names
     requested, forgotten = request.levels["topics.partitions"], request.levels["forgotten_topics_data.partitions"]
-    returned = response.levels["responses.partitions"]
     return Lists(
         Requested(
             names.learn_topics(arena, request.levels["topics"])[requested.parent],
@@ -115,13 +116,19 @@ def partition_lists(exchanges: Exchanges, request: DecodedFrames, response: Deco
             names.learn_topics(arena, request.levels["forgotten_topics_data"])[forgotten.parent],
             forgotten.column("value"),
         ),
-        Returned(
-            names.learn_topics(arena, response.levels["responses"])[returned.parent],
-            returned.column("partition_index"),
-            returned.span("records")[1],
-            first_offsets(arena, *returned.span("records")),
-            *(returned.column(name) for name in Returned._fields[4:]),
-        ),
+        returned_partitions(exchanges, response),
+    )
+
+
+def returned_partitions(exchanges: Exchanges, response: DecodedFrames) -> Returned:
+    """The partitions that Fetch responses list."""
+    arena, returned = exchanges.frames.arena, response.levels["responses.partitions"]
+    return Returned(
+        exchanges.names.learn_topics(arena, response.levels["responses"])[returned.parent],
+        returned.column("partition_index"),
+        returned.span("records")[1],
+        first_offsets(arena, *returned.span("records")),
+        *(returned.column(name) for name in Returned._fields[4:]),
     )
 
 
@@ -164,17 +171,22 @@ def decoded_fetches(exchanges: Exchanges, messages: FetchMessages) -> Records:
     row[messages.response_exchanges[there]] = np.flatnonzero(there)
     response_row = row[messages.request_exchanges[usable]]
     fetches["is_answered"] = response_row != UNKNOWN
-    first, end = row_ranges(messages.response, "responses.partitions", len(there))
-    answer = messages.response.levels[""]
-    for name, values in (
-        ("returned_from", first),
-        ("returned_to", end),
-        ("response_session_id", answer.column("session_id")),
-        ("response_error", answer.column("error_code")),
-        ("is_throttled", (answer.column("throttle_time_ms") > 0).astype(np.int64)),
-    ):
+    for name, values in response_fields(messages.response, len(there)).items():
         fetches[name] = pick_values(values, response_row, 0)
     return fetches
+
+
+def response_fields(response: DecodedFrames, frames: int) -> dict[str, Ints]:
+    """The fields of LISTED_FETCH that responses have, int64[frames] each; frames: how many responses there are."""
+    first, end = row_ranges(response, "responses.partitions", frames)
+    top = response.levels[""]
+    return {
+        "returned_from": first,
+        "returned_to": end,
+        "response_session_id": top.column("session_id"),
+        "response_error": top.column("error_code"),
+        "is_throttled": (top.column("throttle_time_ms") > 0).astype(np.int64),
+    }
 
 
 def session_capacities(fetches: Records) -> Ints:
@@ -184,10 +196,16 @@ def session_capacities(fetches: Records) -> Ints:
     return (np.bincount(connection, rows).astype(np.int64) + 1)[connection] if len(fetches) else rows
 
 
-def fetch_rows(exchanges: Exchanges, messages: FetchMessages, carried: FollowedSession) -> Iterator[pa.RecordBatch]:
+def fetch_rows(
+    exchanges: Exchanges,
+    messages: FetchMessages,
+    carried: FollowedSession,
+    earlier: Mapping[int, Session] = NO_SESSIONS,
+) -> Iterator[pa.RecordBatch]:
     """Rows of `fetch_partitions` for decoded Fetch messages.
 
-    carried: the session that the last chunk left unfinished; afterwards, the one that this chunk leaves.
+    carried: the session that the last chunk left unfinished; afterwards, the one that this chunk leaves. earlier: by
+    connection of the chunk the session from an earlier capture set that goes on with the first fetch here.
     """
     fetches = decoded_fetches(exchanges, messages)
     capacity = session_capacities(fetches)
@@ -197,14 +215,20 @@ def fetch_rows(exchanges: Exchanges, messages: FetchMessages, carried: FollowedS
         session = resize_session(
             session, int(capacity[0]) if len(fetches) and fetches["connection"][0] == connection else 0
         )
+    going_on = sorted(earlier)
     at = 0
-    while at < len(fetches):
-        room, n, at, session, connection = follow_sessions(
-            fetches, at, messages.lists, session, connection, capacity, ROWS_AT_A_TIME
-        )
-        rows = FetchPartitionRows._make(column[:n] for column in room)
-        exchanges.readable_known[exchange[rows.fetch]] = rows.is_readable
-        yield followed_partition_rows(exchanges, messages, fetches, exchange, rows)
+    for stop, next_one in zip(
+        [*np.searchsorted(fetches["connection"], going_on).tolist(), len(fetches)], [*going_on, NOWHERE], strict=True
+    ):
+        while at < stop:
+            room, n, at, session, connection = follow_sessions(
+                fetches[:stop], at, messages.lists, session, connection, capacity, ROWS_AT_A_TIME
+            )
+            rows = FetchPartitionRows._make(column[:n] for column in room)
+            exchanges.readable_known[exchange[rows.fetch]] = rows.is_readable
+            yield followed_partition_rows(exchanges, messages, fetches, exchange, rows)
+        if stop < len(fetches):
+            session, connection = resize_session(earlier[next_one], int(capacity[stop])), next_one
     idle = (fetches["session_epoch"] > 0) & (exchanges.readable_known[exchange] == UNKNOWN)
     exchanges.readable_known[exchange[idle]] = fetches["is_readable"][idle]  # no row has a partition of theirs
     is_unfinished = len(exchanges.frames.connections) > exchanges.frames.finished == connection

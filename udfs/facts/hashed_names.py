@@ -75,6 +75,22 @@ class HashedNames:
             self.texts.setdefault(value, raw.decode("utf-8", "replace"))
         return hashes
 
+    def learn_text(self, text: str | None) -> int:
+        """Remember one text and return its hash, ABSENT for none."""
+        if text is None:
+            return ABSENT
+        value = hash_of(text.encode())
+        self.texts.setdefault(value, text)
+        return value
+
+    def learn_id_text(self, text: str | None) -> int:
+        """Remember one topic id, as `topic_id_text` writes it, and return its hash, ABSENT for none."""
+        if text is None:
+            return ABSENT
+        value = hash_of(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+        self.topic_ids.setdefault(value, text)
+        return value
+
     def learn_ids(self, arena: Bytes, topics: Level) -> Ints:
         """Remember the topic ids in a level and return their hashes: int64[n], ABSENT for a topic without an id.
 

@@ -73,14 +73,22 @@ def response_bodies(exchanges: Exchanges, which: Ints) -> tuple[Ints, Bodies]:
     answered = exchanges.response[which] != UNKNOWN
     whole = answered & (exchanges.response_fields[LACKING][which] == 0) & (exchanges.request[which] != UNKNOWN)
     exchange = which[whole]
-    start = exchanges.response_fields["start"][exchange]
-    end = start + exchanges.response_fields["size"][exchange]
-    frames = ResponseFrames(start, end, exchanges.api_key[exchange], exchanges.api_version[exchange])
-    bodies, versions = np.empty(len(exchange), np.int64), np.empty(len(exchange), np.int16)
-    find_response_bodies(exchanges.frames.arena, frames, API_TABLE, bodies, versions)
+    return response_bodies_of(exchanges, exchange, exchanges.api_key[exchange], exchanges.api_version[exchange])
+
+
+def response_bodies_of(exchanges: Exchanges, which: Ints, keys: Ints, versions: Ints) -> tuple[Ints, Bodies]:
+    """(those of the exchanges `which`, whose response is whole, whose response's header can be read; the bodies).
+
+    which: int64[n]. keys, versions: int64[n], of the requests that they answer.
+    """
+    start = exchanges.response_fields["start"][which]
+    end = start + exchanges.response_fields["size"][which]
+    bodies, body_versions = np.empty(len(which), np.int64), np.empty(len(which), np.int16)
+    frames = ResponseFrames(start, end, keys, versions)
+    find_response_bodies(exchanges.frames.arena, frames, API_TABLE, bodies, body_versions)
     is_read = bodies >= 0
-    exchanges.fault[exchange[~is_read]] = int(DecodeFault.TRUNCATED)
-    return exchange[is_read], Bodies(bodies[is_read], end[is_read], versions[is_read])
+    exchanges.fault[which[~is_read]] = int(DecodeFault.TRUNCATED)
+    return which[is_read], Bodies(bodies[is_read], end[is_read], body_versions[is_read])
 
 
 def note_faults(exchanges: Exchanges, which: Ints, faults: Codes) -> Bools:

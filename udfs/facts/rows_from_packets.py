@@ -17,6 +17,7 @@ from udfs.capture.packet_chunks import Frames, frames_by_chunk
 from udfs.facts.arrow_tables import pack_rows
 from udfs.facts.client_software import ClientSoftware, learn_software
 from udfs.facts.connections import connection_rows, quarantine_rows
+from udfs.facts.continued_connections import ContinuedConnections, EarlierSet
 from udfs.facts.exchange_messages import decode_both, note_messages_without_rows
 from udfs.facts.exchange_rows import count_rows, exchange_rows
 from udfs.facts.exchanges import Exchanges, completed_exchanges
@@ -36,12 +37,15 @@ TABLES = (*DECODED, EXCHANGE_COUNTS)
 
 @dataclass
 class EarlierChunks:
-    """What is kept from the chunks before, to make the rows of the next one; records: which records are read."""
+    """What is kept from the chunks before, to make the rows of the next one; records: which records are read.
+    continued: the connections of the capture set that this one goes on from, if it does.
+    """
 
     names: HashedNames = field(default_factory=HashedNames)
     session: FollowedSession = field(default_factory=FollowedSession)
     software: ClientSoftware = field(default_factory=ClientSoftware)
     records: RecordSampling | None = None
+    continued: ContinuedConnections | None = None
 
 
 def rows_from_packets(
@@ -49,16 +53,18 @@ def rows_from_packets(
     capture_id: str,
     pseudonyms: Pseudonyms | None = None,
     records: RecordSampling | None = None,
+    earlier: EarlierSet | None = None,
     **chunk_size: int,
 ) -> Iterator[pa.RecordBatch]:
     """Rows of PACKED from packet batches that come sorted by connection and in the order of PACKETS.
 
     pseudonyms: what to call topics, clients and hosts; None leaves them their names.
     records: which records of batches to read; None for none.
+    earlier: what is known of connections that go on from an earlier capture set; None if the set begins anew.
     chunk_size: `rows` and `payload_bytes` of `udfs.capture.packet_chunks.frames_by_chunk`; the rows do not depend on
     them.
     """
-    carried = EarlierChunks(records=records)
+    carried = EarlierChunks(records=records, continued=None if earlier is None else ContinuedConnections(earlier))
     for chunk in frames_by_chunk(batches, **chunk_size):
         for table, rows in tables_of_chunk(chunk, capture_id, carried):
             yield from pack_rows(table, rows if pseudonyms is None else pseudonyms.applied_to(table, rows))
@@ -76,7 +82,9 @@ def tables_of_chunk(
     """
     exchanges = completed_exchanges(chunk, capture_id, carried.names)
     versions = decode_both(exchanges, API_VERSIONS, exchanges.of_api(API_VERSIONS.request.api_key))
-    software = learn_software(exchanges, carried.software)
+    software = learn_software(
+        exchanges, carried.software, carried.continued.begin(exchanges) if carried.continued else {}
+    )
     yield CLUSTER_METADATA, release_rows(exchanges, versions)
     yield from fetch_and_produce_tables(exchanges, carried, wanted)
     yield from topic_tables(exchanges)
@@ -86,7 +94,7 @@ def tables_of_chunk(
         yield EXCHANGES, exchange_rows(exchanges)
     if EXCHANGE_COUNTS in wanted:
         yield EXCHANGE_COUNTS, count_rows(exchanges)
-    yield CONNECTIONS, connection_rows(exchanges, software)
+    yield CONNECTIONS, connection_rows(exchanges, software, carried.continued)
     for rows in quarantine_rows(exchanges) if QUARANTINE in wanted else ():
         yield QUARANTINE, rows
 
@@ -97,7 +105,8 @@ def fetch_and_produce_tables(
     """The rows that Fetch and Produce messages give; arguments are those of `tables_of_chunk`."""
     messages = decode_fetches(exchanges, exchanges.of_api(FETCH.request.api_key))
     if FETCH_PARTITIONS in wanted or EXCHANGE_COUNTS in wanted:  # counts depend on whether sessions are known
-        for rows in fetch_rows(exchanges, messages, carried.session):
+        going_on = carried.continued.sessions(messages) if carried.continued else {}
+        for rows in fetch_rows(exchanges, messages, carried.session, going_on):
             yield FETCH_PARTITIONS, rows
     if RECORD_BATCHES in wanted:
         for rows in batch_rows(exchanges, fetched_fields(messages), FROM_FETCH, carried.records):

@@ -37,6 +37,7 @@ from udfs.capture.pcapng import BYTE_ORDER_MAGIC, INTERFACE_DESCRIPTION, SECTION
 from udfs.capture.segments import DIRECTION
 from udfs.capture.tcp_headers import CONNECTION_BYTES
 from udfs.columns.arrays import read_only
+from udfs.facts.earlier_sessions import ENTRY_COLUMNS, session_of_entries
 from udfs.facts.fetch_session import new_session, resize_session
 from udfs.facts.rows_from_packets import EarlierChunks, tables_of_chunk
 from udfs.frames.decode_column import request_column, response_column
@@ -153,6 +154,8 @@ def warm_up_decoding() -> None:
     for _ in tables_of_chunk(chunk, "", EarlierChunks()):
         pass
     resize_session(new_session(1), 1)  # as for a connection that goes on in a second chunk
+    none = np.zeros(0, np.int64)
+    session_of_entries(none, none, none.reshape(0, len(ENTRY_COLUMNS)), 0)  # as for one that goes on in a second set
     walk_messages(read_only(np.zeros(0, np.uint8)), np.zeros(4, np.int64))  # as for a compressed message set
     warm_up_column_functions(pa.array([VERSION]), pa.array([request]), pa.array([response]))
 

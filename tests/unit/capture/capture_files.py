@@ -19,6 +19,7 @@ from udfs.capture.capture_points import file_orders, in_time_order
 from udfs.capture.file_index import index_capture
 from udfs.capture.packets import read_packets
 from udfs.facts.arrow_tables import arrow_schema
+from udfs.facts.continued_connections import EarlierSet
 from udfs.facts.rows_from_packets import rows_from_packets
 
 RECORD = struct.Struct("<IIII")
@@ -96,18 +97,21 @@ def rows_in_order(paths: Iterable[Path], *, range_bytes: int = 1 << 30) -> pa.Re
     return pa.Table.from_batches(batches).sort_by(keys).combine_chunks().to_batches()[0]
 
 
-def tables_of(packets: pa.RecordBatch, **chunk_size: int) -> Tables:
-    """The silver rows of packets by table, in the order of their keys, without the columns that name packets."""
+def tables_of(packets: pa.RecordBatch, earlier: EarlierSet | None = None, /, **chunk_size: int) -> Tables:
+    """The silver rows of packets by table, in the order of their keys, without the columns that name packets.
+
+    earlier: what is known of connections that go on from an earlier capture set.
+    """
     tables: Tables = {table.name: [] for table in SILVER if table is not CAPTURES}
-    for batch in rows_from_packets([packets], "a-capture", None, None, **chunk_size):
+    for batch in rows_from_packets([packets], "a-capture", None, None, earlier, **chunk_size):
         for name in tables:
             packed = batch.filter(pa.compute.equal(batch["table"], pa.scalar(name)))
             for unpacked in unpack([packed.select(["rows"])]):
                 tables[name] += unpacked.to_pylist()
     for table in SILVER:
-        rows = tables.get(table.name, [])
-        rows.sort(key=lambda row: [(row[column] is not None, row[column]) for column in table.key])
-        tables[table.name] = [{k: v for k, v in row.items() if k not in NUMBERS_OF_PACKETS} for row in rows]
+        found = tables.get(table.name, [])
+        found.sort(key=lambda row: [(row[column] is not None, row[column]) for column in table.key])
+        tables[table.name] = [{k: v for k, v in row.items() if k not in NUMBERS_OF_PACKETS} for row in found]
     assert all(set(row) <= set(arrow_schema(t).names) for t in SILVER for row in tables[t.name])
     return tables
 

@@ -68,7 +68,7 @@ def tables_of(
     batches: list[pa.RecordBatch], records: RecordSampling | None = None, **chunk_size: int
 ) -> dict[str, list[dict[str, Any]]]:
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for packed in rows_from_packets(batches, "capture", None, records, **chunk_size):
+    for packed in rows_from_packets(batches, "capture", None, records, None, **chunk_size):
         for content in unpack([packed]):
             found[packed["table"][0].as_py()] += content.to_pylist()
     for lines in found.values():

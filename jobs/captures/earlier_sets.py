@@ -1,0 +1,210 @@
+"""The capture set that another one goes on from (`--continue`): which one it is, and what is taken over of it.
+
+All that is taken over comes from the earlier set's silver tables, so that nothing is stored for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from jobs.captures.capture_plan import CapturePlan
+from jobs.captures.capture_quality import KAFKA_PROTOCOL
+from jobs.flags import LATEST
+from jobs.lake.capture_sets import CaptureSet, capture_sets
+from jobs.lake.delta_tables import has_table, read_table, stored_rows
+from jobs.terminal.screen import with_rest_count
+from jobs.terminal.wording import utc_time
+from jobs.version import pseudonym_key_in
+from schemas.tables.silver import CAPTURES, CONNECTIONS, EXCHANGES, FETCH_PARTITIONS
+from schemas.tables.values import FULL, INCREMENTAL, UNANSWERED
+from udfs.errors import ArgumentError
+from udfs.facts.continued_connections import (
+    EARLIER_CONNECTIONS,
+    EARLIER_PARTITIONS,
+    TOPIC_IDS_FROM,
+    EarlierSet,
+)
+
+MOST_OVERLAP = timedelta(minutes=1)
+"""By how much a set may begin before the earlier one ends: capture points do not begin a new file at the same time."""
+MOST_SETS = 20
+MOST_PARTITIONS = 1_000_000
+"""Partitions of sessions that are taken over at most, because every task is sent them: those of the connections that
+were used last. They are some tens of megabytes."""
+_C, _X, _F = CONNECTIONS, EXCHANGES, FETCH_PARTITIONS
+_KEY = "connection_id"
+_MARKS = (_F.high_watermark, _F.last_stable_offset, _F.log_start_offset)
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """A capture set that another one goes on from. decoder: what decoded it, as `captures` has it."""
+
+    capture_id: str
+    decoder: str
+
+
+def choose_earlier(spark: SparkSession, lake: str, named: str, plan: CapturePlan) -> Earlier | None:
+    """The set that the planned one goes on from: as named, or for `latest` the last one that ends before it begins.
+
+    None, which stderr says, if there is none for `latest`, as on the first night. Raises ArgumentError if the named one
+    is not there, or does not end before the planned one begins.
+    """
+    begin = _begin_of(plan)
+    sets = capture_sets(spark, lake) if has_table(spark, lake, CAPTURES) else []
+    if named == LATEST:
+        before = [capture_set for capture_set in sets if _is_before(capture_set, begin)]
+        if not before:
+            sys.stderr.write(
+                f"refetch: --continue: {lake} has no capture set that ends before {utc_time(begin)}, where these "
+                "captures begin: nothing is continued\n"
+            )
+            return None
+        chosen = max(before, key=lambda capture_set: (str(capture_set.last_time), capture_set.capture_id))
+    else:
+        chosen = _named_set(lake, named, sets, begin)
+    rows = read_table(spark, lake, CAPTURES).where(F.col(CAPTURES.capture_id) == chosen.capture_id)
+    decoder = next(iter(rows.select(CAPTURES.decoder).limit(1).collect()))[0]
+    sys.stderr.write(f"refetch: goes on from capture set {chosen}\n")
+    return Earlier(chosen.capture_id, decoder)
+
+
+def _begin_of(plan: CapturePlan) -> datetime:
+    """The time of the first packet or line of the planned set, UTC. Raises ArgumentError if it has none."""
+    times = [index.first_ts_ns for index in plan.indexes if index.first_ts_ns is not None]
+    if not times:
+        raise ArgumentError("--continue: the captures have no packet, so that nothing goes on in them; leave it out")
+    return datetime.fromtimestamp(min(times) / 1e9, UTC)
+
+
+def _is_before(capture_set: CaptureSet, begin: datetime) -> bool:
+    """Whether a set begins before a time and ends by then, or shortly after. The times of a set are those of Spark's
+    rows, naive and of this machine's zone.
+    """
+    first, last = capture_set.first_time, capture_set.last_time
+    if first is None or last is None:
+        return False
+    return first.astimezone(UTC) < begin and last.astimezone(UTC) - begin <= MOST_OVERLAP
+
+
+def _named_set(lake: str, named: str, sets: Sequence[CaptureSet], begin: datetime) -> CaptureSet:
+    chosen = next((capture_set for capture_set in sets if capture_set.capture_id == named), None)
+    if chosen is None:
+        lines = with_rest_count(map(str, sets[:MOST_SETS]), len(sets))
+        there = ["it has", *lines] if lines else ["it has none: ingest the earlier captures first"]
+        raise ArgumentError(
+            "\n  ".join([f"--continue={named}: {lake} has no such capture set; {there[0]}", *there[1:]])
+        )
+    if chosen.last_time is None:
+        raise ArgumentError(f"--continue={named}: that capture set has no packet, so that nothing goes on from it")
+    if not _is_before(chosen, begin):
+        raise ArgumentError(
+            f"--continue={named}: that capture set ends {utc_time(chosen.last_time)}, after these captures begin "
+            f"({utc_time(begin)}). Name one that ends before, as `runs` lists them, or give captures of the same time "
+            "together by --captures"
+        )
+    return chosen
+
+
+def continuing(plan: CapturePlan, earlier: Earlier) -> CapturePlan:
+    """The planned set as one that goes on from an earlier one, with an id of its own: its rows are others."""
+    digest = hashlib.sha256(f"{plan.capture_id} continues {earlier.capture_id}".encode())
+    return replace(plan, capture_id=digest.hexdigest()[:16], continues=earlier.capture_id)
+
+
+def read_earlier(spark: SparkSession, lake: str, earlier: Earlier) -> EarlierSet:
+    """What an earlier set knows of its Kafka connections and of their fetch sessions at its end."""
+    fetches = last_fetches(stored_rows(spark, lake, _F, earlier.capture_id), pseudonym_key_in(earlier.decoder) != "")
+    ends = last_connections(stored_rows(spark, lake, _C, earlier.capture_id))
+    partitions = fetches.join(ends.select("own", _KEY, "used"), fetches[_F.connection_id] == F.col("own"))
+    requests = last_requests(stored_rows(spark, lake, _X, earlier.capture_id))
+    under_way = fetches.groupBy(F.col(_F.connection_id).alias("own")).agg(F.max(_F.exchange_no).alias("fetch_no"))
+    exchanges = stored_rows(spark, lake, _X, earlier.capture_id).where(F.col(_X.status) == UNANSWERED)
+    waiting = exchanges.join(
+        under_way, (exchanges[_X.connection_id] == F.col("own")) & (exchanges[_X.exchange_no] == F.col("fetch_no"))
+    ).select("own", F.col(_X.correlation_id).cast("bigint").alias("fetch_correlation_id"))
+    connections = ends.join(requests, "own").join(waiting, "own", "left").select(*EARLIER_CONNECTIONS.names)
+    kept = partitions.drop(fetches[_F.connection_id]).orderBy(F.desc("used"), _KEY).limit(MOST_PARTITIONS)
+    return EarlierSet(
+        connections.toArrow().cast(EARLIER_CONNECTIONS).sort_by(_KEY),
+        _whole_sessions(kept.select(*EARLIER_PARTITIONS).toArrow()).sort_by(_KEY),
+    )
+
+
+def _whole_sessions(partitions: pa.Table) -> pa.Table:
+    """The partitions without those of the last connection, if some of its own may have been cut off."""
+    if partitions.num_rows < MOST_PARTITIONS:
+        return partitions
+    sys.stderr.write(
+        f"refetch: --continue: sessions of {MOST_PARTITIONS:,} partitions are continued, those of connections that "
+        "were used last; the others begin anew\n"
+    )
+    last = partitions[_KEY][-1]
+    return partitions.filter(pa.compute.not_equal(partitions[_KEY], last))
+
+
+def last_connections(connections: DataFrame) -> DataFrame:
+    """The last connection between each two endpoints.
+
+    own: its id; connection_id: the id that the first one had, which the next set gives to one that it does not see
+    begin; used: when it was used last; and the columns of its client's software.
+    """
+    of_ends = connections.where(F.col(_C.protocol) == KAFKA_PROTOCOL).groupBy(_C.server, _C.client)
+    by_time = F.struct(_C.first_time, _C.connection_id)
+    columns = [_C.connection_id, _C.client_software_name, _C.client_software_version, _C.last_time]
+    last = F.max_by(F.struct(*columns), by_time).alias("last")
+    rows = of_ends.agg(F.min_by(_C.connection_id, by_time).alias(_KEY), last)
+    return rows.select(
+        F.col(f"last.{_C.connection_id}").alias("own"),
+        _KEY,
+        F.col(f"last.{_C.client_software_name}").alias("client_software_name"),
+        F.col(f"last.{_C.client_software_version}").alias("client_software_version"),
+        F.col(f"last.{_C.last_time}").alias("used"),
+    )
+
+
+def last_requests(exchanges: DataFrame) -> DataFrame:
+    """(own, correlation_id): of each connection's last request."""
+    of_requests = exchanges.where(F.col(_X.exchange_no) >= 0)
+    last = F.max_by(F.col(_X.correlation_id).cast("bigint"), _X.exchange_no).alias("correlation_id")
+    return of_requests.groupBy(F.col(_X.connection_id).alias("own")).agg(last)
+
+
+def last_fetches(partitions: DataFrame, is_pseudonymised: bool) -> DataFrame:
+    """The rows of `fetch_partitions` of each connection's last fetch that the broker did not refuse.
+
+    A fetch without its response has no high watermarks: they are those of the last one with a response, if that was in
+    the same session. is_pseudonymised: topics have other names than on the wire, so that only fetches that name them by
+    id are kept.
+    """
+    is_answered = F.col(_F.response_record_bytes).isNotNull()
+    is_refused = (F.col(_F.kind) == INCREMENTAL) & (F.coalesce(_F.response_error_code, F.lit(0)) != 0)
+    accepted = partitions.where(~is_refused)
+    if is_pseudonymised:
+        accepted = accepted.where(F.col(_F.api_version) >= TOPIC_IDS_FROM)
+    numbers = accepted.groupBy(_F.connection_id).agg(
+        F.max(_F.exchange_no).alias("last_no"),
+        F.max(F.when(is_answered, F.col(_F.exchange_no))).alias("answered_no"),
+    )
+    both = accepted.join(numbers, str(_F.connection_id))
+    last = both.where(F.col(_F.exchange_no) == F.col("last_no"))
+    earlier = both.where((F.col(_F.exchange_no) == F.col("answered_no")) & (F.col("answered_no") < F.col("last_no")))
+    session = F.when(F.col(_F.kind) == FULL, F.col(_F.response_session_id)).otherwise(F.col(_F.session_id))
+    marks = earlier.select(
+        F.struct(_F.connection_id, session.alias("session"), *_TOPIC).alias("of"),
+        *(F.col(c).alias(f"earlier_{c}") for c in _MARKS),
+    )
+    same = F.struct(_F.connection_id, F.col(_F.session_id).alias("session"), *_TOPIC)
+    filled = {str(c): F.coalesce(c, F.col(f"earlier_{c}")) for c in _MARKS}
+    return last.join(marks, same.eqNullSafe(F.col("of")), "left").withColumns(filled).select(*partitions.columns)
+
+
+_TOPIC: tuple[Column | str, ...] = (_F.topic, _F.topic_id, _F.partition)
