@@ -11,6 +11,10 @@ WHOLE = (
     "Capture whole packets (`-s 0`), lose none (`-B`), and let the capture run until the clients have their responses."
 )
 """What to do about responses that a capture lacks."""
+NOT_SHOWN = "Nothing: packets do not show it."
+"""What to do about an order that no capture shows."""
+DIRECTION = "Compare lanes with the lane `captured`, and take these readers' times as a direction only."
+"""What to do about a closed loop that goes on otherwise than the capture."""
 Counts = Literal["unknown", "different", "equal"]
 """As what `fidelity` counts what a reason is given for: as `unknown`, among `checked` or among `agreed`."""
 

@@ -15,10 +15,10 @@ import pytest
 from jobs.replay import replay
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
-from schemas.tables.fidelity_reasons import SPLITS
 from schemas.tables.gold import FIDELITY, RUNS
 from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_RANGES, BATCH_SPLIT_TIMELINE
 from schemas.tables.silver import RECORD_BATCHES
+from schemas.tables.split_reasons import SPLITS
 from schemas.wire.errors import MESSAGE_TOO_LARGE
 from tests.e2e.conftest import IN_FORCE, RUN_AT, CapturedLake
 from udfs.replay.batch_split.fidelity import Metric

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from schemas.tables import algorithms
-from schemas.tables.fidelity_reasons import OPEN_FETCHES
+from schemas.tables.fetch_reasons import OPEN_FETCHES
 from schemas.tables.gold import FETCH_CONSUMERS, FIDELITY, RUNS
 from schemas.tables.silver import CAPTURES, CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, QUARANTINE, RECORD_BATCHES
 from schemas.tables.silver_topics import CLUSTER_METADATA

@@ -15,14 +15,16 @@ import udfs
 from jobs.doc_pages import reason_docs
 from jobs.scenarios.scenario_file import resolve_scenario
 from jobs.scenarios.settings import find_setting, settings
-from schemas.tables import fault_reasons, fidelity_reasons
+from schemas.tables import fault_reasons, fetch_reasons, memory_reasons
 from schemas.tables.fault_reasons import FAULT_REASONS
-from schemas.tables.fidelity_reasons import CLOSED_OBSTACLES, FIDELITY_REASONS, reason_of
+from schemas.tables.fetch_reasons import CLOSED_OBSTACLES
+from schemas.tables.fidelity_reasons import FIDELITY_REASONS, reason_of
 from schemas.tables.limit_reasons import CHANGES
 from schemas.tables.metrics import METRICS
 from schemas.tables.reason import FaultReasons, FidelityReason, FidelityReasons
 from schemas.tables.session_reasons import SESSIONS, SHARES
 from schemas.tables.silver import SILVER
+from schemas.tables.split_reasons import SPLITS
 from udfs.capture.compression import Compression
 from udfs.capture.faults import FaultReason
 from udfs.capture.packet_walk import CaptureFormat
@@ -43,8 +45,8 @@ GIVEN: Mapping[str, tuple[FidelityReasons | FaultReasons, Iterable[str]]] = {
 """What is declared, and the words that the code gives."""
 
 DERIVED = (
-    fidelity_reasons.OPEN_FETCHES, fidelity_reasons.CLOSED_FETCHES, fidelity_reasons.DRAINED, fidelity_reasons.HELD,
-    fidelity_reasons.QUEUE, fidelity_reasons.BUFFERS, CHANGES, fidelity_reasons.SPLITS, SESSIONS, SHARES,
+    fetch_reasons.OPEN_FETCHES, fetch_reasons.CLOSED_FETCHES, memory_reasons.DRAINED, memory_reasons.HELD,
+    memory_reasons.QUEUE, memory_reasons.BUFFERS, CHANGES, SPLITS, SESSIONS, SHARES,
 )  # fmt: skip
 """What is declared, and the code takes its words from."""
 

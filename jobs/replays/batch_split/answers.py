@@ -16,9 +16,9 @@ from jobs.terminal.lane_rows import BETWEEN, grid_by_lane, settings_in_name
 from jobs.terminal.screen import grid_lines, rounded_size, size_text
 from jobs.units import parse_bytes
 from schemas.tables import algorithms
-from schemas.tables.fidelity_reasons import SPLITS
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_splits import BATCH_SPLIT
+from schemas.tables.split_reasons import SPLITS
 from udfs.replay.batch_split.fidelity import Metric
 from udfs.replay.batch_split.settings import BATCH_SIZE, TOPIC_LIMIT
 

@@ -23,9 +23,9 @@ from jobs.terminal.wording import (
 )
 from jobs.units import parse_bytes
 from schemas.tables import algorithms
-from schemas.tables.fidelity_reasons import DRAINED
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_memory import CONSUMER_MEMORY, CONSUMER_MEMORY_EXCEEDANCE, LIBRDKAFKA_QUEUE
+from schemas.tables.memory_reasons import DRAINED
 from udfs.replay.shared.lanes import NO_LIMIT
 
 CONSUMERS = "consumers"

@@ -26,7 +26,7 @@ from jobs.report_page.trust import (
     semantics_table,
     trust_answer,
 )
-from schemas.tables.fidelity_reasons import CLOSED_FETCHES, OPEN_FETCHES
+from schemas.tables.fetch_reasons import CLOSED_FETCHES, OPEN_FETCHES
 from schemas.tables.gold import RUNS
 from schemas.tables.silver import CAPTURE_QUALITY, CAPTURES, LOG_AGREEMENT
 from schemas.wire.vendors import AUTOMQ, CONFLUENT, OTHER, OWN_KEYS

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schemas.tables.fidelity_reasons import SPLITS
+from schemas.tables.split_reasons import SPLITS
 from schemas.wire.errors import MESSAGE_TOO_LARGE
 from udfs.columns.arrays import Floats, Ints, Records
 from udfs.columns.sentinels import NONE

@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from schemas.tables import algorithms
-from schemas.tables.fidelity_reasons import SPLITS
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_RANGES, BATCH_SPLIT_TIMELINE
+from schemas.tables.split_reasons import SPLITS
 from schemas.tables.table import Table
 from schemas.tables.values import PRODUCER
 from udfs.columns.arrays import Floats, Ints, Records

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.event_kinds import MemoryEvent
-from schemas.tables.fidelity_reasons import DRAINED
+from schemas.tables.memory_reasons import DRAINED
 from schemas.tables.steps import MEMORY_EVENTS
 from udfs.columns.arrays import Floats, Ints, Records
 from udfs.columns.records import GrowingRecords

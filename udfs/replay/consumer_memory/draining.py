@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from schemas.tables.event_kinds import MemoryEvent
-from schemas.tables.fidelity_reasons import DRAINED
+from schemas.tables.memory_reasons import DRAINED
 from udfs.columns.arrays import Ints, Record, Records, read_only
 from udfs.columns.records import int_fields, with_free_records
 from udfs.columns.sentinels import NONE

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schemas.tables.fidelity_reasons import DRAINED, HELD
+from schemas.tables.memory_reasons import DRAINED, HELD
 from udfs.columns.arrays import Bools, Ints, Records
 from udfs.columns.time_units import NEVER
 from udfs.replay.consumer_memory.consumers import Consumers

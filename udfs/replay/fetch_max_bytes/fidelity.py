@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from schemas.tables.fidelity_reasons import OPEN_FETCHES
+from schemas.tables.fetch_reasons import OPEN_FETCHES
 from schemas.tables.values import FOLLOWER
 from udfs.columns.arrays import Bools, Ints, Records
 from udfs.columns.time_units import NEVER

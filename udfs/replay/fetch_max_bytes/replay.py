@@ -10,7 +10,7 @@ from itertools import groupby
 import numpy as np
 import pyarrow as pa
 
-from schemas.tables.fidelity_reasons import OPEN_FETCHES
+from schemas.tables.fetch_reasons import OPEN_FETCHES
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_RANGES, FIDELITY
 from schemas.tables.steps import MEMORY_EVENTS, READS
 from schemas.tables.table import Table

@@ -42,7 +42,7 @@ def count_cases(metric: str, verdicts: Mapping[str, int], reasons: FidelityReaso
 
     A word counts as its declaration says: as unknown, as an agreement, or as a disagreement.
 
-    >>> from schemas.tables.fidelity_reasons import OPEN_FETCHES
+    >>> from schemas.tables.fetch_reasons import OPEN_FETCHES
     >>> count_cases("empty_fetches", {"": 5, "throttled": 2, "more_bytes": 1}, OPEN_FETCHES)[1:5]
     (6, 5, 2, {'throttled': 2, 'more_bytes': 1})
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.tables.fidelity_reasons import SPLITS
+from schemas.tables.split_reasons import SPLITS
 from udfs.replay.batch_split.fidelity import NearLimit, split_verdicts
 from udfs.replay.shared.fidelity_rows import AGREED
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from schemas.tables.fidelity_reasons import SPLITS
+from schemas.tables.split_reasons import SPLITS
 from tests.unit.replay.batch_split.producers import Producer, content_of, settings_of
 from udfs.columns.arrays import Records
 from udfs.columns.records import new_records

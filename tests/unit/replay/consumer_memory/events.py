@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from schemas.tables.fidelity_reasons import DRAINED
+from schemas.tables.memory_reasons import DRAINED
 from schemas.tables.steps import MEMORY_EVENTS
 from udfs.columns.time_units import NEVER
 from udfs.facts.arrow_tables import arrow_schema

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from schemas.tables.fidelity_reasons import QUEUE
+from schemas.tables.memory_reasons import QUEUE
 from udfs.columns.arrays import Records
 from udfs.columns.records import new_records
 from udfs.columns.sentinels import NONE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from schemas.tables.fidelity_reasons import HELD
+from schemas.tables.memory_reasons import HELD
 from tests.unit.replay.consumer_memory.traces import Exchange, trace_of
 from udfs.replay.consumer_memory.fidelity import held_alike
 from udfs.replay.shared.captured_pieces import PIECES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from schemas.tables.fidelity_reasons import DRAINED
+from schemas.tables.memory_reasons import DRAINED
 from tests.unit.replay.consumer_memory.events import Row, captured, fetch, of_group, received, verdicts_of
 from udfs.columns.records import new_records
 from udfs.columns.sentinels import NONE

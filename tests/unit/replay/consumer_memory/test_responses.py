@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from schemas.tables.event_kinds import MemoryEvent
-from schemas.tables.fidelity_reasons import HELD
+from schemas.tables.memory_reasons import HELD
 from schemas.tables.steps import CLOSED_RESPONSES
 from tests.unit.replay.consumer_memory.events import HEARTBEAT, Row, batches, fetch, of_group, row
 from tests.unit.replay.consumer_memory.traces import pools_of

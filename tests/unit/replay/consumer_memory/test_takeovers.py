@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from schemas.tables.event_kinds import MemoryEvent
-from schemas.tables.fidelity_reasons import DRAINED
+from schemas.tables.memory_reasons import DRAINED
 from tests.unit.replay.consumer_memory.events import Row, captured, fetch, held, of_group, row, verdicts_of
 from udfs.columns.time_units import NEVER
 from udfs.replay.consumer_memory.takeovers import CONSUMER_GROUP_HEARTBEAT, JOIN_GROUP

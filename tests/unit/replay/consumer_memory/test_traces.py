@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from schemas.tables.event_kinds import HandledBy
-from schemas.tables.fidelity_reasons import DRAINED
+from schemas.tables.memory_reasons import DRAINED
 from tests.unit.replay.consumer_memory.events import (
     FETCH,
     HEARTBEAT,

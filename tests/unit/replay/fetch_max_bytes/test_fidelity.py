@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from schemas.tables.fidelity_reasons import OPEN_FETCHES
+from schemas.tables.fetch_reasons import OPEN_FETCHES
 from schemas.tables.values import CONSUMER, FOLLOWER
 from tests.unit.replay.fetch_max_bytes.captured_reader import limits_of
 from udfs.columns.arrays import stretch_edges

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from schemas.tables.fidelity_reasons import SPLITS
+from schemas.tables.split_reasons import SPLITS
 from udfs.columns.arrays import Ints, Record, Records
 from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schemas.tables.fidelity_reasons import QUEUE
+from schemas.tables.memory_reasons import QUEUE
 from schemas.tables.values import (
     BY_CAPTURE,
     CAPTURE_TOO_SHORT,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from schemas.tables.fidelity_reasons import BUFFERS
 from schemas.tables.gold_memory import PRODUCER_MEMORY
+from schemas.tables.memory_reasons import BUFFERS
 from schemas.tables.values import BY_CAPTURE, BY_CLOSED_LOOP
 from udfs.columns.arrays import Bools, Ints
 from udfs.columns.arrow_columns import dictionary_column

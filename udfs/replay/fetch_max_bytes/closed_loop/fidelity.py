@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schemas.tables.fidelity_reasons import CLOSED_FETCHES
+from schemas.tables.fetch_reasons import CLOSED_FETCHES
 from udfs.columns.arrays import Bools, Ints, stretch_edges
 from udfs.columns.searches import place_behind
 from udfs.columns.sentinels import NONE

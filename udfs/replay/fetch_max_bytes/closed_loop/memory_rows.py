@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.event_kinds import MemoryEvent
-from schemas.tables.fidelity_reasons import CLOSED_FETCHES
+from schemas.tables.fetch_reasons import CLOSED_FETCHES
 from schemas.tables.steps import CLOSED_RESPONSES, MEMORY_EVENTS
 from schemas.tables.values import CONSUMER
 from udfs.columns.arrays import Ints

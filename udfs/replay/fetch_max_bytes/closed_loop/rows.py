@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from schemas.tables.fidelity_reasons import CLOSED_FETCHES
+from schemas.tables.fetch_reasons import CLOSED_FETCHES
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY, FETCH_RANGES, FETCH_TIMELINE, FIDELITY
 from schemas.tables.table import Table
 from udfs.columns.arrays import Bools, Floats, Ints, stretch_edges

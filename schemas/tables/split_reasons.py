@@ -1,0 +1,78 @@
+"""Every reason that the table `fidelity` gives of batches and splits of producers."""
+
+from __future__ import annotations
+
+from schemas.tables.reason import NOT_SHOWN, WHOLE, FidelityReason, FidelityReasons
+
+STATE_PRODUCER = (
+    "State what was in force and is not Kafka's default: `--captured` with `batch.size`, `linger.ms`, "
+    "`max.message.bytes`. If that was done, trust this producer's lanes as a direction only."
+)
+
+SPLITS = FidelityReasons(
+    "Batches and splits of producers",
+    "batch_split",
+    (),
+    {
+        "not_a_java_client": FidelityReason(
+            "The producer is not a Java client; KIP-126's estimate and splits are the Java client's.",
+            "Nothing.",
+            "unknown",
+        ),
+        "records_unknown": FidelityReason(
+            "The batch, or one before it, could not be read: `record_batches.records_fault` says why.",
+            WHOLE,
+            "unknown",
+        ),
+        "producer_began_before": FidelityReason(
+            "The producer had sent before the capture began: its estimate is known only after its first split.",
+            "Restart the producer while the capture runs.",
+            "unknown",
+        ),
+        "close_append_order": FidelityReason(
+            "Closes of batches and appends overlap in time; some order of both gives what was captured.",
+            NOT_SHOWN,
+            "unknown",
+        ),
+        "near_limit": FidelityReason(
+            "The batch is within a record of `max.message.bytes`: it depends on which records it has.",
+            "Nothing, unless you choose a `batch.size` farther from `max.message.bytes`.",
+            "unknown",
+        ),
+        "recompressed": FidelityReason(
+            "The broker compresses the topic's batches anew and checks `max.message.bytes` once more. How large the "
+            "batch was then is not in the capture.",
+            "Nothing: take what such a topic's lanes split as an estimate. With `compression.type=producer`, or in the "
+            "producer's codec, the broker stores batches as they are.",
+            "unknown",
+        ),
+        "fewer_records": FidelityReason(
+            "The captured batch took no more records although, according to the replay, it had room.",
+            STATE_PRODUCER,
+            "different",
+        ),
+        "more_records": FidelityReason(
+            "The captured batch took records for which, according to the replay, it had no room.",
+            STATE_PRODUCER,
+            "different",
+        ),
+        "split_not_captured": FidelityReason(
+            "The batch is larger than `max.message.bytes` and was not refused; for a whole producer: the replay "
+            "splits more often than the capture shows.",
+            STATE_PRODUCER,
+            "different",
+        ),
+        "split_not_replayed": FidelityReason(
+            "The batch was refused as too large and is not larger than `max.message.bytes`. For a whole producer: "
+            "the replay splits less often than the capture shows.",
+            STATE_PRODUCER,
+            "different",
+        ),
+        "bytes_beyond_error": FidelityReason(
+            "The replay's size for a batch is farther off than the metric allows.",
+            "Have sizes measured more closely: `--captured=recompress=all`, or `--captured=recut.sizes=exact` with it. "
+            "State the producer's level of compression if it is not Kafka's: `--captured=compression.zstd.level=...`.",
+            "different",
+        ),
+    },
+)
