@@ -60,7 +60,7 @@ def is_output_full(output: ChunkOutput) -> bool:
 def with_free_row(rows: Records, used: int) -> Records:
     """The rows with at least one free row behind those in use: the same array, or a larger copy of it.
 
-    rows: of any dtype, [n]. used: how many of them are in use.
+    rows: kind[n], of any kind of record. used: how many of them are in use.
     """
     if used < len(rows):
         return rows

@@ -200,7 +200,10 @@ def next_request(stream: Stream, direction: Record, apis: Shorts, frame: Record)
 
 @kernel
 def read_header(arena: Bytes, frame: Record, apis: Shorts) -> None:
-    """Fill in the fields of a request, FRAME, that its header in the arena, uint8, gives. apis: API_TABLE."""
+    """Fill in the fields of a request, FRAME, that its header in the arena gives.
+
+    arena: uint8[bytes]. apis: API_TABLE.
+    """
     fault, key, version, correlation_id, client_id, client_id_length, body = request_header(
         arena, frame.start, frame.start + frame.prefix, apis
     )

@@ -7,6 +7,8 @@ the bytes that are not framed yet.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from udfs.capture.chunk_output import REQUESTS, ChunkOutput, close_requests, is_output_full, report_loss, with_free_rows
@@ -227,34 +229,48 @@ def end_connection(
     return output
 
 
+class Followed(NamedTuple):
+    """The connections of a chunk while they are followed: FOLLOWED_CONNECTION[n] and DIRECTION[2n].
+
+    They have a row, and two, for each connection that there can be; those that have not begun are zeros.
+    """
+
+    connections: Records
+    directions: Records
+
+
 @allocating_kernel
 def reassemble(
-    packets: Packets, connections: Records, directions: Records, output: ChunkOutput, arena: Arena, apis: Shorts,
-    is_carried: bool, is_last: bool,
-) -> tuple[int, ChunkOutput, Ints]:  # fmt: skip
+    packets: Packets,
+    followed: Followed,
+    output: ChunkOutput,
+    arena: Arena,
+    apis: Shorts,
+    is_carried: bool,
+    is_last: bool,
+) -> tuple[int, ChunkOutput, Ints]:
     """Frame a chunk of packets, connection by connection.
 
-    connections, directions: FOLLOWED_CONNECTION[n] and DIRECTION[2n], zeros, with a row for each connection that there
-    can be. is_carried: connection 0 goes on from an earlier chunk, with its state in connections[0] and
-    directions[0:2], its open requests in `output` and their bytes in the arena. is_last: no chunk follows.
+    apis: API_TABLE. is_carried: connection 0 goes on from an earlier chunk, with its state in the first rows of
+    `followed`, its open requests in `output` and their bytes in the arena. is_last: no chunk follows.
 
-    Returns (how many connections there are, their output, what the next chunk needs as by `unframed_pieces`). The last
-    connection is unfinished unless is_last.
+    Returns (how many connections there are, their output, what the next chunk needs: int64[m, 4] as by
+    `unframed_pieces`). The last connection is unfinished unless is_last.
     """
     n = len(packets.run)
     kept = np.empty((0, 4), np.int64)
     index = row = 0
     while row < n or (is_carried and index == 0):
         if index > 0 or not is_carried:
-            new_connection(connections, directions, index, packets.run[row], output.counts[REQUESTS])
-        conn, sides = connections[index], directions[2 * index : 2 * index + 2]
+            new_connection(followed.connections, followed.directions, index, packets.run[row], output.counts[REQUESTS])
+        conn, sides = followed.connections[index], followed.directions[2 * index : 2 * index + 2]
         first_request = conn.first_open
         end = connection_end(packets, conn, row)
         is_final = is_last or end < n
         place_packets(packets, row, end, sides)
         streams = (
-            lay_out_side(packets, row, end, 0, sides[0], is_final, arena),
-            lay_out_side(packets, row, end, 1, sides[1], is_final, arena),
+            lay_out_side(packets, row, end, side=0, direction=sides[0], is_final=is_final, arena=arena),
+            lay_out_side(packets, row, end, side=1, direction=sides[1], is_final=is_final, arena=arena),
         )
         output = frame_connection(conn, sides, streams, apis, output)
         if is_final:

@@ -167,7 +167,10 @@ def place_segment(direction: Record, sequence: int, wire_bytes: int) -> int:
 
 @kernel
 def sorted_run_end(rows: Ints, keys: Ints, first: int) -> int:
-    """Index behind the longest run of rows, from `first` on, that is sorted by key; rows, keys: as of `sort_rows`."""
+    """Index behind the longest run of rows, from `first` on, that is sorted by key.
+
+    rows: int64[n], row numbers. keys: int64[packets], by row number.
+    """
     end = min(first + 1, len(rows))
     while end < len(rows) and keys[rows[end - 1]] <= keys[rows[end]]:
         end += 1

@@ -94,7 +94,7 @@ def numbers_in_stretches(begins: Ints, lengths: Ints) -> Ints:
 
 
 def as_int64s(values: npt.NDArray[Any]) -> Ints:
-    """The values as contiguous int64s of the same shape, copied only if they are not such already."""
+    """The values as contiguous integers, int64[values.shape], copied only if they are not such already."""
     return np.ascontiguousarray(values, np.int64)
 
 

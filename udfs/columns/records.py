@@ -39,7 +39,10 @@ def pick_records(records: Records, rows: Ints | Bools) -> Records:
 
 
 def join_records(kind: Kind, parts: Sequence[Records]) -> Records:
-    """The records of all parts, one behind the other; they are copied as bytes, which is faster than field by field."""
+    """The records of all parts, one behind the other: kind[n]. They are copied as bytes, faster than field by field.
+
+    parts: kind[m] each.
+    """
     if len(parts) == 1:
         return parts[0]
     raw = [np.zeros(0, np.uint8), *(part.view(np.uint8) for part in parts)]
@@ -76,7 +79,7 @@ class GrowingRecords:
         return self._room[: self._count]
 
     def add(self, records: Records) -> None:
-        """Add records of the same kind."""
+        """Add records of the same kind: kind[n]."""
         self._room = with_free_records(self._room, self._count, len(records))
         self._room[self._count : self._count + len(records)] = records
         self._count += len(records)

@@ -35,7 +35,7 @@ def place_of_first(keys: Ints, times: Ints, key: Ints, time: Ints) -> Ints:
 def place_of_last_before(keys: Ints, times: Ints, key: Ints, time: Ints) -> Ints:
     """The place of the last row of a key before a time, NONE where there is none: int64[n].
 
-    The arguments are as those of `place_of_first`.
+    keys, times, key, time: as those of `place_of_first`.
     """
     place = _places(keys, times, key, time) - 1
     return np.where(np.append(keys, NONE)[place] == key, place, NONE)
@@ -44,7 +44,7 @@ def place_of_last_before(keys: Ints, times: Ints, key: Ints, time: Ints) -> Ints
 def earliest_from(keys: Ints, times: Ints, events: Ints, key: Ints, time: Ints) -> Ints:
     """The earliest event of the rows of a key at or after a time, NEVER where there is none: int64[n].
 
-    events: int64[rows], the time at which what a row is about happens. The other arguments are as those of
+    events: int64[rows], the time at which what a row is about happens. keys, times, key, time: as those of
     `place_of_first`.
     """
     earliest = np.array(events)

@@ -94,7 +94,10 @@ def texts_of_spans(arena: Bytes, starts: Ints, lengths: Ints) -> pa.Array[Any]:
 
 
 def ids_of_spans(arena: Bytes, starts: Ints, lengths: Ints) -> pa.Array[Any]:
-    """Spans of sixteen bytes as Kafka prints ids; null if there is no id. The arguments are as of `texts_of_spans`."""
+    """Spans of sixteen bytes as Kafka prints ids; null if there is no id.
+
+    arena: uint8[bytes]. starts, lengths: int64[n].
+    """
     return _each_once(_binaries(arena, starts, lengths), lambda raw: None if raw == ZERO_UUID else topic_id_text(raw))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -115,26 +115,38 @@ def put_varlong(out: Bytes, at: int, value: int) -> int:
     return at + 1
 
 
+class MovedRecords(NamedTuple):
+    """Records of one batch that go into another.
+
+    data: uint8[bytes], the records as they are in their own batch. ends, content: int64[n], where each record ends in
+    the data, and how many bytes its key, value and headers are. timestamp_deltas: int64[n], ms since the first record
+    of the other batch. offset_delta: of the first record in the other batch.
+    """
+
+    data: Bytes
+    ends: Ints
+    content: Ints
+    timestamp_deltas: Ints
+    offset_delta: int
+
+
 @kernel
-def encode_records(
-    records: Bytes, ends: Ints, content: Ints, timestamp_deltas: Ints, offset_delta: int, out: Bytes, at: int
-) -> int:
+def encode_records(moved: MovedRecords, out: Bytes, at: int) -> int:
     """Write records as they are in another batch (DefaultRecord.writeTo); returns the offset behind them.
 
-    ends, content: int64[n], where each record ends in `records`, and how many bytes its key, value and headers are.
-    timestamp_deltas: int64[n], ms since the first record of the other batch. offset_delta: of the first record. out:
-    has at least len(records) + 20 * n bytes from `at` on.
+    out: uint8[bytes], with at least len(moved.data) + 20 bytes for each record from `at` on.
     """
-    for record in range(len(ends)):
+    for record in range(len(moved.ends)):
         start = at + 5  # a length takes up to five bytes, and is known behind what it is of
         body = start + 1
         out[start] = 0  # attributes
-        body = put_varlong(out, body, timestamp_deltas[record])
-        body = put_varlong(out, body, offset_delta + record)
-        first = ends[record] - content[record]
-        for index in range(content[record]):
-            out[body + index] = records[first + index]
-        body += content[record]
+        body = put_varlong(out, body, moved.timestamp_deltas[record])
+        body = put_varlong(out, body, moved.offset_delta + record)
+        content = moved.content[record]
+        first = moved.ends[record] - content
+        for index in range(content):
+            out[body + index] = moved.data[first + index]
+        body += content
         behind = put_varlong(out, at, body - start)
         for index in range(body - start):
             out[behind + index] = out[start + index]

@@ -56,7 +56,7 @@ known version, -1 if no API has the key."""
 
 @kernel
 def skip_tags(arena: Bytes, offset: int, end: int) -> int:
-    """Offset behind a tag section, or the negative of a fault."""
+    """Offset behind a tag section, or the negative of a fault. arena: uint8[bytes]."""
     if offset < end and cell(arena, offset) == 0:  # as nearly all are
         return offset + 1
     offset, remaining = read_unsigned_varint(arena, offset, end)
@@ -88,7 +88,7 @@ def request_header(arena: Bytes, start: int, end: int, apis: Shorts) -> tuple[in
     """(fault, api_key, api_version, correlation_id, client_id_start, client_id_length, body_start).
 
     A null client id has length -1. What a cut header lacks is -1, and with any fault body_start is. If no API has the
-    key, the fault is UNKNOWN_API, and ids and client id are read as in header v1.
+    key, the fault is UNKNOWN_API, and ids and client id are read as in header v1. arena: uint8[bytes]. apis: API_TABLE.
     """
     if start < 0 or end > arena.size or start > end:
         return _BAD_FRAME, -1, -1, -1, -1, -1, -1
@@ -121,7 +121,7 @@ def response_body_start(
     """(fault, correlation_id, body_start) of the response to a request of this API and version.
 
     The header has tags when the request was flexible, except that of ApiVersions, which must be readable by a client
-    that does not know the broker's versions yet (KIP-511).
+    that does not know the broker's versions yet (KIP-511). arena: uint8[bytes]. apis: API_TABLE.
     """
     if start < 0 or end > arena.size or start > end:
         return _BAD_FRAME, -1, -1
@@ -141,7 +141,7 @@ def response_version(arena: Bytes, body_start: int, end: int, api_key: int, api_
     """The version in which a response body is written: that of the request, except for ApiVersions.
 
     A broker that does not know the version of an ApiVersions request answers with UNSUPPORTED_VERSION in version 0, so
-    that the client can read which versions are supported (KIP-511).
+    that the client can read which versions are supported (KIP-511). arena: uint8[bytes].
     """
     if api_key != API_VERSIONS or body_start < 0 or end > arena.size or body_start + 2 > end:
         return api_version
@@ -150,7 +150,10 @@ def response_version(arena: Bytes, body_start: int, end: int, api_key: int, api_
 
 @kernel
 def is_printable(arena: Bytes, start: int, size: int) -> bool:
-    """Whether no byte of [start, start + size) is an ASCII control character: names of topics have none."""
+    """Whether no byte of [start, start + size) is an ASCII control character: names of topics have none.
+
+    arena: uint8[bytes].
+    """
     for at in range(start, start + size):  # noqa: SIM110  (numba knows no generators in all())
         if arena[at] < 0x20 or arena[at] == 0x7F:
             return False
@@ -162,7 +165,7 @@ def is_client_id(arena: Bytes, start: int, size: int) -> bool:
     """Whether the bytes of [start, start + size) can be a client id.
 
     Kafka takes any text, but binary data must not pass for one: an id has no control characters, or is ASCII with at
-    most a quarter of them.
+    most a quarter of them. arena: uint8[bytes].
     """
     control = beyond_ascii = 0
     for at in range(start, start + size):
@@ -173,7 +176,10 @@ def is_client_id(arena: Bytes, start: int, size: int) -> bool:
 
 @kernel
 def begins_request(arena: Bytes, start: int, end: int, apis: Shorts) -> bool:
-    """Whether a header that is cut at `end` can be the beginning of one that `plausible_request` accepts."""
+    """Whether a header that is cut at `end` can be the beginning of one that `plausible_request` accepts.
+
+    arena: uint8[bytes]. apis: API_TABLE.
+    """
     fault, key, version, _, _, _, _ = request_header(arena, start, end, apis)
     return fault != _OK and 0 <= key < len(apis) and 0 <= version <= apis[key, LAST_VERSION] + VERSIONS_AHEAD
 
@@ -183,7 +189,7 @@ def plausible_request(arena: Bytes, start: int, end: int, size: int, apis: Short
     """Whether a frame of `size` declared bytes, of which [start, end) is there, can be a Kafka request.
 
     Its whole header must be there and inside the declared size, the API known, the version at most VERSIONS_AHEAD
-    beyond the newest known one, and the client id null or text.
+    beyond the newest known one, and the client id null or text. arena: uint8[bytes]. apis: API_TABLE.
     """
     end = min(end, start + size)
     fault, key, version, _, client_id, client_id_length, _ = request_header(arena, start, end, apis)

@@ -56,7 +56,10 @@ class Unwrapped:
 
 
 def unwrap_batches(arena: Bytes, walked: RecordBatches, budget_of: BudgetOf) -> Unwrapped:
-    """The batches of an arena, uint8, after every wrapper among them was decompressed and read, one after the other."""
+    """The batches of an arena after every wrapper among them was decompressed and read, one after the other.
+
+    arena: uint8[bytes].
+    """
     batches = replace(walked, base_offset=walked.base_offset.copy(), last_offset_delta=walked.last_offset_delta.copy(),
                     record_count=walked.record_count.copy(), base_timestamp=walked.base_timestamp.copy())  # fmt: skip
     sizes, faults = np.full(len(walked.parent), UNKNOWN), np.full(len(walked.parent), UNKNOWN)
@@ -73,7 +76,7 @@ def unwrap_batches(arena: Bytes, walked: RecordBatches, budget_of: BudgetOf) -> 
 
 
 def wrapped_records(arena: Bytes, batches: RecordBatches, row: int, budget: Budget) -> bytes:
-    """The uncompressed message set in a wrapper of the arena, uint8, a row of `batches`. Raises RecordsError."""
+    """The uncompressed message set in a wrapper, a row of `batches`. Raises RecordsError. arena: uint8[bytes]."""
     if batches.is_cut[row] != 0:
         raise RecordsError(RecordsFault.CUT)
     if batches.crc_valid[row] != 1:

@@ -46,7 +46,10 @@ def copy_bytes(source: Bytes, start: int, length: int, target: Bytes, at: int) -
 
 @kernel
 def read_signed(arena: Bytes, offset: int, width: int) -> int:
-    """The big-endian two's complement integer of `width` (1..8) bytes; the bytes must be there."""
+    """The big-endian two's complement integer of `width` (1..8) bytes; the bytes must be there.
+
+    arena: uint8[bytes].
+    """
     value = np.uint64(0)
     if offset + 8 <= arena.size:  # one load of eight bytes, whatever the width
         for index in range(8):
@@ -60,7 +63,7 @@ def read_signed(arena: Bytes, offset: int, width: int) -> int:
 
 @kernel
 def read_unsigned_varint(arena: Bytes, offset: int, limit: int) -> tuple[int, int]:
-    """(offset after, value) of an unsigned varint of at most five bytes and 2^31-1."""
+    """(offset after, value) of an unsigned varint of at most five bytes and 2^31-1. arena: uint8[bytes]."""
     if offset < limit and cell(arena, offset) < 0x80:  # as nearly all are
         return offset + 1, int(np.int64(cell(arena, offset)))
     value = 0
@@ -78,7 +81,7 @@ def read_unsigned_varint(arena: Bytes, offset: int, limit: int) -> tuple[int, in
 def read_length(arena: Bytes, offset: int, limit: int, prefix: int) -> tuple[int, int]:
     """(offset after, length or count) as written in a COMPACT, SHORT or INT `prefix`; -1 is null.
 
-    The length is not checked against the bytes that remain.
+    The length is not checked against the bytes that remain. arena: uint8[bytes].
     """
     if prefix == COMPACT:
         after, value = read_unsigned_varint(arena, offset, limit)

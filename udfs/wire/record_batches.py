@@ -111,9 +111,9 @@ class Checksums(NamedTuple):
 
 @kernel
 def batch_extent(arena: Bytes, at: int, end: int) -> tuple[int, int, int]:
-    """(fault, declared size or UNKNOWN, bytes to skip) of the batch at an offset of the arena, uint8, before `end`.
+    """(fault, declared size or UNKNOWN, bytes to skip) of the batch at an offset of the arena before `end`.
 
-    Sizes are checked as by ByteBufferLogInputStream.nextBatchSize.
+    Sizes are checked as by ByteBufferLogInputStream.nextBatchSize. arena: uint8[bytes].
     """
     remaining = end - at
     if remaining < LOG_OVERHEAD:

@@ -16,6 +16,7 @@ from udfs.wire.compressed_sizes import (
     CODEC_NAMES,
     COMPRESSING,
     PARTS,
+    MovedRecords,
     compressed_parts,
     compressed_size,
     encode_records,
@@ -41,10 +42,14 @@ def test_records_stand_in_another_batch_as_if_they_had_been_written_there(
     found = record_sizes(written, len(records))
     out = np.zeros(len(written) + 21 * (len(records) + 1), np.uint8)
     deltas = found.timestamp_deltas[first:end] - found.timestamp_deltas[first]
-    behind = encode_records(
-        read_only(np.frombuffer(written, np.uint8)), read_only(found.ends[first:end]),
-        read_only(found.content[first:end]), read_only(deltas), offset, out, 0,
-    )  # fmt: skip
+    moved = MovedRecords(
+        data=read_only(np.frombuffer(written, np.uint8)),
+        ends=read_only(found.ends[first:end]),
+        content=read_only(found.content[first:end]),
+        timestamp_deltas=read_only(deltas),
+        offset_delta=offset,
+    )
+    behind = encode_records(moved, out, 0)
     expected = b"".join(
         record(offset + at, delta - records[first][0], key, value)
         for at, (delta, key, value) in enumerate(records[first:end])

@@ -24,7 +24,7 @@ from udfs.facts.record_sizes import read_records
 from udfs.replay.batch_split.estimate import MAX_RECORD_OVERHEAD
 from udfs.replay.batch_split.state import MODELLED, Capture
 from udfs.replay.shared.columns import int_column
-from udfs.wire.compressed_sizes import compressed_size, encode_records
+from udfs.wire.compressed_sizes import MovedRecords, compressed_size, encode_records
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD, walk_batches
 from udfs.wire.records import Budget, RecordsError
 
@@ -109,10 +109,14 @@ class Recompressed:
             begin, behind = max(first, int(batch["first"])), min(end, int(batch["end"]))
             inside = slice(begin - int(batch["first"]), behind - int(batch["first"]))
             rows = slice(begin - first, behind - first)
-            written = encode_records(
-                part.records, part.ends[inside], read_only(content[rows]),
-                read_only(timestamp[rows] - timestamp[0]), begin - first, out, written,
-            )  # fmt: skip
+            moved = MovedRecords(
+                data=part.records,
+                ends=part.ends[inside],
+                content=read_only(content[rows]),
+                timestamp_deltas=read_only(timestamp[rows] - timestamp[0]),
+                offset_delta=begin - first,
+            )
+            written = encode_records(moved, out, written)
         return RECORD_BATCH_OVERHEAD + compressed_size(codec, out[:written].tobytes(), self.levels.get(codec))
 
 

@@ -11,7 +11,7 @@ from udfs.facts.arrow_tables import TYPES
 from udfs.kernels.blank_rows import blank_rows
 from udfs.replay.batch_split.replay import replay_splits
 from udfs.replay.batch_split.settings import NOT_STATED, SPLIT_SETTINGS, SplitLanes, TopicLimits
-from udfs.wire.compressed_sizes import encode_records
+from udfs.wire.compressed_sizes import MovedRecords, encode_records
 from udfs.wire.records import record_sizes
 
 
@@ -28,6 +28,13 @@ def warm_up() -> None:
     }
     record = bytes([12, 0, 0, 0, 1, 1, 0])
     ends, content = (read_only(values) for values in (record_sizes(record, 1).ends, np.full(1, 3)))
-    encode_records(read_only(np.frombuffer(record, np.uint8)), ends, content, ends, 0, np.zeros(64, np.uint8), 0)
+    moved = MovedRecords(
+        data=read_only(np.frombuffer(record, np.uint8)),
+        ends=ends,
+        content=content,
+        timestamp_deltas=ends,
+        offset_delta=0,
+    )
+    encode_records(moved, np.zeros(64, np.uint8), 0)
     for _ in replay_splits([blank_rows(SENT, 1, **sizes)], SplitLanes(("captured", "other"), settings, limits, 1), ""):
         pass
