@@ -33,8 +33,8 @@ from jobs.replays.capture_window import with_window
 from jobs.replays.finished_runs import RunRows, decoder_of_set, files_of_set, kept_run, make_run_id, run_rows
 from jobs.report import write_pages
 from jobs.report_page.advice.recommendations import make_recommendations, write_recommendations
+from jobs.report_page.capture_contents import missing_direction, missing_traffic
 from jobs.report_page.findings import KnownRun, known_run, look_up_run, look_up_traffic
-from jobs.report_page.trust import missing_direction, missing_traffic
 from jobs.report_page.verdict import Verdict
 from jobs.run import Run
 from jobs.scenarios.scenario import with_defaults_of

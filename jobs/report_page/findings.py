@@ -21,10 +21,11 @@ from jobs.replays.capture_window import rows_in_window
 from jobs.replays.finished_runs import captured_release
 from jobs.report_page.advice.aims import aim_settings, rows_if_any, trade_off_lanes
 from jobs.report_page.advice.recommendations import QUERIES as ADVICE_QUERIES
+from jobs.report_page.capture_contents import CONTENT_QUERIES, captured_files, connections_by_protocol, requests_by_api
 from jobs.report_page.question import Findings, Query
 from jobs.report_page.questions import queries_of
 from jobs.report_page.refusals import gate_refusals
-from jobs.report_page.trust import ALWAYS, captured_files, connections_by_protocol, fidelity_by_reason, requests_by_api
+from jobs.report_page.trust import fidelity_by_reason
 from jobs.scenarios.moment import Moment, parse_moment
 from jobs.scenarios.settings import Value, setting_of
 from schemas.tables.gold import RUNS
@@ -186,7 +187,7 @@ def look_up_run(spark: SparkSession, lake: str, run: KnownRun) -> Findings:
     of_replays = [query for name in lanes for query in ALGORITHMS[name].queries.values()]
     of_advice = [query for name, queries in ADVICE_QUERIES.items() if name in lanes for query in queries]
     wanted: dict[Query, OwnRows] = dict.fromkeys([*of_replays, *of_advice, *queries_of(lanes)], of_cluster)
-    wanted |= dict.fromkeys(ALWAYS, of_captures)
+    wanted |= dict.fromkeys((*CONTENT_QUERIES, fidelity_by_reason), of_captures)
     wanted |= dict.fromkeys((aim_settings, trade_off_lanes), partial(rows_if_any, spark, lake, run.run_id))
     wanted[gate_refusals] = lambda _: gate_result_rows(spark, lake, (run.capture_id, run.run_id))
     return Findings(run_queries(spark, wanted), lanes, run.refused, run.captured, run.kafka, run.nobody_stated)
@@ -194,7 +195,7 @@ def look_up_run(spark: SparkSession, lake: str, run: KnownRun) -> Findings:
 
 def look_up_captured(spark: SparkSession, lake: str, capture_id: str) -> Findings:
     """What was read and lost of a capture set, queried from its silver tables."""
-    return look_up_queries(spark, lake, capture_id, [query for query in ALWAYS if query is not fidelity_by_reason])
+    return look_up_queries(spark, lake, capture_id, CONTENT_QUERIES)
 
 
 def look_up_traffic(spark: SparkSession, lake: str, capture_id: str) -> Findings:

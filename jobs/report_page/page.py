@@ -15,6 +15,7 @@ from pyspark.sql import Row
 
 from jobs.report_page.advice.aims import aim_text
 from jobs.report_page.aim_lines import aim_sentences, rows_by_aim, trade_off_grid
+from jobs.report_page.capture_contents import captured_files, is_of_logs, lost_lines, quality_row, read_lines
 from jobs.report_page.cards import advice_cards, clients_ranked, growth_cards, quota_cards, reads_cards
 from jobs.report_page.charts import plot_svg
 from jobs.report_page.findings import KnownRun
@@ -27,17 +28,7 @@ from jobs.report_page.row_caps import IN_ALL
 from jobs.report_page.run_window import window_sentences
 from jobs.report_page.semantics import semantics_text
 from jobs.report_page.trade_off_plot import trade_off_plot
-from jobs.report_page.trust import (
-    agreement_bars,
-    captured_files,
-    fidelity_table,
-    glossary,
-    is_of_logs,
-    lost_lines,
-    quality_row,
-    read_lines,
-    trust_line,
-)
+from jobs.report_page.trust import agreement_bars, fidelity_table, glossary, trust_line
 from jobs.report_page.verdict import Verdict, next_requests, repeat_command, trust_reasons
 from jobs.terminal.screen import Grid, printable_text, size_text
 from jobs.terminal.wording import duration, lanes_phrase, percent, printable_value, utc_time

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from jobs.captures.packets_needed import TOLD_BY_PACKETS, lacks_packets
 from jobs.report_page.batch_split.refused_batches import COMPRESSED, REFUSED
 from jobs.report_page.batch_split.splits import ESTIMATE, SAFE
+from jobs.report_page.capture_contents import is_of_logs, missing_direction, missing_traffic
 from jobs.report_page.consumer_memory.memory_pool import BOUNDED
 from jobs.report_page.consumer_memory.needed_memory import NEEDED
 from jobs.report_page.fetch_max_bytes.catch_up import CATCH_UP
@@ -17,7 +18,7 @@ from jobs.report_page.partition_limits import HOW_MANY, REFUSED_TEAMS
 from jobs.report_page.question import Findings, Query, Question, Unanswered
 from jobs.report_page.session_cache.clients import BY_VERSION, NOT_FOUND
 from jobs.report_page.session_cache.sessions import ENOUGH, WHILE_ROOM, WHO
-from jobs.report_page.trust import TRUSTED, is_of_logs, missing_direction, missing_traffic
+from jobs.report_page.trust import TRUSTED
 from jobs.scenarios.settings import ON_REQUEST, TRIES
 
 FAMILIES: Mapping[str, tuple[Question, ...]] = {

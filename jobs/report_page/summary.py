@@ -10,12 +10,13 @@ from collections.abc import Iterable, Mapping
 from jobs.lake.table_address import place_of_layers
 from jobs.paths import SHOWN_DOCS
 from jobs.replays.algorithms import ALGORITHMS
+from jobs.report_page.capture_contents import lost_lines, missing_traffic, read_lines
 from jobs.report_page.findings import KnownRun
 from jobs.report_page.question import Findings
 from jobs.report_page.questions import Answer, answer_questions
 from jobs.report_page.refusals import refusal_lines
 from jobs.report_page.run_window import window_sentences
-from jobs.report_page.trust import fidelity_by_metric, fidelity_table, glossary, lost_lines, missing_traffic, read_lines
+from jobs.report_page.trust import fidelity_by_metric, fidelity_table, glossary
 from jobs.terminal.screen import grid_lines, printable_text, with_short_words, wrapped_lines
 from schemas.tables.gold import RUNS
 from schemas.tables.silver import CAPTURES

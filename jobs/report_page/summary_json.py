@@ -12,9 +12,10 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from jobs.report_page.advice.recommendation import Effect, Ends, Recommendation
+from jobs.report_page.capture_contents import captured_files
 from jobs.report_page.questions import answer_questions
 from jobs.report_page.refusals import refusals_text
-from jobs.report_page.trust import captured_files, fidelity_by_metric
+from jobs.report_page.trust import fidelity_by_metric
 from jobs.report_page.verdict import Verdict
 from jobs.scenarios.moment import Moment
 from jobs.version import VERSION

@@ -31,7 +31,7 @@ NO_RESPONSE = "The capture shows requests, and no response of a broker to any: c
 def no_traffic_text(captures: Sequence[Row], apis: Sequence[Row], connections: Sequence[Row]) -> str | None:
     """What the captures hold in place of Kafka's traffic, and what to check; None where they have any of it.
 
-    captures, apis, connections: rows of these queries of `jobs.report_page.trust`.
+    captures, apis, connections: rows of these queries of `capture_contents`.
     """
     protocols = {row[CONNECTIONS.protocol]: row["connections"] for row in connections}
     if apis or KAFKA_PROTOCOL in protocols:
@@ -61,7 +61,7 @@ def _files_and_packets(captures: Sequence[Row]) -> str:
 def one_way_text(apis: Sequence[Row], connections: Sequence[Row]) -> str | None:
     """Which direction the capture lacks, and what to do; None where it has exchanges, or nothing one-sided.
 
-    apis, connections: rows of these queries of `jobs.report_page.trust`.
+    apis, connections: rows of these queries of `capture_contents`.
     """
     if apis:
         return None if any(row["answered"] for row in apis) else NO_RESPONSE

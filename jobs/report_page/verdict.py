@@ -15,6 +15,7 @@ from jobs.report_page.advice.floors import low_fidelity, low_fidelity_text
 from jobs.report_page.advice.in_force import summed_confidence
 from jobs.report_page.advice.recommendation import Recommendation, value_text
 from jobs.report_page.advice.withheld import flags_to_state
+from jobs.report_page.capture_contents import captured_files, is_of_logs, quality_row, requests_by_api
 from jobs.report_page.fetch_max_bytes.follower_reads import follower_reads
 from jobs.report_page.fetch_max_bytes.growth import growth_by_lane, growth_sureness
 from jobs.report_page.fetch_max_bytes.quota import quota_sureness, throttling_by_lane
@@ -27,7 +28,7 @@ from jobs.report_page.refusals import refusals_text
 from jobs.report_page.row_caps import IN_ALL
 from jobs.report_page.run_window import window_flags, window_sentences
 from jobs.report_page.share_groups import share_groups_text
-from jobs.report_page.trust import captured_files, fidelity_by_metric, is_of_logs, quality_row, requests_by_api
+from jobs.report_page.trust import fidelity_by_metric
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import TRIES, setting_of
 from jobs.terminal.screen import WIDTH, printable_text, share_text, wrapped_lines

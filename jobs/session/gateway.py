@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from socketserver import BaseServer
 from typing import Any
@@ -55,14 +55,14 @@ def start_gateway(conf: SparkConf, home: Path, log: Path) -> Any:
             bound_command(command), stdin=subprocess.PIPE, stdout=output, stderr=output, env=environment
         )
     end_at_exit(java)
-    try:
-        with _use_gateway(*_wait_for_address(java, address_file)):
-            gateway: Any = launch_gateway(conf)  # type: ignore[no-untyped-call]  # pyspark leaves it untyped
-    except BaseException:  # whatever ends the start, an interrupt as well, must not leave Java running
-        java.kill()
-        raise
-    finally:
-        address_file.unlink(missing_ok=True)
+    with ExitStack() as if_start_fails:
+        if_start_fails.callback(java.kill)  # whatever ends the start, an interrupt as well, must not leave Java running
+        try:
+            with _use_gateway(*_wait_for_address(java, address_file)):
+                gateway: Any = launch_gateway(conf)  # type: ignore[no-untyped-call]  # pyspark leaves it untyped
+        finally:
+            address_file.unlink(missing_ok=True)
+        if_start_fails.pop_all()
     gateway.proc = java
     remember_classes(gateway.jvm)
     return gateway

@@ -10,10 +10,10 @@ from pyspark.sql import Row
 from jobs.replays.session_cache.answers import are_slots_possible, slot_needs
 from jobs.report_page.advice.floors import low_fidelity, low_fidelity_text
 from jobs.report_page.advice.recommendation import Recommendation
+from jobs.report_page.capture_contents import quality_row
 from jobs.report_page.other_brokers import other_rule_text
 from jobs.report_page.question import Findings
 from jobs.report_page.refusals import gate_refusals
-from jobs.report_page.trust import quality_row
 from jobs.scenarios.settings import settings
 from jobs.terminal.wording import capitalized
 from schemas.tables.gold import FIDELITY

@@ -9,18 +9,18 @@ from typing import Any
 from pyspark.sql import Row
 
 from jobs.report_page.advice.recommendation import Recommendation
+from jobs.report_page.capture_contents import (
+    CONTENT_QUERIES,
+    captured_files,
+    connections_by_protocol,
+    quality_row,
+    requests_by_api,
+)
 from jobs.report_page.findings import KnownRun
 from jobs.report_page.question import Findings, Query
 from jobs.report_page.questions import QUESTIONS, answer_question
 from jobs.report_page.row_caps import IN_ALL
-from jobs.report_page.trust import (
-    ALWAYS,
-    captured_files,
-    connections_by_protocol,
-    fidelity_by_reason,
-    quality_row,
-    requests_by_api,
-)
+from jobs.report_page.trust import fidelity_by_reason
 from jobs.report_page.verdict import Verdict
 from schemas.tables.gold import FIDELITY, RUNS
 from schemas.tables.silver import CAPTURE_QUALITY, CAPTURES
@@ -60,7 +60,7 @@ def findings(
     refused: Mapping[str, str] | None = None,
 ) -> Findings:
     """A run of a small, sound capture, of which further queries found these rows."""
-    always: dict[Query, list[Row]] = {query: [] for query in ALWAYS}
+    always: dict[Query, list[Row]] = {query: [] for query in (*CONTENT_QUERIES, fidelity_by_reason)}
     always[captured_files] = [one_of_one(row_of(CAPTURES, path="/captures/a.pcap", packets=9))]
     always[requests_by_api] = [Row(api_name="FETCH", count=7, answered=7)]
     always[connections_by_protocol] = [Row(protocol="kafka", connections=2, doubled_packets=0, one_sided=0)]

@@ -19,11 +19,12 @@ from jobs.report_page.advice.floors import metrics_below_floor
 from jobs.report_page.advice.memory_pools import producer_lanes
 from jobs.report_page.advice.recommendation import Recommendation, recommendation_from_row, recommendation_rows
 from jobs.report_page.advice.recommendations import make_recommendations
+from jobs.report_page.capture_contents import quality_row
 from jobs.report_page.question import Findings, Query
 from jobs.report_page.refusals import gate_refusals
 from jobs.report_page.summary_json import effect_part
 from jobs.report_page.traffic import produced_codecs
-from jobs.report_page.trust import fidelity_by_reason, quality_row
+from jobs.report_page.trust import fidelity_by_reason
 from schemas.tables import algorithms
 from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_SLOTS

@@ -6,9 +6,9 @@ from pyspark.sql import Row
 
 from jobs.replays.session_cache.answers import answer_lines
 from jobs.replays.session_cache.share_answers import share_lanes, share_needs
+from jobs.report_page.capture_contents import read_lines, requests_by_api
 from jobs.report_page.row_caps import IN_ALL
 from jobs.report_page.share_groups import share_client_notes, share_groups_text, share_sessions_text
-from jobs.report_page.trust import read_lines, requests_by_api
 from jobs.report_page.verdict import trust_reasons
 from schemas.tables.gold_shares import SHARE_LIMITS
 from tests.unit.report.findings import findings, row_of

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from jobs.replays.algorithms import ALGORITHMS
+from jobs.report_page.capture_contents import connections_by_protocol, requests_by_api
 from jobs.report_page.summary import run_summary
-from jobs.report_page.trust import connections_by_protocol, fidelity_by_reason, requests_by_api
+from jobs.report_page.trust import fidelity_by_reason
 from tests.unit.report.findings import agreement, findings, known
 
 

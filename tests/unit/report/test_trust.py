@@ -6,26 +6,23 @@ from pyspark.sql import Row
 
 from jobs.captures.log_agreement import REQUEST
 from jobs.captures.packets_needed import lacks_packets
+from jobs.report_page.capture_contents import agreement_by_field as clocks
+from jobs.report_page.capture_contents import (
+    captured_files,
+    connections_by_protocol,
+    log_zones,
+    lost_lines,
+    quality_row,
+    read_lines,
+    requests_by_api,
+)
 from jobs.report_page.findings import KnownRun
 from jobs.report_page.other_brokers import RULES, WHOSE, other_broker_lines, other_brokers_text
 from jobs.report_page.page import quality_tiles
 from jobs.report_page.question import Findings
 from jobs.report_page.questions import answer_questions
 from jobs.report_page.semantics import semantics_text
-from jobs.report_page.trust import agreement_by_field as clocks
-from jobs.report_page.trust import (
-    captured_files,
-    connections_by_protocol,
-    fidelity_by_reason,
-    glossary,
-    log_zones,
-    lost_lines,
-    quality_row,
-    read_lines,
-    requests_by_api,
-    semantics_table,
-    trust_answer,
-)
+from jobs.report_page.trust import fidelity_by_reason, glossary, semantics_table, trust_answer
 from schemas.tables.fetch_reasons import CLOSED_FETCHES, OPEN_FETCHES
 from schemas.tables.gold import RUNS
 from schemas.tables.silver import CAPTURE_QUALITY, CAPTURES, LOG_AGREEMENT

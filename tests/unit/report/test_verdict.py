@@ -12,9 +12,9 @@ from jobs.find.scopes import Scope
 from jobs.report_page.advice.aims import aim_settings
 from jobs.report_page.advice.floors import metrics_below_floor
 from jobs.report_page.advice.recommendation import Confidence, Effect, InForce, Recommendation
+from jobs.report_page.capture_contents import quality_row
 from jobs.report_page.question import Findings
 from jobs.report_page.refusals import gate_refusals
-from jobs.report_page.trust import quality_row
 from jobs.report_page.verdict import first_screen, repeat_command, repeat_lines
 from schemas.tables.gold_aims import AIM_SETTINGS
 from schemas.tables.gold_gates import GATE_RESULTS
