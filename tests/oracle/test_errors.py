@@ -7,7 +7,6 @@ from pathlib import Path
 from schemas.wire import errors
 from tests.oracle.conftest import RunJava
 
-
 NEWER_THAN_3_9 = {"SHARE_SESSION_LIMIT_REACHED"}
 """Errors that came with a later release (KIP-932)."""
 
