@@ -21,7 +21,7 @@ from jobs.gates.gate import pass_gate
 from jobs.gates.row_rules import Counts, Watch
 from jobs.gates.rule_checks import check_rules
 from jobs.gates.views import Subject
-from jobs.lake.capture_sets import check_topic_names, choose_capture
+from jobs.lake.capture_sets import check_topic_names, choose_capture, decoder_of_set
 from jobs.lake.delta_tables import check_tables, has_table, stored_rows
 from jobs.lake.migration import check_complete
 from jobs.lake.packed_tables import write_packed
@@ -30,7 +30,7 @@ from jobs.ready_session import ready_session
 from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.algorithms import algorithms_to_replay
 from jobs.replays.capture_window import with_window
-from jobs.replays.finished_runs import RunRows, decoder_of_set, files_of_set, kept_run, make_run_id, run_rows
+from jobs.replays.finished_runs import RunRows, files_of_set, kept_run, make_run_id, run_rows
 from jobs.report import write_pages
 from jobs.report_page.advice.recommendations import make_recommendations, write_recommendations
 from jobs.report_page.capture_contents import missing_direction, missing_traffic

@@ -18,8 +18,8 @@ from pyspark.sql import functions as F
 from jobs.captures.capture_plan import CapturePlan
 from jobs.captures.capture_quality import KAFKA_PROTOCOL
 from jobs.flags import LATEST
-from jobs.lake.capture_sets import CaptureSet, capture_sets
-from jobs.lake.delta_tables import has_table, read_table, stored_rows
+from jobs.lake.capture_sets import CaptureSet, capture_sets, decoder_of_set
+from jobs.lake.delta_tables import has_table, stored_rows
 from jobs.terminal.screen import with_rest_count
 from jobs.terminal.wording import utc_time
 from jobs.version import pseudonym_key_in
@@ -71,10 +71,8 @@ def choose_earlier(spark: SparkSession, lake: str, named: str, plan: CapturePlan
         chosen = max(before, key=lambda capture_set: (str(capture_set.last_time), capture_set.capture_id))
     else:
         chosen = _named_set(lake, named, sets, begin)
-    rows = read_table(spark, lake, CAPTURES).where(F.col(CAPTURES.capture_id) == chosen.capture_id)
-    decoder = next(iter(rows.select(CAPTURES.decoder).limit(1).collect()))[0]
     sys.stderr.write(f"refetch: goes on from capture set {chosen}\n")
-    return Earlier(chosen.capture_id, decoder)
+    return Earlier(chosen.capture_id, decoder_of_set(spark, lake, chosen.capture_id))
 
 
 def _begin_of(plan: CapturePlan) -> datetime:

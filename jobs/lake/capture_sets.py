@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from jobs.lake.delta_tables import has_table, read_table
+from jobs.lake.delta_tables import has_table, read_table, stored_rows
 from jobs.lake.table_address import place_of_layers
 from jobs.scenarios.scenario import Scenario, with_names
 from jobs.terminal.screen import printable_text, with_rest_count
@@ -69,6 +69,14 @@ def check_names(spark: SparkSession, lake: str, pseudonyms: Pseudonyms | None) -
     if others:
         ids = ", ".join(with_rest_count((capture_id for capture_id, _ in others[:MOST_OTHERS]), len(others)))
         raise LakeError(_other_names_text(lake, ids, key_id, {key for _, key in others}))
+
+
+def decoder_of_set(spark: SparkSession, lake: str, capture_id: str) -> str:
+    """What decoded the capture set, as `captures` has it. Raises LakeError where there is no such set."""
+    row = stored_rows(spark, lake, CAPTURES, capture_id).select(CAPTURES.decoder).first()
+    if row is None:
+        raise LakeError(f"{lake}: no capture set {capture_id}; run `ingest` with its captures and this --lake first")
+    return str(row[0])
 
 
 def check_topic_names(lake: str, decoded_by: str, scenario: Scenario) -> None:

@@ -21,7 +21,6 @@ from jobs.version import VERSION
 from schemas.tables.algorithms import BATCH_SPLIT
 from schemas.tables.gold import RUNS
 from schemas.tables.silver import CAPTURES
-from udfs.errors import LakeError
 from udfs.facts.arrow_tables import arrow_schema
 from udfs.replay.batch_split.settings import BATCH_SIZE, BROKER_LIMIT
 from udfs.replay.shared.lanes import KAFKA_RELEASE
@@ -82,14 +81,6 @@ def assumed_settings(scenario: Scenario, kafka: str | None) -> list[str]:
     """The settings that nobody stated, as `runs` has them: a key alone, or `key: what the capture shows of it`."""
     stated = ({KAFKA_RELEASE: kafka} if kafka else {}) | (TOLD_BY_BATCHES if BATCH_SPLIT in scenario.replay else {})
     return [f"{key}: {stated[key]}" if key in stated else key for key in scenario.assumed]
-
-
-def decoder_of_set(spark: SparkSession, lake: str, capture_id: str) -> str:
-    """What decoded the capture set, as `captures` has it. Raises LakeError where there is no such set."""
-    row = stored_rows(spark, lake, CAPTURES, capture_id).select(CAPTURES.decoder).first()
-    if row is None:
-        raise LakeError(f"{lake}: no capture set {capture_id}; run `ingest` with its captures and this --lake first")
-    return str(row[0])
 
 
 def files_of_set(spark: SparkSession, lake: str, capture_id: str) -> frozenset[str]:

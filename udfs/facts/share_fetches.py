@@ -16,7 +16,7 @@ from udfs.columns.arrays import Bools, Ints
 from udfs.columns.arrow_columns import repeated_text_column
 from udfs.facts.arrow_tables import Values, make_rows
 from udfs.facts.exchange_messages import MessagesOf, decode_both, note_members
-from udfs.facts.exchanges import Exchanges, shared_columns
+from udfs.facts.exchanges import Exchanges
 from udfs.facts.number_columns import Picked
 from udfs.facts.share_messages import (
     ACKNOWLEDGED_PATH,
@@ -71,14 +71,12 @@ def fetch_rows(shares: ShareExchanges) -> pa.RecordBatch:
     request = shares.request_of[exchange]
     return make_rows(
         t,
-        shared_columns(shares.exchanges, exchange)
+        shares.columns_of(exchange)
         | request_columns(top, request, versions)
         | response_columns(shares, shares.response_of[exchange], versions)
         | {
             t.kind: repeated_text_column(KINDS[shares.declared], len(exchange)),
             t.api_version: Picked(versions),
-            t.group_id: shares.exchanges.names.texts_of(shares.exchanges.member[0][exchange]),
-            t.member_id: shares.exchanges.names.texts_of(shares.exchanges.member[1][exchange]),
             t.share_session_epoch: Picked(top.column("share_session_epoch"), request),
             t.is_renew_ack: top.column("is_renew_ack")[request] == 1,
             t.named_partitions: sums_by_message(shares.messages.request, NAMED_PATH)[request],

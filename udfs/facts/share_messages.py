@@ -6,11 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from schemas.tables.silver_shares import SHARE_FETCHES
 from schemas.wire.declared import Declared
 from udfs.capture.segments import UNKNOWN
 from udfs.columns.arrays import Bools, Ints
+from udfs.facts.arrow_tables import Values
 from udfs.facts.exchange_messages import Messages, frames_of_rows
-from udfs.facts.exchanges import Exchanges
+from udfs.facts.exchanges import Exchanges, shared_columns
 from udfs.wire.decoded_level import Level
 from udfs.wire.messages import DecodedFrames
 
@@ -35,6 +37,14 @@ class ShareExchanges(NamedTuple):
     def with_request(self) -> Ints:
         """The exchanges whose request was decoded: int64[n]."""
         return np.flatnonzero(self.request_of != UNKNOWN)
+
+    def columns_of(self, rows: Ints) -> dict[str, Values]:
+        """The columns that rows of both tables have of their exchange. rows: int64[n], the exchange of each row."""
+        texts, (group, member) = self.exchanges.names.texts_of, self.exchanges.member
+        of_member: dict[str, Values] = {
+            SHARE_FETCHES.group_id: texts(group[rows]), SHARE_FETCHES.member_id: texts(member[rows])
+        }  # fmt: skip
+        return shared_columns(self.exchanges, rows) | of_member
 
 
 def message_places(exchanges: int, of: Ints, decoded: DecodedFrames) -> Ints:

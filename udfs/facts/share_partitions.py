@@ -17,7 +17,6 @@ from udfs.columns.arrow_columns import arrow_array, repeated_text_column
 from udfs.columns.picking import position_among
 from udfs.facts.arrow_tables import Values, make_rows, nulls_besides
 from udfs.facts.exchange_messages import frames_of_rows
-from udfs.facts.exchanges import shared_columns
 from udfs.facts.share_messages import (
     ACKNOWLEDGED_PATH,
     ACQUIRED_PATH,
@@ -87,9 +86,7 @@ def entry_rows(
     ids = shares.exchanges.names.learn_ids(shares.exchanges.frames.arena, topics)[level.parent]
     topic, topic_id = shares.exchanges.names.topic_columns(ids[kept])
     given: dict[str, Values] = {
-        **shared_columns(shares.exchanges, exchange[kept]),
-        t.group_id: shares.exchanges.names.texts_of(shares.exchanges.member[0][exchange[kept]]),
-        t.member_id: shares.exchanges.names.texts_of(shares.exchanges.member[1][exchange[kept]]),
+        **shares.columns_of(exchange[kept]),
         t.entry: repeated_text_column(entry, len(kept)),
         t.position: position_among(message)[kept],
         t.topic: topic,

@@ -34,25 +34,12 @@ SETS = [
 ]
 
 
-class Decoders:
-    """A DataFrame of the one row that says what decoded a set."""
-
-    def where(self, _: object) -> Decoders:
-        return self
-
-    select = limit = where
-
-    def collect(self) -> list[tuple[str]]:
-        return [("0.1.0",)]
-
-
 @pytest.fixture
 def lake(monkeypatch: pytest.MonkeyPatch) -> Any:
     """These captures, planned, and a lake that has SETS."""
     monkeypatch.setattr(earlier_sets, "has_table", lambda *_: True)
     monkeypatch.setattr(earlier_sets, "capture_sets", lambda *_: SETS)
-    monkeypatch.setattr(earlier_sets, "read_table", lambda *_: Decoders())
-    monkeypatch.setattr(earlier_sets, "F", SimpleNamespace(col=lambda name: name))
+    monkeypatch.setattr(earlier_sets, "decoder_of_set", lambda *_: "0.1.0")
     return SimpleNamespace(indexes=[SimpleNamespace(first_ts_ns=int(NOW.timestamp()) * 10**9)])
 
 
