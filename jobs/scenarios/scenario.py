@@ -13,7 +13,7 @@ from jobs.scenarios.aims import Aim
 from jobs.scenarios.moment import Moment
 from jobs.scenarios.settings import Called, Value, in_catalogue_order, key_with_names, setting_of, settings
 from udfs.columns.time_units import ALWAYS, NEVER
-from udfs.replay.fetch_max_bytes.settings import TRAFFIC_SPEED
+from udfs.replay.fetch_max_bytes.settings import TRAFFIC
 from udfs.replay.shared.lanes import NO_LIMIT, stated_release_numbers
 from udfs.replay.shared.window import Window
 
@@ -95,7 +95,7 @@ class Scenario:
         grid = self.replay[algorithm]
         keys = in_catalogue_order(grid)
         rows = itertools.product(*(grid[key] for key in keys)) if keys else ()
-        varied = (without_captured_speed(dict(zip(keys, row, strict=True))) for row in rows)
+        varied = (without_captured_traffic(dict(zip(keys, row, strict=True))) for row in rows)
         return [Lane(CAPTURED_LANE, {}), *(make_lane(changed) for changed in varied if changed)]
 
     def to_json(self) -> str:
@@ -176,9 +176,9 @@ def lane_count(grid: Mapping[str, Sequence[object]]) -> int:
     return 1 + (math.prod(map(len, grid.values())) if grid else 0)
 
 
-def without_captured_speed(changed: Mapping[str, Value]) -> dict[str, Value]:
-    """What a lane changes, without `traffic.speed` if that is 1, which is the speed of the captured traffic."""
-    return {key: value for key, value in changed.items() if (key, value) != (TRAFFIC_SPEED, 1)}
+def without_captured_traffic(changed: Mapping[str, Value]) -> dict[str, Value]:
+    """What a lane changes, without `traffic.speed` and `traffic.consumers` where these are 1, as in the capture."""
+    return {key: value for key, value in changed.items() if key not in TRAFFIC or value != 1}
 
 
 def make_lane(changed: Mapping[str, Value]) -> Lane:

@@ -3,8 +3,8 @@
     python -m tests.backtest --lab=FOLDER --jars=FOLDER --work=FOLDER [--python=FILE] [--repeats=N] [FAMILY...]
 
 Captures are kept in --work, and what is there is not recorded again. Recording needs root, Java, tcpdump, kcat and a
-lab; it takes ten minutes for buffers, byte-rates, fetches, quotas and splits each, five for user-rates, three for racks
-and for each of the twelve times of sessions.
+lab; it takes ten minutes for buffers, byte-rates, fetches, quotas and splits each, five for growth and for user-rates,
+three for racks and for each of the twelve times of sessions.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from tests.backtest import (
     fetch_traffic,
     fetches,
     follow_traffic,
+    growth,
+    growth_traffic,
     quota_traffic,
     quotas,
     rack_reads,
@@ -55,6 +57,7 @@ FAMILIES = {
     "buffers": Family((buffer_traffic,), buffers.compared),
     "byte-rates": Family((byte_rate_traffic,), byte_rates.compared, byte_rates.covered),
     "fetches": Family((fetch_traffic, follow_traffic), fetches.compared, fetches.covered),
+    "growth": Family((growth_traffic,), growth.compared, growth.covered),
     "quotas": Family((quota_traffic,), quotas.compared),
     "racks": Family((rack_traffic,), rack_reads.compared),
     "sessions": Family((session_traffic,), sessions.compared),

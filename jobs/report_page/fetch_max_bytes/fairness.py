@@ -32,7 +32,7 @@ from schemas.tables.gold import FETCH_FAIRNESS
 from schemas.tables.values import CONSUMER
 from udfs.replay.fetch_max_bytes.quotas import has_quota
 from udfs.replay.fetch_max_bytes.rows import CLOSED_LOOP
-from udfs.replay.fetch_max_bytes.settings import TRAFFIC_SPEED
+from udfs.replay.fetch_max_bytes.settings import TRAFFIC
 
 NO_CONSUMER = "The capture shows no consumer that fetches: capture a broker that consumers read from."
 NO_RECORDS = "The capture shows no records that a consumer fetched: capture a broker that consumers read from."
@@ -65,7 +65,7 @@ def consumers_under_limits(findings: Findings) -> list[Row]:
     rows = [
         row
         for row in consumers_in_closed_loop(findings)
-        if not (TRAFFIC_SPEED in (changed := settings_in_name(row["scenario"])) or has_quota(changed))
+        if TRAFFIC.isdisjoint(changed := settings_in_name(row["scenario"])) and not has_quota(changed)
     ]
     return own_lanes(findings, rows, "consumers")
 

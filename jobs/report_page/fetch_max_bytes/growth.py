@@ -1,4 +1,4 @@
-"""What becomes of consumers when records are produced faster than captured: lanes with `traffic.speed`."""
+"""What becomes of consumers when more is produced, or when there are more of them: lanes with `traffic.`."""
 
 from __future__ import annotations
 
@@ -18,20 +18,21 @@ from jobs.terminal.wording import changes_phrase, client_name, duration
 from schemas.tables import algorithms
 from schemas.tables.gold import FETCH_RANGES
 from udfs.replay.fetch_max_bytes.quotas import has_quota
-from udfs.replay.fetch_max_bytes.settings import TRAFFIC_SPEED
+from udfs.replay.fetch_max_bytes.settings import TRAFFIC
 
 EXTRAPOLATED = "an extrapolation: clients and brokers keep their captured pace for each request and record"
 ALIKE = "no wait, catch-up or lag differs so much that this capture can tell"
 
 
 def growth_by_lane(findings: Findings) -> Iterator[tuple[str, str]]:
-    """(lane, text) for each lane with another traffic speed: what differs for consumers from the captured lane."""
+    """(lane, text) for each lane with other traffic: what differs for consumers from the captured lane."""
     rows = consumers_in_closed_loop(findings)
     captured = captured_row(rows)
     if captured is None:
         return
     for row in rows:
-        if TRAFFIC_SPEED in (changed := settings_in_name(row["scenario"])) and not has_quota(changed):
+        changed = settings_in_name(row["scenario"])
+        if not (TRAFFIC.isdisjoint(changed) or has_quota(changed)):
             lines = [*differences_from_captured(captured, row)]
             yield changes_phrase(row["scenario"]), "; ".join(lines) if lines else ALIKE
 

@@ -451,6 +451,8 @@ def test_a_lane_at_the_captured_speed_is_called_by_its_other_settings() -> None:
     ]
     speeds = resolve_scenario(None, ["traffic.speed=1,2"], [])
     assert [lane.name for lane in speeds.lanes("fetch_max_bytes")] == ["captured", "traffic.speed=2"]
+    consumers = resolve_scenario(None, ["traffic.consumers=1,2"], [])
+    assert [lane.name for lane in consumers.lanes("fetch_max_bytes")] == ["captured", "traffic.consumers=2"]
 
 
 def test_a_setting_without_effect_is_not_named_until_what_it_needs_is(write: Path) -> None:

@@ -45,6 +45,7 @@ def test_settings_have_kafkas_defaults_and_bounds() -> None:
         "replica.fetch.min.bytes": (1, None, False),
         "replica.fetch.wait.max.ms": (500, None, False),
         "traffic.speed": (1.0, 0.01, False),
+        "traffic.consumers": (1, 1, False),
         "processing.us.per.record": (None, 0, False),
         "profile": (None, None, False),
         "order": (None, None, False),
@@ -210,7 +211,7 @@ def test_it_says_what_nobody_can_set_and_what_no_production_has() -> None:
         "broker.NumFetchSessionCacheShards", "broker.min.incremental.fetch.session.eviction.ms",
         "compression.ratio.deteriorate.step", "compression.ratio.estimation.factor", "compression.ratio.improving.step",
         "kafka", "memory.pool", "memory.variant", "order", "processing.us.per.record", "profile", "recut.sizes",
-        "split.profile", "traffic.speed",
+        "split.profile", "traffic.consumers", "traffic.speed",
     }  # fmt: skip
     assert {setting.key for setting in known if setting.can_be_set and not setting.is_in_production} == {
         "consumer.buffer.memory", "max.broker.partitions", "max.partitions",

@@ -1,4 +1,4 @@
-"""What screen and page say of lanes in which records are produced faster than captured."""
+"""What screen and page say of lanes in which records are produced faster than captured, or groups have more members."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jobs.report_page.verdict import growth_lines
 from schemas.tables import algorithms
 from tests.unit.report.findings import findings
 
-TWICE, FOUR_TIMES = "traffic.speed=2", "traffic.speed=4"
+TWICE, FOUR_TIMES, MORE = "traffic.speed=2", "traffic.speed=4", "traffic.consumers=2"
 KIB = 1024
 
 
@@ -52,6 +52,13 @@ def test_a_backlog_that_is_never_read_and_longer_waits_are_said() -> None:
     assert [*growth_by_lane(found)] == [(TWICE, "catch-up 100 ms -> not all; longest wait 0 ms -> 40 ms")]
 
 
+def test_what_more_consumers_change_is_said_as_well() -> None:
+    captured = lane("captured", end_lag=(300 * KIB, 200 * KIB, 500 * KIB))
+    assert [*growth_by_lane(of_lanes(captured, lane(MORE)))] == [
+        (MORE, "not read at the end 300.0 KiB (200.0 to 500.0 KiB) -> 0")
+    ]
+
+
 def test_screen_and_page_say_how_sure_it_is() -> None:
     found = of_lanes(lane("captured"), lane(TWICE, wait=40.0))
     first, last = growth_lines(found)
@@ -77,5 +84,7 @@ def test_without_such_lanes_nothing_is_said() -> None:
 
 
 def test_more_traffic_is_not_taken_for_a_setting_that_makes_waits_shorter() -> None:
-    found = of_lanes(lane("captured"), lane("traffic.speed=0.5"), lane("consumer.fetch.max.bytes=1MiB"))
+    found = of_lanes(
+        lane("captured"), lane("traffic.speed=0.5"), lane(MORE), lane("consumer.fetch.max.bytes=1MiB")
+    )  # fmt: skip
     assert [row["scenario"] for row in consumers_under_limits(found)] == ["captured", "consumer.fetch.max.bytes=1MiB"]

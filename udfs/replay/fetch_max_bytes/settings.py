@@ -27,7 +27,9 @@ MAX_POLL_RECORDS = "consumer.max.poll.records"
 US_PER_RECORD = "processing.us.per.record"
 QUOTA_WINDOWS = "broker.quota.window.num"
 QUOTA_WINDOW_SECONDS = "broker.quota.window.size.seconds"
-TRAFFIC_SPEED = "traffic.speed"
+TRAFFIC_SPEED, TRAFFIC_CONSUMERS = "traffic.speed", "traffic.consumers"
+TRAFFIC = frozenset((TRAFFIC_SPEED, TRAFFIC_CONSUMERS))
+"""What lanes change of the traffic itself: how much is produced, and how many consume it."""
 REQUEST_LIMITS: Mapping[str, tuple[str, str]] = {
     CONSUMER: ("consumer.fetch.max.bytes", "consumer.max.partition.fetch.bytes"),
     FOLLOWER: ("replica.fetch.response.max.bytes", "replica.fetch.max.bytes"),
@@ -78,6 +80,7 @@ CLIENT_SETTINGS = int_fields(
     "us_per_record",  # the application works for so long on each, or AS_CAPTURED
     "profile",  # or AS_CAPTURED
     "order",  # or AS_CAPTURED
+    "consumers",  # so many share what each captured one reads
 )
 """What a lane sets of the client that closed loop simulates."""
 
@@ -199,9 +202,10 @@ def quota_bytes(rate: Ints, windows: Ints, seconds: Ints) -> Ints:
 
 
 def client_settings(lanes: LaneSettings, reader: str) -> Records:
-    """CLIENT_SETTINGS[lanes] of a kind of reader. A `profile` can be set only for consumers."""
+    """CLIENT_SETTINGS[lanes] of a kind of reader. Only consumers can have another `profile`, or be more."""
     min_bytes, max_wait_ms = REQUEST_WAITS[reader]
     profiles = PROFILES if reader == CONSUMER else {}
+    consumers = np.maximum(lanes.ints(TRAFFIC_CONSUMERS), 1)
     return new_records(
         CLIENT_SETTINGS,
         len(lanes.names),
@@ -211,6 +215,7 @@ def client_settings(lanes: LaneSettings, reader: str) -> Records:
         us_per_record=lanes.changed_ints(US_PER_RECORD),
         profile=changed_choices(lanes, "profile", profiles),
         order=changed_choices(lanes, "order", ORDERS),
+        consumers=consumers if reader == CONSUMER else 1,
     )
 
 
@@ -224,5 +229,6 @@ def as_captured_clients(lanes: int) -> Records:
     return new_records(
         CLIENT_SETTINGS,
         lanes,
-        **dict.fromkeys(CLIENT_SETTINGS.names or (), AS_CAPTURED) | {"max_poll_records": DEFAULT_MAX_POLL_RECORDS},
+        **dict.fromkeys(CLIENT_SETTINGS.names or (), AS_CAPTURED)
+        | {"max_poll_records": DEFAULT_MAX_POLL_RECORDS, "consumers": 1},
     )

@@ -11,7 +11,8 @@ from udfs.columns.arrays import Ints, Records, stretch_edges
 from udfs.columns.records import new_records
 from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER
-from udfs.replay.fetch_max_bytes.closed_loop.replay import new_outcome, replay_by_clients_clock
+from udfs.replay.fetch_max_bytes.closed_loop.outcomes import new_outcome
+from udfs.replay.fetch_max_bytes.closed_loop.replay import replay_by_clients_clock
 from udfs.replay.fetch_max_bytes.closed_loop.settings import RULES
 from udfs.replay.fetch_max_bytes.closed_loop.state import (
     LEAVE,
@@ -83,6 +84,7 @@ class Client:
     seed: int = 7
     record_us: float = 0.0
     speed: float = 1.0
+    consumers: int = 1
     byte_rate: int = 0  # of each broker; 0 for no quota
     quota_windows: int = 11
     quota_window_ms: int = 1000
@@ -118,6 +120,7 @@ def unit_of(parts: Sequence[Part], reopens: Sequence[int], horizon: int, times: 
         backlog_end=first[:-1] + np.array([sum(time <= 1 for time in of_part) for of_part in visible]),
         is_known=1,
         previous=NONE,
+        dealt=np.arange(len(parts)),
     )
     batches = new_records(
         LOG_BATCH,
@@ -171,6 +174,7 @@ def rules_of(clients: Sequence[Client], nodes: int, shares: bool) -> Records:
         "overlaps",
         "profile",
         "order",
+        "consumers",
     )
     for name in (*same, "in_session", "seed", "speed", "byte_rate", "quota_windows", "quota_window_ms"):
         found[name] = [getattr(client, name) for client in clients]

@@ -23,7 +23,8 @@ from tests.unit.replay.fetch_max_bytes.closed_units import (
 from udfs.columns.records import new_records
 from udfs.columns.time_units import NEVER
 from udfs.replay.fetch_max_bytes.closed_loop import quota
-from udfs.replay.fetch_max_bytes.closed_loop.replay import new_outcome, replay_by_clients_clock
+from udfs.replay.fetch_max_bytes.closed_loop.outcomes import new_outcome
+from udfs.replay.fetch_max_bytes.closed_loop.replay import replay_by_clients_clock
 from udfs.replay.fetch_max_bytes.closed_loop.settings import RULES
 from udfs.replay.fetch_max_bytes.closed_loop.state import READING_CHANGE, THROTTLED, ReaderLanes
 from udfs.replay.fetch_max_bytes.closed_loop.together import ReaderInLanes

@@ -26,6 +26,7 @@ from udfs.replay.fetch_max_bytes.closed_loop.placing import (
     Servings,
     build_logs,
     destinations_of,
+    places_in_deal,
     segment_ends_of_batches,
     servings_of,
     times_of_enough,
@@ -76,6 +77,7 @@ def intent_of(captured: CapturedFetches, reader: str, broker_max_bytes: int) -> 
     reads = node_reads(captured, nodes)
     handovers = handovers_of(reads, nodes, keys)
     logs = build_logs(reads, readable_logs(captured, nodes, reads, handovers), handovers)
+    logs.partitions["dealt"] = places_in_deal(keys)[logs.partitions["number"]]
     servings, max_bytes = servings_of(reads, logs), np.minimum(nodes.nodes["max_bytes"], broker_max_bytes)
     logs.batches["segment_end"][:-1] = segment_ends_of_batches(reads, logs, servings, max_bytes)
     changes = changes_of_nodes(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from udfs.replay.fetch_max_bytes.closed_loop.by_node import Handovers, NodeReads
 from udfs.replay.fetch_max_bytes.closed_loop.changes import BATCH_UNKNOWN, Destinations
 from udfs.replay.fetch_max_bytes.closed_loop.logs import Log
 from udfs.replay.fetch_max_bytes.closed_loop.state import LOG_BATCH, READ_PARTITION, first_above
+from udfs.replay.shared.key_numbers import partition_of
 
 READ_BATCHES = int_fields(
     "partition",
@@ -63,6 +65,16 @@ def build_logs(reads: NodeReads, log: Log, handovers: Handovers) -> ReaderLogs:
     logs = ReaderLogs(partitions, batches, captured)
     hand_over(logs, handovers)
     return logs
+
+
+def places_in_deal(keys: Sequence[str]) -> Ints:
+    """The place of each partition among those of its reader, by topic and number: int64[numbers].
+
+    A partition has one place at all brokers. keys: broker, topic and partition of each, by its number.
+    """
+    partitions = [(topic, int(partition)) for _, topic, partition in map(partition_of, keys)]
+    place = {partition: i for i, partition in enumerate(sorted(set(partitions)))}
+    return np.array([place[partition] for partition in partitions], np.int64)
 
 
 def hand_over(logs: ReaderLogs, handovers: Handovers) -> None:

@@ -8,25 +8,16 @@ from typing import NamedTuple
 import numpy as np
 
 from udfs.columns.arrays import Floats, Ints, Records
-from udfs.columns.records import new_records
 from udfs.columns.time_units import NEVER
 from udfs.replay.fetch_max_bytes.closed_loop.fidelity import Verdicts, judge_nodes
 from udfs.replay.fetch_max_bytes.closed_loop.intent import Intent
+from udfs.replay.fetch_max_bytes.closed_loop.more_consumers import replay_consumers
+from udfs.replay.fetch_max_bytes.closed_loop.outcomes import new_outcome
 from udfs.replay.fetch_max_bytes.closed_loop.settings import rules_by_node
-from udfs.replay.fetch_max_bytes.closed_loop.state import (
-    GIVEN_UP,
-    LANE_OUTCOME,
-    LANE_RESPONSE,
-    NO_BACKLOG,
-    ReaderLanes,
-    Unit,
-    new_captured_lane,
-)
-from udfs.replay.fetch_max_bytes.closed_loop.timeline import BUCKETS, new_timeline, stays_of
-from udfs.replay.fetch_max_bytes.closed_loop.together import ReaderInLanes, replay_readers
+from udfs.replay.fetch_max_bytes.closed_loop.state import NO_BACKLOG, ReaderLanes, Unit
+from udfs.replay.fetch_max_bytes.closed_loop.together import ReaderInLanes
 from udfs.replay.fetch_max_bytes.quotas import OwnQuota, QuotaOf
 from udfs.replay.fetch_max_bytes.settings import FetchLanes, Reader
-from udfs.replay.fetch_max_bytes.state import no_sums
 
 
 class Member(NamedTuple):
@@ -98,23 +89,6 @@ def lane_rules(intent: Intent, reader: Reader, lanes: FetchLanes) -> Records:
     return rules_by_node(intent.nodes, intent.profiles, intent.largest, lanes, reader)
 
 
-def new_outcome(unit: Unit, numbers: int, lanes: int, response_room: int = 0, buckets: int = BUCKETS) -> ReaderLanes:
-    """The outcome before the first lane. Of each change something may be given up twice: what is buffered, and what is
-    under way. buckets: of the timeline.
-    """
-    given_up_room = 2 * len(unit.changes) if response_room else 0
-    return ReaderLanes(
-        sums=no_sums(numbers, lanes),
-        timeline=new_timeline(lanes, numbers, stays_of(unit.nodes["begin"], unit.nodes["horizon"]), buckets),
-        lanes=new_records(LANE_OUTCOME, lanes, is_finished=1),
-        catch_up_us=np.full((numbers, lanes), NO_BACKLOG),
-        given_up_backlogs=np.zeros(numbers, np.int64),
-        captured=new_captured_lane(unit),
-        responses=np.zeros((lanes, response_room), LANE_RESPONSE),
-        given_up=np.zeros((lanes, given_up_room), GIVEN_UP),
-    )
-
-
 def backlogs_of_partitions(unit: Unit, numbers: int) -> Ints:
     """Bytes that were there of each partition when the capture first asked for it: int64[numbers]."""
     before, partitions = unit.batches["bytes_before"], unit.partitions
@@ -126,7 +100,7 @@ def backlogs_of_partitions(unit: Unit, numbers: int) -> Ints:
 
 def replay_by_clients_clock(readers: Sequence[ReaderInLanes]) -> None:
     """Replay readers together in every lane, into their outcomes."""
-    replay_readers(readers)
+    replay_consumers(readers)
     for reader in readers:
         by_their_own_clock(reader.outcome, reader.rules["speed"].max(axis=0))
 

@@ -1,0 +1,86 @@
+"""Groups with more members, and topics to which more is produced: what lanes with `traffic.` say, on a live cluster.
+
+The application works for so long on each record that it decides how fast a group reads. The members of a group begin
+together, for brokers wait with their first assignment.
+"""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from tests.backtest.lab import BOOTSTRAP, Cluster, Lab, Settings
+
+MEMBERS = (1, 2, 4)
+"""How many read the same backlog."""
+SPEEDS = (1, 2)
+"""How many times as fast the same records are produced."""
+TOPIC, PARTITIONS, RECORDS, BYTES = "growth", 8, 12_000, 1_000
+WORK_US = 400
+"""The time that a member works on a record: it can take 2,500 of them a second."""
+LIVE_RECORDS, LIVE_US = 24_000, 600
+"""Records that are produced while a group of one member reads, and the time from one to the next at speed 1."""
+LIMITS: Settings = {"max.partition.fetch.bytes": 50_000}
+WAIT_FOR_MEMBERS: Settings = {"group.initial.rebalance.delay.ms": 3_000, "auto.create.topics.enable": "false"}
+SEED, LONG_MS = 7, 120_000
+
+
+def backlog_run(work: Path, members: int, again: int) -> Path:
+    """The capture of a group with so many members."""
+    return work / f"growth-members-{members}-{again}.pcap"
+
+
+def speed_run(work: Path, speed: int, again: int) -> Path:
+    """The capture of records that are produced so many times as fast."""
+    return work / f"growth-speed-{speed}-{again}.pcap"
+
+
+def group_of(run: Path) -> str:
+    """The group of a run; its members' client.ids begin with that."""
+    return run.stem
+
+
+def captures(work: Path, repeats: int) -> list[Path]:
+    """What is recorded."""
+    return [
+        *(backlog_run(work, members, again) for members in MEMBERS for again in range(repeats)),
+        *(speed_run(work, speed, again) for speed in SPEEDS for again in range(repeats)),
+    ]
+
+
+def record(lab: Lab, repeats: int) -> None:
+    """One capture a run."""
+    with lab.cluster("growth", WAIT_FOR_MEMBERS) as cluster:
+        cluster.drive("topic", TOPIC, PARTITIONS, rf=1)
+        produce(cluster, TOPIC, RECORDS, 50)
+        for again in range(repeats):
+            for members in MEMBERS:
+                run = backlog_run(lab.work, members, again)
+                with cluster.captured(run):
+                    consume(cluster, run, TOPIC, members, RECORDS, LONG_MS)
+            for speed in SPEEDS:
+                run = speed_run(lab.work, speed, again)
+                cluster.drive("topic", group_of(run), PARTITIONS, rf=1)
+                with cluster.captured(run), ThreadPoolExecutor(1) as pool:
+                    lasts_ms = LIVE_RECORDS * LIVE_US // speed // 1000
+                    reading = pool.submit(consume, cluster, run, group_of(run), 1, LIVE_RECORDS + 1, lasts_ms)
+                    time.sleep(8)
+                    produce(cluster, group_of(run), LIVE_RECORDS, LIVE_US // speed)
+                    reading.result()
+
+
+def produce(cluster: Cluster, topic: str, records: int, us: int) -> None:
+    """Records of random bytes, one every so many microseconds, to one partition after the other."""
+    cluster.java(
+        Path(__file__).with_name("PacedProducer.java"), BOOTSTRAP, topic, SEED, records, us, BYTES, PARTITIONS, 1,
+        f"client.id={topic}-producer", "batch.size=4000",
+    )  # fmt: skip
+
+
+def consume(cluster: Cluster, run: Path, topic: str, members: int, records: int, ms: int) -> None:
+    """A group reads until it has so many records, or for so long from its first one on."""
+    cluster.java(
+        Path(__file__).with_name("GroupConsumer.java"), BOOTSTRAP, topic, group_of(run), members, WORK_US, records, ms,
+        *(f"{key}={value}" for key, value in LIMITS.items()),
+    )  # fmt: skip

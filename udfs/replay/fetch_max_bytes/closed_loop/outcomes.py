@@ -1,0 +1,112 @@
+"""What lanes of a reader come to: before the first one, of several readers together, and put among other lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from udfs.columns.arrays import Ints, Records
+from udfs.columns.records import new_records
+from udfs.replay.fetch_max_bytes.closed_loop.state import (
+    GIVEN_UP,
+    LANE_OUTCOME,
+    LANE_RESPONSE,
+    NO_BACKLOG,
+    ReaderLanes,
+    Timeline,
+    Unit,
+    new_captured_lane,
+)
+from udfs.replay.fetch_max_bytes.closed_loop.timeline import BUCKETS, align_lanes, new_timeline, stays_of
+from udfs.replay.fetch_max_bytes.state import Sums, no_sums
+
+OF_THE_LONGEST = ("longest_requests", "longest_us", "largest")
+"""Of several readers the largest of these sums counts, and of all others what they come to together."""
+
+
+def new_outcome(unit: Unit, numbers: int, lanes: int, response_room: int = 0, buckets: int = BUCKETS) -> ReaderLanes:
+    """The outcome before the first lane. Of each change something may be given up twice: what is buffered, and what is
+    under way. buckets: of the timeline.
+    """
+    given_up_room = 2 * len(unit.changes) if response_room else 0
+    return ReaderLanes(
+        sums=no_sums(numbers, lanes),
+        timeline=new_timeline(lanes, numbers, stays_of(unit.nodes["begin"], unit.nodes["horizon"]), buckets),
+        lanes=new_records(LANE_OUTCOME, lanes, is_finished=1),
+        catch_up_us=np.full((numbers, lanes), NO_BACKLOG),
+        given_up_backlogs=np.zeros(numbers, np.int64),
+        captured=new_captured_lane(unit),
+        responses=np.zeros((lanes, response_room), LANE_RESPONSE),
+        given_up=np.zeros((lanes, given_up_room), GIVEN_UP),
+    )
+
+
+def joined_outcomes(outcomes: Sequence[ReaderLanes]) -> ReaderLanes:
+    """What readers of different partitions come to together, in the same lanes and over the same time.
+
+    Of what is held and of waits the largest counts, and of all else the sum. What lane 0 does, and single responses,
+    are the first reader's.
+    """
+    first = outcomes[0]
+    lanes = new_records(
+        LANE_OUTCOME,
+        len(first.lanes),
+        **{name: sum(of.lanes[name] for of in outcomes) for name in LANE_OUTCOME.names or ()}
+        | {"is_finished": np.min([of.lanes["is_finished"] for of in outcomes], axis=0)},
+    )
+    return first._replace(
+        sums=Sums(
+            joined_sums([of.sums.partitions for of in outcomes]),
+            joined_sums([of.sums.responses for of in outcomes]),
+            np.sum([of.sums.sizes for of in outcomes], axis=0),
+        ),
+        timeline=joined_timelines([of.timeline for of in outcomes]),
+        lanes=lanes,
+        catch_up_us=np.max([of.catch_up_us for of in outcomes], axis=0),
+    )
+
+
+def joined_sums(sums: Sequence[Records]) -> Records:
+    """Sums of several readers as one. sums: PARTITION_SUMS[partitions, lanes] or RESPONSES[lanes] of each."""
+    joined = sums[0].copy()
+    for name in joined.dtype.names or ():
+        of_all = [of[name] for of in sums]
+        joined[name] = np.max(of_all, axis=0) if name in OF_THE_LONGEST else np.sum(of_all, axis=0)
+    return joined
+
+
+def joined_timelines(timelines: Sequence[Timeline]) -> Timeline:
+    """Timelines of readers of different partitions as one, with buckets as long as the longest of them."""
+    count, first = len(timelines), timelines[0]
+    all_lanes = first._replace(
+        buckets=np.concatenate([of.buckets for of in timelines]),
+        held=np.concatenate([of.held for of in timelines]),
+        lanes=np.concatenate([of.lanes for of in timelines]),
+    )
+    align_lanes(all_lanes)
+    buckets = np.zeros(first.buckets.shape, first.buckets.dtype)
+    for name in first.buckets.dtype.names or ():
+        buckets[name] = all_lanes.buckets[name].reshape(count, *buckets.shape).sum(axis=0)
+    held = all_lanes.held.reshape(count, *first.held.shape).max(axis=0)
+    return first._replace(buckets=buckets, held=held, lanes=all_lanes.lanes[: len(first.lanes)])
+
+
+def put_lanes(outcome: ReaderLanes, lanes: Ints, of_lanes: ReaderLanes) -> None:
+    """Put what some lanes come to in their places among all lanes.
+
+    outcome: of all lanes, written in place; what the captured lane does is written where `lanes` begin with it. lanes:
+    int64[n], which of them `of_lanes` are.
+    """
+    outcome.sums.partitions[:, lanes] = of_lanes.sums.partitions
+    outcome.sums.responses[lanes] = of_lanes.sums.responses
+    outcome.sums.sizes[lanes] = of_lanes.sums.sizes
+    outcome.timeline.buckets[lanes] = of_lanes.timeline.buckets
+    outcome.timeline.held[lanes] = of_lanes.timeline.held
+    outcome.timeline.lanes[lanes] = of_lanes.timeline.lanes
+    outcome.lanes[lanes] = of_lanes.lanes
+    outcome.catch_up_us[:, lanes] = of_lanes.catch_up_us
+    if lanes[0] == 0:
+        outcome.given_up_backlogs[:] = of_lanes.given_up_backlogs
+        for array, of_captured in zip(outcome.captured, of_lanes.captured, strict=True):
+            np.copyto(np.asarray(array), np.asarray(of_captured))
