@@ -8,7 +8,7 @@ from jobs.replays.fetch_max_bytes.answers import closed_lanes
 from jobs.report_page.advice.floors import metrics_below_floor
 from jobs.report_page.cards import growth_cards
 from jobs.report_page.fetch_max_bytes.fairness import consumers_under_limits
-from jobs.report_page.fetch_max_bytes.growth import ALIKE, EXTRAPOLATED, growth_by_lane
+from jobs.report_page.fetch_max_bytes.growth import ALIKE, BESIDE_LIVE_RUNS, EXTRAPOLATED, growth_by_lane
 from jobs.report_page.question import Findings
 from jobs.report_page.verdict import growth_lines
 from schemas.tables import algorithms
@@ -61,11 +61,11 @@ def test_what_more_consumers_change_is_said_as_well() -> None:
 
 def test_screen_and_page_say_how_sure_it_is() -> None:
     found = of_lanes(lane("captured"), lane(TWICE, wait=40.0))
-    first, last = growth_lines(found)
+    first, *rest = growth_lines(found)
     assert first.startswith("GROWTH    traffic.speed=2  longest wait 0 ms -> 40 ms")
     (card,) = growth_cards(found)
-    assert EXTRAPOLATED in last
-    assert ("Sure", EXTRAPOLATED) in card.terms
+    assert EXTRAPOLATED in " ".join(line.strip() for line in rest)
+    assert ("Sure", f"{EXTRAPOLATED}; {BESIDE_LIVE_RUNS}") in card.terms
 
 
 def test_it_says_so_where_the_replay_as_captured_is_far_from_the_capture() -> None:
