@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from jobs.lake.delta_tables import spark_schema
+from jobs.lake.declared_columns import spark_schema
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, LOG_AGREEMENT, QUARANTINE
 from schemas.tables.table import Column as TableColumn
 from udfs.facts.exchange_rows import LOG_COLUMNS

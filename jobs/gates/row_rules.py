@@ -17,7 +17,8 @@ from pyspark.sql import functions as F
 from jobs.gates.rules import Gates, RowRule
 from jobs.gates.set_rules import example_texts
 from jobs.gates.views import Subject, expression_with_lanes, rows_to_check
-from jobs.lake.delta_tables import has_table, spark_schema
+from jobs.lake.declared_columns import spark_schema
+from jobs.lake.delta_tables import has_table
 from schemas.tables.silver import EXCHANGES, QUARANTINE
 from schemas.tables.table import Table
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -11,31 +11,17 @@ from pyspark import inheritable_thread_target
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    ByteType,
-    DataType,
-    DoubleType,
-    IntegerType,
-    LongType,
-    MapType,
-    ShortType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
+from pyspark.sql.types import StructType
 
 from jobs.lake import delta_log, local_log
+from jobs.lake.declared_columns import check_declared_columns, column_comment, spark_schema
 from jobs.lake.lake_storage import literal_pattern, workers_folder
 from jobs.lake.local_log import LocalTable, rows_in_files
 from jobs.lake.older_rows import check_complete_file
 from jobs.lake.table_address import address_of, table_path
 from schemas.tables.gold_predictions import PREDICTIONS_CHECKED
 from schemas.tables.gold_trends import TRENDS
-from schemas.tables.table import Column, Table
+from schemas.tables.table import Table
 from udfs.errors import LakeError
 from udfs.facts.arrow_tables import arrow_schema
 
@@ -44,29 +30,6 @@ TASKS_AT_A_TIME = 3
 ONE_TASK_ROWS = 20_000
 """No more rows than these are read at once, and are one partition. A query of them is one task, without the shuffles
 that groups and joins take otherwise."""
-# Spelled out, for Spark's own parser of types is not to be called from several threads.
-TYPES: Mapping[str, DataType] = {
-    "boolean": BooleanType(),
-    "tinyint": ByteType(),
-    "smallint": ShortType(),
-    "int": IntegerType(),
-    "bigint": LongType(),
-    "double": DoubleType(),
-    "string": StringType(),
-    "binary": BinaryType(),
-    "timestamp": TimestampType(),
-    "array<int>": ArrayType(IntegerType()),
-    "array<bigint>": ArrayType(LongType()),
-    "array<string>": ArrayType(StringType()),
-    "map<string,bigint>": MapType(StringType(), LongType()),
-    "map<string,double>": MapType(StringType(), DoubleType()),
-    "map<string,string>": MapType(StringType(), StringType()),
-}
-
-
-def spark_schema(table: Table) -> StructType:
-    """The table's columns as Spark types."""
-    return StructType([StructField(str(column), TYPES[column.type]) for column in table.columns])
 
 
 def rows_of_driver(spark: SparkSession, rows: pa.Table) -> DataFrame:
@@ -188,36 +151,6 @@ def local_rows(spark: SparkSession, local: LocalTable, table: Table, files: Coll
     return rows_of_driver(spark, rows).coalesce(1)
 
 
-def check_declared_columns(schema: StructType, table: Table, where: str) -> None:
-    """Compare with the declaration. Raises LakeError that lists every difference."""
-    faults = column_faults(schema, table)
-    if faults:
-        is_older = not column_faults(StructType([*schema, *columns_to_add(schema, table)]), table)
-        to_do = (
-            "`migrate` with this --lake adds what an older release did not have" if is_older else "Use another --lake"
-        )
-        raise LakeError(f"{where} is not the table this version writes: {'; '.join(faults)}. {to_do}")
-
-
-def columns_to_add(schema: StructType, table: Table) -> StructType:
-    """The columns that a table is declared with and does not have, each with what it means."""
-    return StructType([column for column in described_schema(table) if column.name not in schema.names])
-
-
-def column_faults(schema: StructType, table: Table) -> list[str]:
-    """How columns differ from those that are declared, whatever their order; one text each."""
-    columns = {f.name: f.dataType.simpleString() for f in schema}
-    wanted = {f.name: f.dataType.simpleString() for f in spark_schema(table)}
-    faults = [f"no column `{name}`" for name in wanted if name not in columns]
-    faults += [f"unknown column `{name}`" for name in columns if name not in wanted]
-    faults += [
-        f"column `{name}` is {columns[name]}, expected {kind}"
-        for name, kind in wanted.items()
-        if columns.get(name, kind) != kind
-    ]
-    return faults
-
-
 def write_table(rows: DataFrame, lake: str, table: Table, replaced: str) -> None:
     """Put the rows in the place of those whose `replaced_by` column is `replaced`, as that of the new ones must be.
 
@@ -243,19 +176,7 @@ def check_tables(spark: SparkSession, lake: str, tables: Iterable[Table]) -> Non
         raise LakeError("\n".join(faults))
 
 
-def described_schema(table: Table) -> StructType:
-    """The table's columns as Spark types, each with what it means."""
-    return StructType(
-        [StructField(str(c), TYPES[c.type], metadata={"comment": column_comment(c)}) for c in table.columns]
-    )
-
-
 def run_side_by_side(spark: SparkSession, tasks: Iterable[Callable[[], T]]) -> list[T]:
     """Run tasks at the same time, since the short Spark jobs of one leave cores idle. Returns what they return."""
     with ThreadPoolExecutor(max_workers=TASKS_AT_A_TIME) as pool:
         return [done.result() for done in [pool.submit(inheritable_thread_target(spark)(task)) for task in tasks]]
-
-
-def column_comment(column: Column) -> str:
-    """What a column means, with its unit."""
-    return f"{column.doc} [{column.unit}]" if column.unit else column.doc

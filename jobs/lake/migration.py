@@ -15,13 +15,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from jobs.lake import delta_log
-from jobs.lake.delta_tables import (
-    column_faults,
-    columns_to_add,
-    local_table,
-    run_side_by_side,
-    stored_columns,
-)
+from jobs.lake.declared_columns import column_faults, columns_to_add
+from jobs.lake.delta_tables import local_table, run_side_by_side, stored_columns
 from jobs.lake.lake_storage import literal_pattern
 from jobs.lake.local_log import LocalTable, Partition, columns_of_file, forget_checksum, lake_errors
 from jobs.lake.older_rows import incomplete_text, lacking_columns

@@ -10,7 +10,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.lake.delta_tables import rows_in, run_side_by_side, spark_schema, table_to_write
+from jobs.lake.declared_columns import spark_schema
+from jobs.lake.delta_tables import rows_in, run_side_by_side, table_to_write
 from jobs.lake.local_log import LocalTable
 from jobs.lake.target import FILE_COLUMNS, Target, files_by_table, keep_files
 from schemas.tables.table import Table

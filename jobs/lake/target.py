@@ -13,7 +13,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from jobs.lake.delta_tables import check_declared_columns, described_schema, rows_of_driver, table_to_write, write_table
+from jobs.lake.declared_columns import check_declared_columns, described_schema
+from jobs.lake.delta_tables import rows_of_driver, table_to_write, write_table
 from jobs.lake.local_log import DataFile, LocalTable, has_files
 from jobs.lake.row_watch import RowWatch, Unwatched
 from schemas.tables.table import Table

@@ -18,7 +18,7 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from jobs.lake.delta_tables import described_schema
+from jobs.lake.declared_columns import described_schema
 from jobs.lake.local_log import open_local_table, rows_in_files
 from jobs.lake.stored_tables import LocalStore
 from jobs.lake.table_address import table_path

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.captures.log_agreement import LOG, PACKETS, RequestsOfSource, agreement_rows, join_requests
-from jobs.lake.delta_tables import spark_schema
+from jobs.lake.declared_columns import spark_schema
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, LOG_AGREEMENT
 from schemas.tables.table import Table
 

@@ -9,7 +9,7 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
-from jobs.lake import delta_tables, migration
+from jobs.lake import declared_columns, delta_tables, migration
 from jobs.lake.migration import add_columns, check_complete, incomplete_rows, missing_columns
 from jobs.lake.stored_tables import stored_table
 from schemas.tables.silver import CAPTURES
@@ -49,7 +49,7 @@ def test_columns_are_added_with_their_meaning_and_the_rows_lack_them(spark: Spar
     assert [(row["decoder"], row["first_time"], row["path"]) for row in rows.collect()] == [(None, None, "x")]
     stored = spark.read.format("delta").load(f"{lake}/silver/captures").schema
     assert {name: stored[name].metadata["comment"] for name in LEFT_OUT} == {
-        column: delta_tables.column_comment(column) for column in CAPTURES.columns if column in LEFT_OUT
+        column: declared_columns.column_comment(column) for column in CAPTURES.columns if column in LEFT_OUT
     }
 
 

@@ -10,7 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.ingest import ingest
-from jobs.lake.delta_tables import has_table, spark_schema, write_table
+from jobs.lake.declared_columns import spark_schema
+from jobs.lake.delta_tables import has_table, write_table
 from jobs.replay import replay
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario

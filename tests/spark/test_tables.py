@@ -13,16 +13,8 @@ from chispa import assert_df_equality
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.lake.delta_tables import (
-    check_declared_columns,
-    check_tables,
-    local_table,
-    read_table,
-    rows_in,
-    rows_of_driver,
-    spark_schema,
-    write_table,
-)
+from jobs.lake.declared_columns import check_declared_columns, spark_schema
+from jobs.lake.delta_tables import check_tables, local_table, read_table, rows_in, rows_of_driver, write_table
 from jobs.lake.table_address import table_path
 from jobs.terminal.failures import readable_spark_failures
 from schemas.tables.gold import FIDELITY, GOLD, RUNS
