@@ -55,7 +55,7 @@ JOBS: Mapping[str, str] = {
     RUNS: "list the runs and the capture sets of the lake",
     PRUNE: "remove runs and capture sets from the lake, by age or by id, with their tables' rows and pages",
     COMPACT: "join the small files of the lake's tables, and remove those that no table needs any more",
-    MIGRATE: "add the columns to the lake's tables that an older release did not have, and say what is to be made anew",
+    MIGRATE: "add to the lake the tables and columns that an older release did not have, and say what to make anew",
     SIZE: "try partition limits (KIP-578, a proposal) on a cluster described in a file, without a capture",
 }
 """By job what it does, as --help says it. A job is the function `main(run)` of the module with its name."""

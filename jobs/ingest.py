@@ -186,7 +186,7 @@ def write_silver(
     watch = Watch(run.gates)
     to = Target(run.lake, plan.capture_id, watch, names)
     if has_table(spark, run.lake, CAPTURES):  # until all tables are written there is nothing to be replayed
-        Target(run.lake, plan.capture_id).write_here(spark, arrow_schema(CAPTURES).empty_table(), CAPTURES)
+        to.clear(spark, CAPTURES)
     with_logs = joined_tables(plan, decoded, names) if plan.has_packets and plan.logs.ranges else {}
     as_decoded = [table for table in DECODED if table not in with_logs]
     source = PACKETS if plan.has_packets else LOGS

@@ -1,13 +1,22 @@
-"""migrate: add to a lake's tables the columns that an older release did not have."""
+"""migrate: add to a lake the tables and columns that an older release did not have."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict
+from pyspark.sql import SparkSession
 
-from jobs.lake.migration import NewColumns, add_columns, incomplete_rows, missing_columns
+from jobs.lake.migration import (
+    NewColumns,
+    add_columns,
+    add_table,
+    incomplete_rows,
+    missing_columns,
+    missing_tables,
+)
 from jobs.lake.pruning import holdings_of, stored_tables
 from jobs.report_page.verdict import labelled_lines
 from jobs.run import Run
@@ -32,22 +41,28 @@ class MigratedTable(BaseModel):
 
 
 class MigratedLake(BaseModel):
-    """The tables that were changed, or would be, and what has to be made anew because an older release wrote its rows
-    without columns that they have to have: ids of capture sets to ingest, and of runs to replay.
+    """The tables that were made or changed, or would be, and what has to be made anew because an older release wrote
+    its rows without columns that they have to have: ids of capture sets to ingest, and of runs to replay.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     lake: str
     dry_run: bool
+    new_tables: list[str]
     tables: list[MigratedTable]
     to_ingest: list[str]
     to_replay: list[str]
 
 
-def migrated_lake(
-    run: Run, missing: list[NewColumns], lacking: Mapping[Table, Mapping[str, list[str]]]
-) -> MigratedLake:
+class Additions(NamedTuple):
+    """The tables that a lake lacks, and the columns that its other tables lack."""
+
+    tables: list[Table]
+    columns: list[NewColumns]
+
+
+def migrated_lake(run: Run, added: Additions, lacking: Mapping[Table, Mapping[str, list[str]]]) -> MigratedLake:
     """What was done and what is left. lacking: by table and capture set or run, the columns that its rows lack."""
     incomplete = {
         column: sorted({one for table, rows in lacking.items() if table.replaced_by == column for one in rows})
@@ -56,22 +71,32 @@ def migrated_lake(
     return MigratedLake(
         lake=run.lake,
         dry_run=run.dry_run,
+        new_tables=[name_with_layer(table) for table in added.tables],
         tables=[
-            MigratedTable(table=f"{table.layer}/{table.name}", new_columns=columns.names) for table, columns in missing
+            MigratedTable(table=name_with_layer(table), new_columns=columns.names) for table, columns in added.columns
         ],
         to_ingest=incomplete[CAPTURES.capture_id],
         to_replay=incomplete[RUNS.run_id],
     )
 
 
+def name_with_layer(table: Table) -> str:
+    """A table's name as paths have it."""
+    return f"{table.layer}/{table.name}"
+
+
 def migrated_lines(migrated: MigratedLake) -> Iterator[str]:
     """What is printed."""
+    if migrated.new_tables:
+        yield f"New tables that {migrated.lake} {'would have' if migrated.dry_run else 'has'}, without rows"
+        yield from (f"  {name}" for name in migrated.new_tables)
+        yield from labelled_lines("", "rows come with the next `ingest` and `replay`, also of what the lake has")
     if migrated.tables:
         yield f"Tables of {migrated.lake} that {'would have' if migrated.dry_run else 'have'} new columns"
         cells = [[table.table, ", ".join(table.new_columns)] for table in migrated.tables]
         yield from grid_lines(Grid(("table", "new columns"), cells, ("table", "new columns")), len(cells))
-    else:
-        yield f"The tables of {migrated.lake} have all columns"
+    if not migrated.new_tables and not migrated.tables:
+        yield f"{migrated.lake} has all tables and columns"
     for ids, kind, to_do in (
         (migrated.to_ingest, "capture set", "`ingest` or `pipeline` with their captures"),
         (migrated.to_replay, "run", "`replay` with their settings"),
@@ -84,6 +109,14 @@ def migrated_lines(migrated: MigratedLake) -> Iterator[str]:
         yield from labelled_lines("", "nothing was changed: --dry-run")
 
 
+def add_missing(spark: SparkSession, lake: str, missing: Additions) -> None:
+    """Add to the lake what it lacks."""
+    for columns in missing.columns:
+        add_columns(spark, lake, columns)
+    for table in missing.tables:
+        add_table(spark, lake, table)
+
+
 def main(run: Run) -> None:
     """Run the job. Raises LakeError where the lake has no tables, or some that differ in more than columns that they
     lack; then nothing is changed.
@@ -91,9 +124,9 @@ def main(run: Run) -> None:
     spark = spark_session(run.session.master, "refetch migrate", run.session.conf)
     with stage("migrate", spark):
         stored = stored_tables(spark, run.lake)
-        missing = missing_columns(spark, run.lake, stored)
-        for columns in [] if run.dry_run else missing:
-            add_columns(spark, run.lake, columns)
+        missing = Additions(missing_tables(spark, run.lake, stored), missing_columns(spark, run.lake, stored))
+        if not run.dry_run:
+            add_missing(spark, run.lake, missing)
         lacking = incomplete_rows(spark, run.lake, holdings_of(spark, stored))
     migrated = migrated_lake(run, missing, lacking)
     if run.output.as_json:

@@ -22,7 +22,7 @@ from jobs.gates.row_rules import Counts, Watch
 from jobs.gates.rule_checks import check_rules
 from jobs.gates.views import Subject
 from jobs.lake.capture_sets import check_topic_names, choose_capture, decoder_of_set
-from jobs.lake.delta_tables import check_tables, has_table, stored_rows
+from jobs.lake.delta_tables import check_tables, stored_rows
 from jobs.lake.migration import check_complete
 from jobs.lake.packed_tables import write_packed
 from jobs.lake.target import Target
@@ -40,9 +40,8 @@ from jobs.run import Run
 from jobs.scenarios.scenario import with_defaults_of
 from jobs.terminal.progress import stage
 from jobs.version import replayer_version
-from schemas.tables.algorithms import BATCH_SPLIT
 from schemas.tables.gold import FIDELITY, RUNS
-from schemas.tables.gold_aims import AIM_SETTINGS, TRADE_OFF
+from schemas.tables.gold_aims import AIM_SETTINGS, AIM_TABLES
 from schemas.tables.gold_recommendations import RECOMMENDATIONS
 from schemas.tables.silver import SILVER
 from schemas.tables.table import Table
@@ -75,6 +74,7 @@ def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False
     CaptureError if no algorithm that is asked for can be replayed, since the captures do not show what it needs. Raises
     LakeError if tables are missing or have other columns, or the capture set is ingested again meanwhile.
     """
+    check_tables(spark, run.lake, SILVER)
     ingested = files_of_set(spark, run.lake, capture_id)
     check_complete(spark, run.lake, SILVER, capture_id)
     check_replayable(spark, run.lake, capture_id)
@@ -90,6 +90,8 @@ def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False
         replayed = tuple(algorithm for algorithm in algorithms_to_replay(run.scenario) if algorithm.name not in kept)
         return ReplayedRun(run_name, replayed, kept, None)
     check_tables(spark, run.lake, tables_of_run(run))
+    for table in AIM_TABLES:  # whether a search follows depends on what the lanes come to
+        Target(run.lake, run_name).clear(spark, table)
     searches = search_for_aims(Source(spark, run, capture_id, run_name, {})) if run.scenario.aims else []
     run = add_lanes_of_searches(run, searches)
     watch = Watch(run.gates, lane_names(run, algorithms_to_replay(run.scenario)))
@@ -114,9 +116,7 @@ def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False
 def tables_of_run(run: Run) -> list[Table]:
     """The tables that a run writes."""
     of_algorithms = [table for algorithm in algorithms_to_replay(run.scenario) for table in algorithm.tables]
-    may_search = run.scenario.aims or BATCH_SPLIT in run.scenario.replay
-    of_aims = [AIM_SETTINGS, TRADE_OFF] if may_search else []
-    return [*of_algorithms, *of_aims, FIDELITY, RUNS, RECOMMENDATIONS]
+    return [*of_algorithms, *AIM_TABLES, FIDELITY, RUNS, RECOMMENDATIONS]
 
 
 def with_release(run: Run, by_capture: BrokerRelease | None) -> Run:
@@ -209,11 +209,8 @@ def pass_gold_gate(spark: SparkSession, run: Run, capture_id: str, done: Replaye
 def tables_of_kept_run(spark: SparkSession, run: Run, done: ReplayedRun) -> list[Table]:
     """The tables that a run wrote before its gate, when it was replayed: those of aims only if there was a search."""
     of_algorithms = [table for algorithm in done.algorithms for table in algorithm.tables]
-    lake, of_aims = run.lake, [AIM_SETTINGS, TRADE_OFF]
-    searched = (
-        has_table(spark, lake, AIM_SETTINGS) and not stored_rows(spark, lake, AIM_SETTINGS, done.run_id).isEmpty()
-    )
-    return [*of_algorithms, *(of_aims if searched else []), FIDELITY, RUNS]
+    searched = not stored_rows(spark, run.lake, AIM_SETTINGS, done.run_id).isEmpty()
+    return [*of_algorithms, *(AIM_TABLES if searched else []), FIDELITY, RUNS]
 
 
 def conclude_run(spark: SparkSession, run: Run, capture_id: str, done: ReplayedRun) -> None:

@@ -24,6 +24,8 @@ from pyspark.sql.types import (
 from schemas.tables.table import Column, Table
 from udfs.errors import LakeError
 
+MIGRATE_IT = "`migrate` with this --lake adds what an older release did not have"
+"""What to do where a lake lacks columns or tables of today."""
 # Spelled out, for Spark's own parser of types is not to be called from several threads.
 TYPES: Mapping[str, DataType] = {
     "boolean": BooleanType(),
@@ -66,9 +68,7 @@ def check_declared_columns(schema: StructType, table: Table, where: str) -> None
     faults = column_faults(schema, table)
     if faults:
         is_older = not column_faults(StructType([*schema, *columns_to_add(schema, table)]), table)
-        to_do = (
-            "`migrate` with this --lake adds what an older release did not have" if is_older else "Use another --lake"
-        )
+        to_do = MIGRATE_IT if is_older else "Use another --lake"
         raise LakeError(f"{where} is not the table this version writes: {'; '.join(faults)}. {to_do}")
 
 

@@ -14,13 +14,16 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from jobs.lake import delta_log, local_log
-from jobs.lake.declared_columns import check_declared_columns, column_comment, spark_schema
+from jobs.lake.declared_columns import MIGRATE_IT, check_declared_columns, column_comment, spark_schema
 from jobs.lake.lake_storage import literal_pattern, workers_folder
 from jobs.lake.local_log import LocalTable, rows_in_files
 from jobs.lake.older_rows import check_complete_file
 from jobs.lake.table_address import address_of, table_path
+from schemas.tables.gold import FIDELITY, RUNS, TABLES_OF_REPLAY
+from schemas.tables.gold_aims import AIM_TABLES
 from schemas.tables.gold_predictions import PREDICTIONS_CHECKED
 from schemas.tables.gold_trends import TRENDS
+from schemas.tables.silver import CAPTURES, SILVER
 from schemas.tables.table import Table
 from udfs.errors import LakeError
 from udfs.facts.arrow_tables import arrow_schema
@@ -100,12 +103,39 @@ def table_to_read(spark: SparkSession, lake: str, table: Table) -> LocalTable | 
     """As `local_table`. Raises LakeError where the lake has no such table, or one with other columns than declared."""
     local, is_there = _open_checked(spark, lake, table)
     if not is_there:
-        raise LakeError(f"{address_of(lake, table)}: no such table; {_how_to_make(lake, table)}")
+        is_newer = table in tables_of_ended_jobs(spark, lake)
+        raise LakeError(_not_there_text(lake, table, MIGRATE_IT if is_newer else _how_to_make(lake, table)))
     return local
 
 
+def tables_of_ended_jobs(spark: SparkSession, lake: str) -> frozenset[Table]:
+    """The tables that jobs of this release would have written in the place of those that have ended well in this lake.
+
+    If one of them is not there, a release wrote the lake that did not have it.
+    """
+    silver = SILVER if has_table(spark, lake, CAPTURES) else ()  # which `ingest` makes last
+    of_aims = AIM_TABLES if has_table(spark, lake, FIDELITY) else ()  # which a replay makes after those of aims
+    of_replays = (table for name in _finished_replays(spark, lake) for table in TABLES_OF_REPLAY[name])
+    return frozenset([*silver, *of_aims, *of_replays])
+
+
+def _finished_replays(spark: SparkSession, lake: str) -> set[str]:
+    """The names of the replays that `runs` has."""
+    local, t = local_table(spark, lake, RUNS), RUNS
+    if stored_columns(spark, lake, t, local) is None:
+        return set()
+    if local is None:
+        return {row[0] for row in address_of(lake, t).rows(spark).select(t.algorithm).distinct().collect()}
+    columns = pa.schema([arrow_schema(t).field(column) for column in (t.replaced_by, t.algorithm)])
+    return set(map(str, local.rows(local.all_files(), columns, t.replaced_by)[t.algorithm].to_pylist()))
+
+
+def _not_there_text(lake: str, table: Table, to_do: str) -> str:
+    return f"{address_of(lake, table)}: no such table; {to_do}"
+
+
 def _how_to_make(lake: str, table: Table) -> str:
-    """What to do for a table that is not there."""
+    """What to do for a table that no job has made."""
     if table.layer == "silver":
         return "run `ingest` with captures and this --lake first"
     if table == PREDICTIONS_CHECKED:
@@ -165,13 +195,18 @@ def write_table(rows: DataFrame, lake: str, table: Table, replaced: str) -> None
 
 
 def check_tables(spark: SparkSession, lake: str, tables: Iterable[Table]) -> None:
-    """Compare those that the lake has with their declarations. Raises LakeError that names all with other columns."""
-    faults = list[str]()
+    """Compare them with their declarations. Raises LakeError that names all with other columns, and all that the lake
+    lacks because an older release wrote it; others need not be there.
+    """
+    faults, not_there = list[str](), list[Table]()
     for table in tables:
         try:
-            table_to_write(spark, lake, table)
+            _, is_there = _open_checked(spark, lake, table)
+            not_there += [] if is_there else [table]
         except LakeError as fault:
             faults.append(str(fault))
+    newer = tables_of_ended_jobs(spark, lake) if not_there else frozenset()
+    faults += [_not_there_text(lake, table, MIGRATE_IT) for table in not_there if table in newer]
     if faults:
         raise LakeError("\n".join(faults))
 

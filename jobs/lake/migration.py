@@ -1,11 +1,11 @@
-"""Lakes of older releases: columns that their tables lack, and rows that were written without them.
+"""Lakes of older releases: tables and columns that they lack, and rows that were written without them.
 
-A release adds columns, and neither renames nor drops any. Files that an older one wrote stay as they are.
+A release adds tables and columns, and neither renames nor drops any. Files that an older one wrote stay as they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -16,13 +16,19 @@ from pyspark.sql.types import StructType
 
 from jobs.lake import delta_log
 from jobs.lake.declared_columns import column_faults, columns_to_add
-from jobs.lake.delta_tables import local_table, run_side_by_side, stored_columns
+from jobs.lake.delta_tables import local_table, run_side_by_side, stored_columns, tables_of_ended_jobs
 from jobs.lake.lake_storage import literal_pattern
 from jobs.lake.local_log import LocalTable, Partition, columns_of_file, forget_checksum, lake_errors
 from jobs.lake.older_rows import incomplete_text, lacking_columns
 from jobs.lake.table_address import TableAddress, address_of, columns_as_ddl
+from jobs.lake.target import Target
+from schemas.tables.gold import GOLD
+from schemas.tables.silver import SILVER
 from schemas.tables.table import Table
 from udfs.errors import LakeError
+
+_NOBODY = ""
+"""The identity whose rows are replaced where a table is made, so that there are none."""
 
 
 class NewColumns(NamedTuple):
@@ -56,6 +62,17 @@ def add_columns(spark: SparkSession, lake: str, missing: NewColumns) -> None:
             local.log.alter.add_columns(_fields(missing.columns))
         return
     spark.sql(f"ALTER TABLE {address_of(lake, missing.table).sql} ADD COLUMNS ({columns_as_ddl(missing.columns)})")
+
+
+def missing_tables(spark: SparkSession, lake: str, tables: Collection[Table]) -> list[Table]:
+    """The tables that the lake lacks because an older release wrote it. tables: those that it has."""
+    newer = tables_of_ended_jobs(spark, lake)
+    return [table for table in (*SILVER, *GOLD) if table in newer and table not in tables]
+
+
+def add_table(spark: SparkSession, lake: str, table: Table) -> None:
+    """Make a table without rows."""
+    Target(lake, _NOBODY).clear(spark, table)
 
 
 def _fields(columns: StructType) -> list[Field]:

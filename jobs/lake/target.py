@@ -20,7 +20,7 @@ from jobs.lake.row_watch import RowWatch, Unwatched
 from schemas.tables.table import Table
 from udfs.columns.arrow_columns import gather_batches
 from udfs.errors import LakeError
-from udfs.facts.arrow_tables import PACKED_ROWS
+from udfs.facts.arrow_tables import PACKED_ROWS, arrow_schema
 from udfs.facts.cluster_names import ClusterNames
 from udfs.facts.table_files import FILES, write_files
 
@@ -70,6 +70,10 @@ class Target:
         written = write_files(((table, batch) for batch in rows.to_batches()), {table: local.path}, self.identity)
         keep_files(local, table, self, files_by_table(pa.Table.from_batches([written]), [table])[table])
         self.watch.note(table, rows.num_rows)
+
+    def clear(self, spark: SparkSession, table: Table) -> None:
+        """Have the table have no rows of this identity, and make it if it is not there. Rules are not asked."""
+        Target(self.lake, self.identity).write_here(spark, arrow_schema(table).empty_table(), table)
 
     def check_there(self) -> None:
         """Check that what was written is still there, before it is listed as complete. Raises LakeError if not."""

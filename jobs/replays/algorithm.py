@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from jobs.captures.clusters import rows_of_cluster
 from jobs.run import Run
+from schemas.tables.gold import TABLES_OF_REPLAY
 from schemas.tables.table import Table
 from udfs.replay.fetch_max_bytes.silver_events import TieredTopics
 from udfs.replay.shared.client_software import Software
@@ -59,7 +60,6 @@ class Algorithm:
 
     name: as conf/settings.yaml and scenarios have it, and the part of `udfs.kernels.warm_up` that compiles its kernels.
     title: the heading of its lines in the summary.
-    tables: the gold tables that it alone writes; all replays write `fidelity`.
     packed: makes the packed rows of its tables and of `fidelity` from a source. Raises CaptureError where the captures
     do not show what it needs.
     queries: by name what the summary asks of the tables; each gives so few rows that the driver can hold them.
@@ -68,7 +68,11 @@ class Algorithm:
 
     name: str
     title: str
-    tables: tuple[Table, ...]
     packed: Callable[[Source], DataFrame]
     queries: Mapping[str, Callable[[OwnRows], DataFrame]]
     lines: Callable[[Mapping[str, list[Row]], Sequence[str]], Iterable[str]]
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """The gold tables that it alone writes."""
+        return TABLES_OF_REPLAY[self.name]

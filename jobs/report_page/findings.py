@@ -14,12 +14,12 @@ from jobs.captures.clusters import rows_of_cluster
 from jobs.captures.kafka_release import releases
 from jobs.gates.results import gate_result_rows
 from jobs.lake.capture_sets import check_captures
-from jobs.lake.delta_tables import has_table, read_table, run_side_by_side, stored_rows, table_without_rows
+from jobs.lake.delta_tables import read_table, run_side_by_side, stored_rows
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.algorithms import ALGORITHMS
 from jobs.replays.capture_window import rows_in_window
 from jobs.replays.finished_runs import captured_release
-from jobs.report_page.advice.aims import aim_settings, rows_if_any, trade_off_lanes
+from jobs.report_page.advice.aims import aim_settings, trade_off_lanes
 from jobs.report_page.advice.recommendations import QUERIES as ADVICE_QUERIES
 from jobs.report_page.capture_contents import CONTENT_QUERIES, captured_files, connections_by_protocol, requests_by_api
 from jobs.report_page.question import Findings, Query
@@ -29,16 +29,12 @@ from jobs.report_page.trust import fidelity_by_reason
 from jobs.scenarios.moment import Moment, parse_moment
 from jobs.scenarios.settings import Value, setting_of
 from schemas.tables.gold import RUNS
-from schemas.tables.gold_shares import SHARE_LIMITS, SHARE_MEMBERS, SHARE_SESSIONS
 from schemas.tables.silver import CAPTURES, EXCHANGES
-from schemas.tables.silver_shares import SHARE_FETCHES
 from schemas.tables.table import Table
 from udfs.errors import ArgumentError, LakeError
 from udfs.replay.shared.lanes import KAFKA_RELEASE
 
 MOST_RUNS = 20
-OF_SHARE_GROUPS = (SHARE_FETCHES, SHARE_LIMITS, SHARE_MEMBERS, SHARE_SESSIONS)
-"""Tables that a lake of an older release does not have. Without them its page says nothing of share groups."""
 
 
 @dataclass(frozen=True)
@@ -170,8 +166,6 @@ def own_rows_of(spark: SparkSession, lake: str, run: KnownRun) -> OwnRows:
 
     @cache
     def own_rows(table: Table) -> DataFrame:
-        if table in OF_SHARE_GROUPS and not has_table(spark, lake, table):
-            return table_without_rows(spark, table)
         if table.layer == "gold":
             return stored_rows(spark, lake, table, run.run_id)
         rows, time = rows_of_cluster(spark, lake, table, run.capture_id, run.cluster_id), EXCHANGES.request_time
@@ -192,9 +186,10 @@ def look_up_run(spark: SparkSession, lake: str, run: KnownRun) -> Findings:
 
     of_replays = [query for name in lanes for query in ALGORITHMS[name].queries.values()]
     of_advice = [query for name, queries in ADVICE_QUERIES.items() if name in lanes for query in queries]
-    wanted: dict[Query, OwnRows] = dict.fromkeys([*of_replays, *of_advice, *queries_of(lanes)], of_cluster)
+    wanted: dict[Query, OwnRows] = dict.fromkeys(
+        [*of_replays, *of_advice, *queries_of(lanes), aim_settings, trade_off_lanes], of_cluster
+    )
     wanted |= dict.fromkeys((*CONTENT_QUERIES, fidelity_by_reason), of_captures)
-    wanted |= dict.fromkeys((aim_settings, trade_off_lanes), partial(rows_if_any, spark, lake, run.run_id))
     wanted[gate_refusals] = lambda _: gate_result_rows(spark, lake, (run.capture_id, run.run_id))
     return Findings(run_queries(spark, wanted), lanes, run.refused, run.captured, run.kafka, run.nobody_stated)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from schemas.tables import algorithms
 from schemas.tables.gold_aims import AIM_TABLES
 from schemas.tables.gold_columns import MODE, OF_READER, RUN_ID, SCENARIO
 from schemas.tables.gold_gates import GATE_RESULTS
@@ -14,7 +17,7 @@ from schemas.tables.gold_shares import SHARE_TABLES
 from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_RANGES, BATCH_SPLIT_TIMELINE
 from schemas.tables.gold_trends import TRENDS
 from schemas.tables.table import Spec as C
-from schemas.tables.table import table
+from schemas.tables.table import Table, table
 
 RUNS = table(
     "runs", "gold", "One row per algorithm of a finished run; written when all its tables are complete.",
@@ -187,8 +190,15 @@ FETCH_MEMORY = table(
     share_above_bound=C("double", "Share of the pieces that exceed the bound, as first batches come whole"),
 )  # fmt: skip
 
+TABLES_OF_REPLAY: Mapping[str, tuple[Table, ...]] = {
+    algorithms.FETCH_MAX_BYTES: (FETCH_FAIRNESS, FETCH_CONSUMERS, FETCH_RANGES, FETCH_TIMELINE, FETCH_MEMORY),
+    algorithms.CONSUMER_MEMORY: GOLD_MEMORY,
+    algorithms.SESSION_CACHE: (*SESSION_TABLES, *SHARE_TABLES),
+    algorithms.BATCH_SPLIT: (BATCH_SPLIT, BATCH_SPLIT_RANGES, BATCH_SPLIT_TIMELINE),
+    algorithms.PARTITION_LIMITS: LIMIT_TABLES,
+}
+"""By name of a replay the tables that it alone writes; all replays write `fidelity`."""
 GOLD = (
-    RECOMMENDATIONS, *AIM_TABLES, FIDELITY, FETCH_FAIRNESS, FETCH_CONSUMERS, FETCH_RANGES, FETCH_TIMELINE,
-    FETCH_MEMORY, *GOLD_MEMORY, *SESSION_TABLES, *SHARE_TABLES, BATCH_SPLIT, BATCH_SPLIT_RANGES,
-    BATCH_SPLIT_TIMELINE, *LIMIT_TABLES, RUNS, GATE_RESULTS, PREDICTIONS_CHECKED, TRENDS,
+    RECOMMENDATIONS, *AIM_TABLES, FIDELITY, *(table for tables in TABLES_OF_REPLAY.values() for table in tables), RUNS,
+    GATE_RESULTS, PREDICTIONS_CHECKED, TRENDS,
 )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from io import StringIO
@@ -18,8 +19,10 @@ from jobs.cli import run_command
 from jobs.lake.table_address import table_path
 from jobs.open_lake import open_lake
 from schemas.tables.gold import FETCH_RANGES, GOLD, RUNS
+from schemas.tables.gold_aims import TRADE_OFF
 from schemas.tables.gold_trends import TRENDS
 from schemas.tables.silver import EXCHANGES, SILVER
+from schemas.tables.silver_shares import SHARE_FETCHES
 from schemas.tables.table import Table
 from tests.lakes import rows_by_key
 
@@ -143,6 +146,18 @@ def test_gates_and_pages(places: Places, tmp_path: Path) -> None:
     assert in_schema == in_folder
     assert f"{SCHEMA}.recommendations, run" in printed("report", f"--out={places.page}", f"--catalog={SCHEMA}")
     assert IN_CATALOG in places.page.read_text()
+
+
+def test_tables_that_an_older_release_did_not_have_are_made(places: Places, spark: SparkSession) -> None:
+    before = places.rows()
+    for table in (SHARE_FETCHES, TRADE_OFF):
+        shutil.rmtree(table_path(places.lake, table))
+        spark.sql(f"DROP TABLE {SCHEMA}.{table.name}")
+    assert run_command(["replay", f"--catalog={SCHEMA}"]) == 1
+    in_folder, in_schema = of_both(places, "migrate")
+    assert in_schema == in_folder
+    assert in_schema["new_tables"] == ["silver/share_fetches", "gold/trade_off"]
+    assert places.rows() == before
 
 
 def test_a_notebook_opens_it(places: Places) -> None:

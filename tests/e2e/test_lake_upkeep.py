@@ -14,14 +14,16 @@ from pyspark.sql import SparkSession
 
 from jobs.cli import run_command
 from jobs.ingest import ingest
-from jobs.lake.delta_tables import read_table
+from jobs.lake.delta_tables import check_tables, read_table
 from jobs.lake.table_address import table_path
 from jobs.open_lake import open_lake
 from jobs.replay import replay
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
-from schemas.tables.gold import FETCH_RANGES, FIDELITY, GOLD, RUNS
+from schemas.tables.gold import FETCH_MEMORY, FETCH_RANGES, FIDELITY, GOLD, RUNS
+from schemas.tables.gold_aims import TRADE_OFF
 from schemas.tables.silver import CAPTURES, EXCHANGES, FETCH_PARTITIONS, SILVER
+from schemas.tables.silver_shares import SHARE_FETCHES
 from schemas.tables.table import Column, Table
 from tests.e2e.conftest import RUN_AT, WHAT_IF, Nights, add_night
 from tests.lakes import lake_rows, queried
@@ -115,6 +117,71 @@ def older_lake(lake: str) -> str:
         without_column(lake, FETCH_PARTITIONS, column)
     without_column(lake, FETCH_RANGES, FETCH_RANGES.replications)
     return lake
+
+
+NEW_TABLES = {"silver/share_fetches", "silver/share_partitions", "gold/trade_off", "gold/fetch_memory"}
+"""Tables of which each stands for others that are written with it."""
+
+
+@pytest.fixture
+def lake_without_tables(lake: str) -> str:
+    """A lake of two nights of a release that did not have some tables."""
+    for name in NEW_TABLES:
+        shutil.rmtree(Path(lake, name))
+    return lake
+
+
+def test_a_lake_that_lacks_tables_is_refused_with_the_command_that_makes_them(
+    nights: Nights, lake_without_tables: str, spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lake, night = lake_without_tables, nights.second
+    for table in (SHARE_FETCHES, TRADE_OFF, FETCH_MEMORY):
+        with pytest.raises(LakeError, match=f"{table.name}: no such table; `migrate` with this --lake"):
+            read_table(spark, lake, table)
+    silver, gold = ({name for name in NEW_TABLES if name.startswith(layer)} for layer in ("silver", "gold"))
+    changed = f"--captures={night.capture}"
+    for job, lacks in (
+        (["ingest", changed], silver), (["replay"], silver), (["report"], set()), (["gate", "--on=gold"], NEW_TABLES)
+    ):  # fmt: skip
+        assert run_command([*job, f"--lake={lake}"]) == 1
+        said = capsys.readouterr().err
+        assert "no such table; `migrate` with this --lake adds what an older release did not have" in said
+        assert {name for name in NEW_TABLES if f"{lake}/{name}:" in said} >= lacks, job
+    with pytest.raises(LakeError, match="fetch_memory: no such table; `migrate`"):
+        check_tables(spark, lake, gold_tables(gold))
+
+
+def gold_tables(names: set[str]) -> list[Table]:
+    return [table for table in GOLD if f"gold/{table.name}" in names]
+
+
+def test_a_migrated_lake_has_the_tables_that_an_older_release_did_not_have(
+    nights: Nights, lake_without_tables: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lake = lake_without_tables
+    migrated = of_job(capsys, "migrate", f"--lake={lake}")
+    assert (set(migrated["new_tables"]), migrated["tables"]) == (NEW_TABLES, [])
+    assert {table.name for table in tables_in(lake)} == {table.name for table in tables_in(nights.lake)}
+    for table in tables_in(lake):
+        migrated_table, new_one = (DeltaTable(table_path(of, table)) for of in (lake, nights.lake))
+        assert migrated_table.schema().to_json() == new_one.schema().to_json()
+        assert migrated_table.metadata().partition_columns == new_one.metadata().partition_columns
+    assert of_job(capsys, "migrate", f"--lake={lake}")["new_tables"] == []
+    assert run_command(["report", f"--lake={lake}"]) == 0
+    assert run_command(["replay", "--set=max.incremental.fetch.session.cache.slots=8", f"--lake={lake}"]) == 0
+    capsys.readouterr()
+
+
+def test_the_screen_names_the_tables_that_are_made(
+    lake_without_tables: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs = {path: path.read_bytes() for path in Path(lake_without_tables).rglob("_delta_log/*")}
+    assert run_command(["migrate", "--dry-run", f"--lake={lake_without_tables}"]) == 0
+    assert {path: path.read_bytes() for path in Path(lake_without_tables).rglob("_delta_log/*")} == logs
+    screen = " ".join(capsys.readouterr().out.split())
+    assert all(name in screen for name in NEW_TABLES)
+    assert "would have" in screen
+    assert "nothing was changed: --dry-run" in screen
 
 
 def test_a_lake_of_an_older_release_is_refused_with_the_command_that_migrates_it(

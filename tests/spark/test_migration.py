@@ -10,10 +10,25 @@ from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
 from jobs.lake import declared_columns, delta_tables, migration
-from jobs.lake.migration import add_columns, check_complete, incomplete_rows, missing_columns
+from jobs.lake.delta_tables import check_tables
+from jobs.lake.migration import (
+    add_columns,
+    add_table,
+    check_complete,
+    incomplete_rows,
+    missing_columns,
+    missing_tables,
+)
+from jobs.lake.pruning import stored_tables
 from jobs.lake.stored_tables import stored_table
-from schemas.tables.silver import CAPTURES
+from jobs.lake.table_address import table_path
+from schemas.tables import algorithms
+from schemas.tables.gold import FETCH_FAIRNESS, FETCH_MEMORY, FIDELITY, RUNS, TABLES_OF_REPLAY
+from schemas.tables.gold_aims import AIM_TABLES
+from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_EVICTIONS
+from schemas.tables.silver import CAPTURES, EXCHANGES, SILVER
 from schemas.tables.table import Table
+from tests.lakes import plant
 from udfs.errors import LakeError
 from udfs.facts.arrow_tables import arrow_schema
 
@@ -62,6 +77,31 @@ def test_rows_are_incomplete_only_where_they_lack_what_is_never_null(spark: Spar
     check_complete(spark, lake, [CAPTURES], "newer")
     with pytest.raises(LakeError, match=r"set older was written by .* silver/captures lacks `decoder` of it: run"):
         check_complete(spark, lake, [CAPTURES], "older")
+
+
+def test_a_lake_lacks_what_its_ended_jobs_would_have_written_today(spark: SparkSession, lake: str) -> None:
+    of_silver = [table for table in SILVER if table != CAPTURES]
+    assert missing_tables(spark, lake, [CAPTURES]) == of_silver
+    for table in (FETCH_FAIRNESS, SESSION_CACHE, FIDELITY):  # of the second no run has ended
+        plant(lake, table, arrow_schema(table).empty_table())
+    run = {"run_id": "run", "algorithm": algorithms.FETCH_MAX_BYTES}
+    plant(lake, RUNS, pa.Table.from_pylist([run], arrow_schema(RUNS)))
+    of_fetches = [table for table in TABLES_OF_REPLAY[algorithms.FETCH_MAX_BYTES] if table != FETCH_FAIRNESS]
+    lacks = missing_tables(spark, lake, [CAPTURES, FETCH_FAIRNESS, SESSION_CACHE, FIDELITY, RUNS])
+    assert lacks == [*of_silver, *AIM_TABLES, *of_fetches]
+    with pytest.raises(LakeError) as refused:
+        check_tables(spark, lake, [FETCH_MEMORY, SESSION_EVICTIONS, EXCHANGES])
+    assert [line.partition(": ")[0] for line in str(refused.value).splitlines()] == [
+        table_path(lake, table) for table in (FETCH_MEMORY, EXCHANGES)
+    ]
+    with pytest.raises(LakeError, match=r"exchanges: no such table; `migrate` with this --lake"):
+        delta_tables.read_table(spark, lake, EXCHANGES)
+    with pytest.raises(LakeError, match=r"session_evictions: no such table; run `replay"):
+        delta_tables.read_table(spark, lake, SESSION_EVICTIONS)
+    for table in lacks:
+        add_table(spark, lake, table)
+    assert missing_tables(spark, lake, list(stored_tables(spark, lake))) == []
+    assert delta_tables.read_table(spark, lake, EXCHANGES).count() == 0
 
 
 def test_every_table_that_cannot_be_migrated_is_named(spark: SparkSession, lake: str) -> None:

@@ -23,7 +23,7 @@ from jobs.replays.fetch_max_bytes.job import FETCH_MAX_BYTES
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
 from jobs.session.one_shuffle import replay_in_order
-from schemas.tables.gold import FETCH_FAIRNESS, FIDELITY
+from schemas.tables.gold import FETCH_FAIRNESS, FIDELITY, TABLES_OF_REPLAY
 from schemas.tables.table import Table
 from tests.lakes import queried
 from udfs.errors import LakeError
@@ -66,8 +66,9 @@ def test_who_finds_rows_that_another_wrote_meanwhile_is_told_to_run_again(
         yield from batches
 
     def replays(topic: str, rows: DataFrame) -> Algorithm:
+        monkeypatch.setitem(TABLES_OF_REPLAY, topic, (FETCH_FAIRNESS,))
         made = replay_in_order(rows.withColumn(SHARD, F.lit(0)), 1, (), lambda batches: iter(batches))
-        return replace(FETCH_MAX_BYTES, name=topic, tables=(FETCH_FAIRNESS,), packed=lambda _: made)
+        return replace(FETCH_MAX_BYTES, name=topic, packed=lambda _: made)
 
     def write() -> Written:
         return write_replays(Source(spark, run, "a-capture", RUN, {}), Target(str(lake), RUN))

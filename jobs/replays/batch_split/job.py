@@ -22,7 +22,7 @@ from jobs.replays.silver import Read, client_software, dealt_silver, read_small_
 from jobs.scenarios.scenario import Scenario
 from jobs.scenarios.settings import setting_of
 from jobs.session.one_shuffle import replay_in_order, replay_shards, shard_column, shard_count
-from schemas.tables import algorithms, gold_splits
+from schemas.tables import algorithms
 from schemas.tables.silver import CAPTURES, CONNECTIONS, RECORD_BATCHES
 from schemas.tables.silver_topics import TOPIC_CHANGES
 from schemas.tables.steps import SENT
@@ -126,5 +126,4 @@ def check_record_sizes(source: Source, batches: DataFrame) -> None:
     )
 
 
-TABLES = (gold_splits.BATCH_SPLIT, gold_splits.BATCH_SPLIT_RANGES, gold_splits.BATCH_SPLIT_TIMELINE)
-BATCH_SPLIT = Algorithm(algorithms.BATCH_SPLIT, TITLE, TABLES, packed, QUERIES, answer_lines)
+BATCH_SPLIT = Algorithm(algorithms.BATCH_SPLIT, TITLE, packed, QUERIES, answer_lines)

@@ -21,7 +21,6 @@ from jobs.scenarios.scenario import Scenario
 from jobs.scenarios.settings import setting_of
 from jobs.session.one_shuffle import deal_again, replay_shards, shard_count
 from schemas.tables import algorithms
-from schemas.tables.gold_memory import GOLD_MEMORY
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.steps import MEMORY_EVENTS
 from udfs.replay.consumer_memory.group_takeovers import (
@@ -124,4 +123,4 @@ def dealt_responses(source: Source, limits: FetchLanes, shards: int) -> DataFram
     return deal_again(reads, READERS, UNITS, shards, partial(replay_responses, limits=limits))
 
 
-CONSUMER_MEMORY = Algorithm(algorithms.CONSUMER_MEMORY, TITLE, GOLD_MEMORY, packed, QUERIES, answer_lines)
+CONSUMER_MEMORY = Algorithm(algorithms.CONSUMER_MEMORY, TITLE, packed, QUERIES, answer_lines)

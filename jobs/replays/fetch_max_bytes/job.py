@@ -20,7 +20,6 @@ from jobs.replays.fetch_max_bytes.users import with_users
 from jobs.replays.lane_settings import lane_settings
 from jobs.session.one_shuffle import replay_shards, shard_count
 from schemas.tables import algorithms
-from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY, FETCH_RANGES, FETCH_TIMELINE
 from udfs.replay.fetch_max_bytes.replay import replay_fetches
 from udfs.replay.fetch_max_bytes.settings import fetch_lanes
 from udfs.replay.fetch_max_bytes.silver_events import READERS
@@ -44,5 +43,4 @@ def packed(source: Source) -> DataFrame:
     return replay_shards(dealt_reads(source, shards, groups), READERS, shards, replay)
 
 
-TABLES = (FETCH_FAIRNESS, FETCH_CONSUMERS, FETCH_RANGES, FETCH_TIMELINE, FETCH_MEMORY)
-FETCH_MAX_BYTES = Algorithm(algorithms.FETCH_MAX_BYTES, TITLE, TABLES, packed, QUERIES, answer_lines)
+FETCH_MAX_BYTES = Algorithm(algorithms.FETCH_MAX_BYTES, TITLE, packed, QUERIES, answer_lines)

@@ -19,7 +19,6 @@ from jobs.replays.silver import Read, dealt_silver, read_small_table
 from jobs.scenarios.scenario import Scenario
 from jobs.session.one_shuffle import deal_again, replay_shards, shard_count
 from schemas.tables import algorithms
-from schemas.tables.gold_limits import LIMIT_TABLES
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
 from udfs.replay.partition_limits.replay import replay_captured
@@ -90,4 +89,4 @@ def dealt_changes(source: Source) -> DataFrame:
     return dealt_silver(source, CLUSTER, events, 1).unionByName(used)
 
 
-PARTITION_LIMITS = Algorithm(algorithms.PARTITION_LIMITS, TITLE, LIMIT_TABLES, packed, QUERIES, answer_lines)
+PARTITION_LIMITS = Algorithm(algorithms.PARTITION_LIMITS, TITLE, packed, QUERIES, answer_lines)

@@ -8,15 +8,12 @@ from functools import partial
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from jobs.lake.delta_tables import has_table
 from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.lane_settings import lane_settings
 from jobs.replays.session_cache.answers import QUERIES, TITLE, answer_lines
 from jobs.replays.silver import Read, dealt_silver, mapped_silver, read_small_table
 from jobs.session.one_shuffle import replay_shards, shard_count
 from schemas.tables import algorithms
-from schemas.tables.gold_sessions import SESSION_TABLES
-from schemas.tables.gold_shares import SHARE_TABLES
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS
 from schemas.tables.silver_shares import SHARE_FETCHES
 from schemas.wire.fetch import FETCH_REQUEST
@@ -70,9 +67,7 @@ def packed(source: Source) -> DataFrame:
 
 
 def packed_shares(source: Source, shards: int) -> DataFrame | None:
-    """Every share session of the capture set; None where no share group fetches, or an older release ingested it."""
-    if not has_table(source.spark, source.run.lake, SHARE_FETCHES):
-        return None
+    """Every share session of the capture set; None where no share group fetches."""
     ids = mapped_silver(
         source, [Read(SHARE_FETCHES, (SHARE_FETCHES.connection_id,), distinct_connections)], CONNECTION_IDS
     ).toArrow()
@@ -102,6 +97,4 @@ def check_sessions(exchanges: DataFrame) -> None:
         )
 
 
-SESSION_CACHE = Algorithm(
-    algorithms.SESSION_CACHE, TITLE, (*SESSION_TABLES, *SHARE_TABLES), packed, QUERIES, answer_lines
-)
+SESSION_CACHE = Algorithm(algorithms.SESSION_CACHE, TITLE, packed, QUERIES, answer_lines)

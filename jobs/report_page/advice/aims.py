@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import isinf
 
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, Row
 
 from jobs.find.rows import HIGH
 from jobs.find.scopes import Scope
-from jobs.lake.delta_tables import has_table, stored_rows, table_without_rows
 from jobs.replays.algorithm import OwnRows
 from jobs.report_page.question import Findings
 from jobs.scenarios.scenario import CAPTURED_LANE
@@ -17,7 +16,6 @@ from jobs.terminal.lane_rows import SCENARIO
 from jobs.terminal.wording import changes_phrase, duration, percent, short_size
 from schemas.tables.gold_aims import AIM_SETTINGS, TRADE_OFF
 from schemas.tables.outcomes import outcomes_of
-from schemas.tables.table import Table
 
 
 def aim_settings(own_rows: OwnRows) -> DataFrame:
@@ -30,13 +28,6 @@ def trade_off_lanes(own_rows: OwnRows) -> DataFrame:
     """The lanes of the trade-off of each aim, in their order."""
     t = TRADE_OFF
     return own_rows(t).orderBy(t.algorithm, t.scope_kind, t.scope, t.place)
-
-
-def rows_if_any(spark: SparkSession, lake: str, run_id: str, table: Table) -> DataFrame:
-    """A run's rows of a table; none where no run of the lake had an aim."""
-    return (
-        stored_rows(spark, lake, table, run_id) if has_table(spark, lake, table) else table_without_rows(spark, table)
-    )
 
 
 def scope_of_row(row: Row) -> Scope:
