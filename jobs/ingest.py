@@ -79,6 +79,7 @@ def ingest(spark: SparkSession, run: Run, *, keep: bool = False) -> str:
     ArgumentError if the set that is to be continued is none that these captures can follow, and GateError if the gate
     refuses.
     """
+    check_tables(spark, run.lake, SILVER)
     check_names(spark, run.lake, run.decoding.pseudonyms)
     run_side_by_side(spark, [partial(check_rules, spark, run.gates.in_pipeline), partial(start_workers, spark)])
     with stage("index", spark):
@@ -125,7 +126,6 @@ def decode_to_silver(
 
     earlier: the set that they go on from, if they do.
     """
-    check_tables(spark, run.lake, SILVER)
     known = None if earlier is None else read_earlier(spark, run.lake, earlier)
     shown = None if earlier is None else earlier_names(spark, run.lake, earlier.capture_id)
     # The rows are kept on disk, because there are the more of them the larger the captures are.

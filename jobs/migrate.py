@@ -29,6 +29,11 @@ from schemas.tables.silver import CAPTURES
 from schemas.tables.table import Table
 
 MOST_NAMED = 20
+INGEST_AGAIN = "`ingest` or `pipeline` with their captures makes them anew, in the same place"
+REPLAY_AGAIN = (
+    "`replay` with their settings makes them anew, under another id if settings were added since; `prune` removes "
+    "those that stay"
+)
 
 
 class MigratedTable(BaseModel):
@@ -98,13 +103,12 @@ def migrated_lines(migrated: MigratedLake) -> Iterator[str]:
     if not migrated.new_tables and not migrated.tables:
         yield f"{migrated.lake} has all tables and columns"
     for ids, kind, to_do in (
-        (migrated.to_ingest, "capture set", "`ingest` or `pipeline` with their captures"),
-        (migrated.to_replay, "run", "`replay` with their settings"),
-    ):
+        (migrated.to_ingest, "capture set", INGEST_AGAIN), (migrated.to_replay, "run", REPLAY_AGAIN)
+    ):  # fmt: skip
         if ids:
             named = ", ".join(with_rest_count(ids[:MOST_NAMED], len(ids)))
             yield from labelled_lines("AGAIN", f"{quantity(len(ids), kind)} without values of new columns: {named}")
-            yield from labelled_lines("", f"{to_do} makes them anew, in the same place")
+            yield from labelled_lines("", to_do)
     if migrated.dry_run:
         yield from labelled_lines("", "nothing was changed: --dry-run")
 
