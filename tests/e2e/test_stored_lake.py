@@ -41,8 +41,8 @@ SAME_REPLAYS = (
     *(table for table in LIMIT_TABLES if table not in (PARTITION_LIMIT_HEADROOM, PARTITIONS_PER_BROKER)),
 )  # fmt: skip
 """Tables for which the older release replayed as is done today. In the two left out a topic's partitions are drawn to
-brokers, for each lane otherwise then; other replays have followed Kafka more closely since. A table leaves this list when its replay is meant
-to give other rows."""
+brokers, for each lane otherwise then; other replays have followed Kafka more closely since. A table leaves this list
+when its replay is meant to give other rows."""
 
 Rows = list[dict[str, Any]]
 
