@@ -21,9 +21,11 @@ from jobs.replays.ranged import Ranged, without_range
 from jobs.scenarios.aims import COLUMNS, Aim, is_meant
 from jobs.scenarios.scenario import CAPTURED_LANE, Lane
 from jobs.scenarios.settings import setting_of
+from schemas.tables import algorithms
 from schemas.tables.gold import FETCH_RANGES
+from schemas.tables.gold_splits import BATCH_SPLIT
 from schemas.tables.outcomes import Outcome, outcomes_of
-from schemas.tables.values import CONSUMER, FOLLOWER, OF_CLUSTER
+from schemas.tables.values import CONSUMER, FOLLOWER, OF_CLUSTER, OF_LIMIT
 from udfs.columns.arrow_columns import compute as pc
 from udfs.facts.table_files import unpacked_rows
 
@@ -39,15 +41,20 @@ Only = Mapping[str, Sequence[str]]
 READER, SCENARIO = str(FETCH_RANGES.reader), str(FETCH_RANGES.scenario)
 AGGREGATES: Mapping[str, str] = {"most": "max", "least": "min", "total": "sum", "rows": "sum"}
 MOST_OF_A_KIND = 100
-"""The most clients, and the most topics, that are judged alone: those that are worst off as captured."""
+"""The most clients, topics or limits that are judged alone: those that are worst off as captured."""
+LIMIT = Outcome(
+    "limit", algorithms.BATCH_SPLIT, BATCH_SPLIT, (BATCH_SPLIT.max_message_bytes,), "least", "bytes",
+    doc="The topic's max.message.bytes",
+)  # fmt: skip
+"""What says which topics have one limit. No aim can name it."""
 
 
 @dataclass(eq=False)
 class LaneOutcomes:
     """A function that replays lanes, always with the captured one, and returns what they come to.
 
-    own: for each client or topic that is judged alone, what all lanes came to that were replayed so far, in the
-    outcomes that the aim is judged by. first: by kind of scope, the names of these clients or topics.
+    own: for each client, topic or limit that is judged alone, what all lanes came to that were replayed so far, in the
+    outcomes that the aim is judged by. first: by kind of scope, their names.
     """
 
     source: Source
@@ -69,22 +76,23 @@ class LaneOutcomes:
 
     def _replayed_sums(self, lanes: Sequence[Lane], known: Sequence[Outcome]) -> DataFrame:
         """Rows of SUMS of a replay of these lanes, one for each lane, outcome and scope."""
-        packed = self.algorithm.packed(with_lanes(self.source, self.aim.algorithm, lanes))
-        return sums_by_scope(packed, known, rows_that_count(self.aim), scope_kinds(self.aim))
+        packed, kinds = self.algorithm.packed(with_lanes(self.source, self.aim.algorithm, lanes)), scope_kinds(self.aim)
+        wanted = [*known, LIMIT] if OF_LIMIT in kinds else known
+        return sums_by_scope(packed, wanted, rows_that_count(self.aim), kinds)
 
     def _rows_to_judge(self, rows: DataFrame) -> list[Row]:
         """The rows of all together, and of those that are judged alone."""
-        kinds = scope_kinds(self.aim)
-        judged = F.col(OUTCOME).isin([outcome.name for outcome in judged_outcomes(self.aim)])
-        rows = rows.where((F.col(KIND) == OF_CLUSTER) | judged)
-        if not kinds or self.first:
+        kinds, judged = scope_kinds(self.aim), judged_outcomes(self.aim)
+        if not kinds:
             return self._rows_of_worst_off(rows).collect()
-        rows = rows.persist()
+        summed = rows.persist()
         try:
-            self.first = {kind: worst_off_names(rows, kind, judged_outcomes(self.aim)[0]) for kind in kinds}
+            rows = with_limits(summed, judged) if OF_LIMIT in kinds else summed
+            rows = rows.where((F.col(KIND) == OF_CLUSTER) | F.col(OUTCOME).isin([outcome.name for outcome in judged]))
+            self.first = self.first or {kind: worst_off_names(rows, kind, judged[0]) for kind in kinds}
             return self._rows_of_worst_off(rows).collect()
         finally:
-            rows.unpersist()
+            summed.unpersist()
 
     def _rows_of_worst_off(self, rows: DataFrame) -> DataFrame:
         is_wanted = F.col(KIND) == OF_CLUSTER
@@ -118,6 +126,20 @@ def combined_end(end: str, outcomes: Iterable[Outcome]) -> Column:
     }
     of_max = F.when(F.col(OUTCOME).isin(names["max"]), F.max(end))
     return of_max.when(F.col(OUTCOME).isin(names["min"]), F.min(end)).otherwise(F.sum(end))
+
+
+def with_limits(rows: DataFrame, outcomes: Sequence[Outcome]) -> DataFrame:
+    """The rows, with one in the place of those of all topics that had one limit as captured.
+
+    rows: rows of SUMS in which topics are of the kind OF_LIMIT, with LIMIT among their outcomes. outcomes: those of
+    topics that count.
+    """
+    is_of_topic, is_limit = F.col(KIND) == OF_LIMIT, F.col(OUTCOME) == LIMIT.name
+    captured = rows.where(is_of_topic & is_limit & (F.col(LANE) == CAPTURED_LANE))
+    limits = captured.select(NAME, F.col("value").cast("bigint").cast("string").alias(LIMIT.name))
+    of_topics = rows.where(is_of_topic & ~is_limit).join(limits, NAME).groupBy(LANE, OUTCOME, KIND, LIMIT.name)
+    by_limit = of_topics.agg(*(combined_end(end, outcomes).alias(end) for end in ENDS))
+    return rows.where(~is_of_topic & ~is_limit).unionByName(by_limit.withColumnRenamed(LIMIT.name, NAME))
 
 
 def worst_off_names(rows: DataFrame, kind: str, outcome: Outcome) -> list[str]:

@@ -45,8 +45,8 @@ class OwnLane:
 def better_own_lanes(done: Search, own: OwnOutcomes, points: Iterable[Point]) -> list[OwnLane]:
     """Who would gain from having the lane of one of these points alone; those that gain most come first.
 
-    own: what lanes come to for each client or topic. A topic is left out if all lanes come to the same for it as for a
-    client, whose topic it then is.
+    own: what lanes come to for each client, topic or limit. A topic or limit is left out if all lanes come to the same
+    for it as for a client, who then is the only one to produce there.
     """
     names = {point: done.lane(point).name for point in done.tried}
     candidates, better = list(points), list[OwnLane]()

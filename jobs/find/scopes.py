@@ -1,4 +1,6 @@
-"""For whom lanes are judged: for all together, and for each client or topic that no other one influences."""
+"""For whom lanes are judged: for all together, and for each client, topic or topics of one limit that no other one
+influences.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +12,13 @@ from jobs.scenarios.aims import COLUMNS, Aim, Constraint
 from jobs.scenarios.settings import setting_of
 from schemas.tables import algorithms
 from schemas.tables.outcomes import Outcome, outcomes_of
-from schemas.tables.values import OF_CLIENT, OF_CLUSTER, OF_TOPIC
+from schemas.tables.values import OF_CLIENT, OF_CLUSTER, OF_LIMIT, OF_TOPIC
 
 
 class Scope(NamedTuple):
-    """Who has a setting: all together, or one client, topic or broker.
+    """Who has a setting: all together, or one client, topic or broker, or all topics of one limit.
 
-    name: empty for all together, and for clients without client.id.
+    name: empty for all together, and for clients without client.id; of a limit its bytes.
     """
 
     kind: str = OF_CLUSTER
@@ -25,21 +27,22 @@ class Scope(NamedTuple):
 
 FOR_ALL = Scope()
 OwnOutcomes = Mapping[Scope, Mapping[str, Outcomes]]
-"""By client or topic, by the name of a lane, what that lane comes to for it alone."""
+"""By client, topic or limit, by the name of a lane, what that lane comes to for it alone."""
 _CLIENT, _TOPIC = ({kind: COLUMNS[kind]} for kind in (OF_CLIENT, OF_TOPIC))
+_LIMIT = {OF_LIMIT: COLUMNS[OF_TOPIC]}
 ALONE: Mapping[tuple[str, str], Mapping[str, str]] = {
     (algorithms.FETCH_MAX_BYTES, "consumer"): _CLIENT,
     (algorithms.CONSUMER_MEMORY, "consumer"): _CLIENT,
     (algorithms.CONSUMER_MEMORY, "producer"): _CLIENT,
-    (algorithms.BATCH_SPLIT, "producer"): _CLIENT | _TOPIC,
+    (algorithms.BATCH_SPLIT, "producer"): _CLIENT | _LIMIT,
     (algorithms.BATCH_SPLIT, "topic"): _TOPIC,
 }
 """The replays and settings in which one client or topic can have a value of its own.
 
 By replay and by what the settings are set on: for each kind of scope, the column that has the names of clients or
-topics. Each of these replays takes a client by itself, and what its lanes do does not change another client: logs are
-as captured, and a pool belongs to one process. Slots of a session cache, pools of brokers and limits of partitions are
-shared, and therefore not here.
+topics; topics of one limit are then put together. Each of these replays takes a client by itself, and what its lanes do
+does not change another client: logs are as captured, and a pool belongs to one process. Slots of a session cache, pools
+of brokers and limits of partitions are shared, and therefore not here.
 """
 
 

@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path, PurePosixPath
 
 from jobs.paths import COMMAND
-from jobs.report_page.advice.aims import aim_settings
+from jobs.report_page.advice.aims import aim_settings, limit_text
 from jobs.report_page.advice.floors import low_fidelity, low_fidelity_text
 from jobs.report_page.advice.in_force import summed_confidence
 from jobs.report_page.advice.recommendation import Recommendation, value_text
@@ -36,7 +36,7 @@ from jobs.terminal.wording import client_name, percent, quantity
 from schemas.tables import algorithms
 from schemas.tables.gold_aims import AIM_SETTINGS
 from schemas.tables.silver import CAPTURE_QUALITY, CAPTURES
-from schemas.tables.values import CHANGE, KEEP, OF_CLIENT, OF_CLUSTER, WITHHELD
+from schemas.tables.values import CHANGE, KEEP, OF_CLIENT, OF_CLUSTER, OF_LIMIT, WITHHELD
 
 HEAD, NAME = 10, 25
 """Characters of the first column, which says what a line is about, and of the name of a setting, if it is short."""
@@ -173,7 +173,10 @@ def owners_text(alike: Alike) -> str:
     first, others = alike[0], len(alike) - 1
     if first.scope.kind == OF_CLUSTER:
         return "the cluster" if (set_on := setting_of(first.setting).set_on) is None else f"{set_on}s"
-    name = client_name(first.scope.name) if first.scope.kind == OF_CLIENT else first.scope.name
+    if first.scope.kind == OF_LIMIT:
+        name = limit_text(first.scope)
+    else:
+        name = client_name(first.scope.name) if first.scope.kind == OF_CLIENT else first.scope.name
     return f"{name} and {quantity(others, f'more {first.scope.kind}')}" if others else name
 
 

@@ -8,8 +8,15 @@ from schemas.tables.table import table
 
 _OF_AIM = {
     "algorithm": C("string", "The replay whose outcomes the aim names, as in runs"),
-    "scope_kind": C("string", "Whom the setting is for: cluster, for all of them together, client or topic"),
-    "scope": C("string", "client.id or the topic's name; empty for the cluster, and for clients without client.id"),
+    "scope_kind": C(
+        "string",
+        "Whom the setting is for: client, topic, limit for all topics of one max.message.bytes, "
+        "or cluster for all of them together",
+    ),
+    "scope": C(
+        "string",
+        "client.id, the topic's name or the limit in bytes; empty for the cluster, and for clients without client.id",
+    ),
 }
 _KEY = ("run_id", "algorithm", "scope_kind", "scope")
 

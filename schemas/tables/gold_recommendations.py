@@ -14,7 +14,8 @@ RECOMMENDATIONS = table(
     run_id=RUN_ID,
     place=C("int", "Its place among the rows of the run, from 1: changes first, those that gain most before others"),
     algorithm=C("string", "The replay that it rests on, as in runs"),
-    scope_kind=C("string", "What the setting is of: client, broker, topic or cluster"),
+    scope_kind=C("string", "What the setting is of: client, broker, topic, cluster, or limit for all topics of one "
+                           "max.message.bytes"),
     scope=C("string", "client.id, the broker's node id or the topic's name; empty for the cluster, and for clients "
                       "without client.id"),
     setting=C("string", "The setting, as --set has it"),

@@ -1,7 +1,7 @@
 """Rows on their way from silver to gold: never stored, declared like tables.
 
-A list in rows that go to workers in bulk is empty where there is none, not null. With each row that Spark adds to an
-Arrow batch it asks how large the batch is, and there Arrow's ListVector goes over all nulls since its last list.
+A list in rows that go to workers in bulk is empty where there is none, not null. For each row that Spark adds to
+an Arrow batch it asks how large the batch is. Arrow's ListVector then goes over all nulls since its last list.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ _FETCH = {
 
 LOG_EVENTS = table(
     "log_events", "silver",
-    "What a partition's log is pieced together from (kind -1: an aborted transaction; 0: a batch; 1: where a read "
-    "ended), and the reads of it (kind 2).",
+    "What a partition's log is pieced together from, and the reads of it (kind 2). Kind -1 is an aborted transaction, "
+    "0 a batch, 1 where a read ended.",
     ("topic", "partition", "kind"), "topic",
     topic=C("string", "Topic name"),
     topic_key=C("string", "Topic id where it is known, else the name"),
@@ -77,9 +77,9 @@ LOG_EVENTS = table(
 
 READS = table(
     "reads", "silver",
-    "One row per partition that a fetch read, with what was there to be read; and before them (exchange_no below 0) "
+    "One row per partition that a fetch read, with what was there to be read. Before them (exchange_no below 0) is "
     "what is known of the logs that each connection read. Spark takes every column of a row by itself when it moves "
-    "rows, so only what it sorts by and what are texts has a column.",
+    "rows. So only texts, and what it sorts by, have a column.",
     ("connection_id", "exchange_no", "read_position"), "connection_id",
     quota_group=C("string", "Readers that share a quota in some lane and are replayed together; empty for one that "
                             "shares none"),
@@ -87,14 +87,14 @@ READS = table(
     **{name: _FETCH[name] for name in ("broker", "client_address", "client_id", "reader", "connection_id",
                                        "exchange_no", "request_time", "read_position")},
     numbers=C("binary", "The numbers of a read: record CARRIED of udfs.replay.fetch_max_bytes.events"),
-    lists=C("binary", "Sizes of the batches from the first one to be read on, as far as they are known: int32 each; of "
-                      "a log its batches, records BATCH of udfs.replay.fetch_max_bytes.state"),
+    lists=C("binary", "Sizes of the batches from the first one to be read on, as far as they are known: int32 each. "
+                      "Of a log its batches, records BATCH of udfs.replay.fetch_max_bytes.state"),
 )  # fmt: skip
 
 TOPIC_EVENTS = table(
     "topic_events", "silver",
-    "What is known of a cluster's topics: its brokers (entry 0), each partition of a topic id as Metadata first shows "
-    "it (1), and the changes asked for (2).",
+    "What is known of a cluster's topics: its brokers, each partition of a topic id as Metadata first shows it, and "
+    "the changes asked for.",
     ("entry", "time", "connection_id", "exchange_no", "position"), "entry",
     entry=C("tinyint", "0 a broker, 1 a partition, 2 a change"),
     time=C("bigint", "When a partition was first seen, or a change asked for", "us since 1970", nullable=True),
@@ -205,8 +205,9 @@ SESSION_EVENTS = table(
 
 SHARE_EVENTS = table(
     "share_events", "silver",
-    "What a broker's share sessions are replayed from: one row per ShareFetch or ShareAcknowledge request, one per "
-    "response to a request that closes a session, and one per begin before the capture and end of a connection.",
+    "What a broker's share sessions are replayed from: one row per ShareFetch or ShareAcknowledge request, and one per "
+    "response to a request that closes a session. A connection has one for its end, and for its begin if that was "
+    "before the capture.",
     ("broker", "time", "kind", "connection_id", "exchange_no"), "broker",
     broker=C("string", "As in share_fetches"),
     life=C("int", "How often before all connections to the broker had ended when others were opened"),
@@ -256,11 +257,10 @@ LOG_BATCHES = table(
 
 MEMORY_EVENTS = table(
     "memory_events", "silver",
-    "What held memory of a consumer, a broker or a producer: exchanges (kind 0), for a broker's produce requests when "
-    "a fetch returned each of their batches (kind -1), and of a consumer's fetches the "
-    "partitions (kind 1) and batches (kind 2), what it would get under other fetch limits (kind 3), the partitions "
-    "that another member of its group fetched next (kind 4, as of that fetch), and what of a response of kind 3 is "
-    "given up before it is taken (kind 5); a producer has batches alone. A row of kind 3 has many responses of a lane.",
+    "What held memory of a consumer, a broker or a producer, by kind; of a producer these are batches alone. For a "
+    "broker's produce requests a row says when a fetch returned each of their batches (kind -1). A consumer's fetches "
+    "have their partitions and batches, and what they would get under other fetch limits. A row of kind 3 has many "
+    "responses of a lane; one of kind 4 is as of the other member's fetch.",
     ("side", "unit", "unit_address", "time", "connection_id", "exchange_no", "kind", "lane"), "unit",
     side=C("string", "consumer, broker or producer"),
     unit=C("string", "client.id, empty for none, or the broker"),
@@ -268,14 +268,15 @@ MEMORY_EVENTS = table(
     time=C("bigint", "When the request had come, or a producer's first record was appended", "us since 1970"),
     connection_id=C("bigint", "As in exchanges"),
     exchange_no=C("bigint", "As in exchanges"),
-    kind=C("tinyint", "-1 a batch that a request brought, 0 an exchange, 1 a partition, 2 a batch, 3 responses of the "
-                      "closed loop, 4 a partition that was taken over, 5 one that is given up"),
-    started=C("bigint", "When the first byte of that message was there, null where it is not known; a produced batch "
-                        "was sent; who took a partition over had last asked to join the group, null for never; "
-                        "the capture last asked for a partition that is given up",
+    kind=C("tinyint", "-1 a batch that a request brought, 0 an exchange, 1 a partition, 2 a batch. 3 responses of the "
+                      "closed loop, 4 a partition that another member of the group fetched next. 5 what of a response "
+                      "of kind 3 is given up before it is taken"),
+    started=C("bigint", "When the first byte of that message was there, null where it is not known; when a produced "
+                        "batch was sent. Of kind 4, when who took the partition over had last asked to join the "
+                        "group, null for never. Of kind 5, when the capture last asked for the partition",
               "us since 1970", nullable=True),
-    came=C("bigint", "When the message was there whose memory counts, a produced batch answered, or that request to "
-                     "join; when its turn comes of what is given up; null without an answer",
+    came=C("bigint", "When the message was there whose memory counts, or that request to join, or a produced batch was "
+                     "answered. Of kind 5, when its turn comes; null without an answer",
            "us since 1970", nullable=True),
     size=C("bigint", "Bytes of that message without its size field, or of a batch", "bytes", nullable=True),
     held=C("bigint", "How long its memory is held, where that depends on nothing else; of a request until its response",

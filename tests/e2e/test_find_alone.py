@@ -4,7 +4,7 @@ whose grid does not end what hurts goes on looking.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from schemas.tables.gold_aims import AIM_SETTINGS
 from schemas.tables.gold_memory import PRODUCER_MEMORY
 from schemas.tables.gold_recommendations import RECOMMENDATIONS
 from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_RANGES
-from schemas.tables.values import OF_CLIENT, OF_TOPIC
+from schemas.tables.values import OF_CLIENT, OF_LIMIT
 from tests.e2e.conftest import RUN_AT
 from tests.lakes import queried
 from udfs.errors import ArgumentError
@@ -58,23 +58,28 @@ def splits(spark: SparkSession, repository: Path, tmp_path_factory: pytest.TempP
     return searched(spark, repository / "tests/captures/split.pcap.zst", lake, "batch_split", aim)
 
 
-def few_split(of: Searched, column: str, name: str) -> Iterator[int]:
-    """The batch.size of lanes in which few batches of one client, or to one topic, are split at whatever pace."""
+def few_split(of: Searched, column: str, names: Collection[str]) -> Iterator[int]:
+    """The batch.size of lanes in which few batches of a client, or to some topics, are split at whatever pace."""
     r, worst = BATCH_SPLIT_RANGES, dict[str, float]()
     for row in of.rows(r):
-        if row[r.metric] == "split_rate" and row[column] == name:
+        if row[r.metric] == "split_rate" and row[column] in names:
             worst[row[r.scenario]] = max(row[r.p90], worst.get(row[r.scenario], 0.0))
     for lane, rate in worst.items():
         if rate <= FEW and lane.startswith(f"{BATCH}="):
             yield int(setting_of(BATCH).parse(lane.removeprefix(f"{BATCH}=")))
 
 
-def test_producers_and_topics_have_the_largest_batch_size_that_suits_them_alone(splits: Searched) -> None:
-    r, own = BATCH_SPLIT_RANGES, splits.rows(R, f"{R.scope_kind} <> 'cluster' and {R.setting} = '{BATCH}'")
-    columns = {OF_CLIENT: str(r.client_id), OF_TOPIC: str(r.topic)}
+def test_producers_and_limits_have_the_largest_batch_size_that_suits_them_alone(splits: Searched) -> None:
+    r, b = BATCH_SPLIT_RANGES, BATCH_SPLIT
+    own = splits.rows(R, f"{R.scope_kind} <> 'cluster' and {R.setting} = '{BATCH}'")
     assert own
+    assert {row[R.scope_kind] for row in own} <= {OF_CLIENT, OF_LIMIT}
     for row in own:
-        assert int(row[R.recommended]) == max(few_split(splits, columns[row[R.scope_kind]], row[R.scope]))
+        column, names = str(r.client_id), {row[R.scope]}
+        if row[R.scope_kind] == OF_LIMIT:
+            same = splits.rows(b, f"{b.scenario} = 'captured' and {b.max_message_bytes} = {row[R.scope]}")
+            column, names = str(r.topic), {topic[b.topic] for topic in same}
+        assert int(row[R.recommended]) == max(few_split(splits, column, names))
     (every,) = splits.rows(A, f"{A.scope_kind} = 'cluster'")
     assert all(int(row[R.recommended]) > int(setting_of(BATCH).parse(every[A.value])) for row in own)
 

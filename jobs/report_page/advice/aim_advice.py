@@ -9,7 +9,7 @@ from pyspark.sql import Row
 from jobs.find.scopes import FOR_ALL, Scope
 from jobs.report_page.advice.aim_scopes import scopes_meant
 from jobs.report_page.advice.aims import aim_settings, aim_text, outcome_names, outcome_text, scope_of_row
-from jobs.report_page.advice.aims_alone import reason_for_own_lane, topic_row
+from jobs.report_page.advice.aims_alone import reason_for_own_lane, topic_row, topics_of_limit
 from jobs.report_page.advice.batch_sizes import split_producers
 from jobs.report_page.advice.client_rows import CLIENT
 from jobs.report_page.advice.fetch_limits import SHOWN, consumer_lanes
@@ -24,7 +24,18 @@ from schemas.tables import algorithms
 from schemas.tables.gold_aims import AIM_SETTINGS
 from schemas.tables.gold_splits import BATCH_SPLIT
 from schemas.tables.outcomes import outcomes_of
-from schemas.tables.values import CAPTURED, CHANGE, INFERRED, KEEP, OF_CLIENT, OF_CLUSTER, OF_TOPIC, STATED, WITHHELD
+from schemas.tables.values import (
+    CAPTURED,
+    CHANGE,
+    INFERRED,
+    KEEP,
+    OF_CLIENT,
+    OF_CLUSTER,
+    OF_LIMIT,
+    OF_TOPIC,
+    STATED,
+    WITHHELD,
+)
 from udfs.replay.batch_split.settings import BATCH_SIZE
 
 MOST_VALUES = 5
@@ -84,8 +95,10 @@ def value_before_aim(findings: Findings, key: str, scope: Scope) -> InForce:
     if key in SHOWN:
         values = sorted({value for row in rows for value in row[SHOWN[key]] or ()})
         return InForce(", ".join(map(str, values[:MOST_VALUES])), CAPTURED) if values else value_in_force(findings, key)
-    if key == BATCH_SIZE and scope.kind == OF_TOPIC and (topic := topic_row(findings, scope.name)):
-        return InForce(", ".join(map(str, topic["sizes"])), INFERRED if topic["is_told"] else STATED)
+    if key == BATCH_SIZE and (topics := topics_in_scope(findings, scope)):
+        sizes = sorted({size for topic in topics for size in topic["sizes"]})
+        is_told = any(topic["is_told"] for topic in topics)
+        return InForce(", ".join(map(str, sizes[:MOST_VALUES])), INFERRED if is_told else STATED)
     if key != BATCH_SIZE:
         return value_in_force(findings, key)
     captured = [row for row in findings.of(split_producers) if row[SCENARIO] == CAPTURED_LANE]
@@ -95,6 +108,14 @@ def value_before_aim(findings: Findings, key: str, scope: Scope) -> InForce:
     sizes = sorted({int(row[BATCH_SPLIT.batch_size]) for row in producers})
     is_inferred = any(row[BATCH_SPLIT.is_batch_size_told] for row in producers)
     return InForce(", ".join(map(str, sizes[:MOST_VALUES])), INFERRED if is_inferred else STATED)
+
+
+def topics_in_scope(findings: Findings, scope: Scope) -> list[Row]:
+    """What producers to a topic, or to the topics of a limit, have; empty for others, or if none was looked up."""
+    if scope.kind == OF_LIMIT:
+        return topics_of_limit(findings, scope)
+    topic = topic_row(findings, scope.name) if scope.kind == OF_TOPIC else None
+    return [] if topic is None else [topic]
 
 
 def captured_client_row(findings: Findings, algorithm: str, scope: Scope) -> Row | None:

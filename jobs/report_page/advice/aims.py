@@ -35,6 +35,11 @@ def scope_of_row(row: Row) -> Scope:
     return Scope(row[AIM_SETTINGS.scope_kind], row[AIM_SETTINGS.scope])
 
 
+def limit_text(scope: Scope) -> str:
+    """The topics of one limit, by that limit. scope: one of kind OF_LIMIT."""
+    return f"topics of max.message.bytes={short_size(float(scope.name))}"
+
+
 def aim_text(row: Row) -> str:
     """The aim as text, without its replay's name in front and without the settings that it is over."""
     return str(row[AIM_SETTINGS.aim]).partition(": ")[2].partition(" over ")[0]

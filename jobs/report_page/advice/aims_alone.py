@@ -10,6 +10,7 @@ from jobs.find.scopes import FOR_ALL, Scope
 from jobs.report_page.advice.aims import (
     aim_settings,
     aim_text,
+    limit_text,
     outcome_names,
     outcome_text,
     scope_of_row,
@@ -18,11 +19,15 @@ from jobs.report_page.advice.aims import (
 from jobs.report_page.advice.batch_sizes import split_topics
 from jobs.report_page.question import Findings
 from jobs.scenarios.settings import setting_of
+from jobs.terminal.screen import printable_text, with_rest_count
 from jobs.terminal.wording import client_name, short_size
 from schemas.tables.gold_aims import AIM_SETTINGS
 from schemas.tables.gold_splits import BATCH_SPLIT
 from schemas.tables.outcomes import outcomes_of
-from schemas.tables.values import OF_CLIENT, OF_CLUSTER
+from schemas.tables.values import OF_CLIENT, OF_CLUSTER, OF_LIMIT
+
+MOST_TOPICS = 3
+"""Of a limit so many topics are named."""
 
 
 def own_lane_rows(findings: Findings, algorithm: str) -> list[Row]:
@@ -42,9 +47,13 @@ def own_lane_text(findings: Findings, row: Row) -> str:
 
 
 def scope_text(findings: Findings, scope: Scope) -> str:
-    """A client by its name, a topic with its limit."""
+    """A client by its name, a topic with its limit, a limit with its topics."""
     if scope.kind == OF_CLIENT:
         return client_name(scope.name)
+    if scope.kind == OF_LIMIT:
+        topics = [printable_text(row[BATCH_SPLIT.topic]) for row in topics_of_limit(findings, scope)]
+        named = f" ({', '.join(with_rest_count(topics[:MOST_TOPICS], len(topics)))})" if topics else ""
+        return f"{limit_text(scope)}{named}"
     of_topic = topic_row(findings, scope.name)
     limit = f" ({short_size(of_topic[BATCH_SPLIT.max_message_bytes])} at most)" if of_topic else ""
     return f"topic {scope.name}{limit}"
@@ -105,6 +114,11 @@ def beside_lane_for_all(findings: Findings, row: Row) -> str:
 def target_of_aim(row: Row) -> str:
     """The outcome, or the setting's key, that is to be best."""
     return aim_text(row).split()[1]
+
+
+def topics_of_limit(findings: Findings, scope: Scope) -> list[Row]:
+    """What producers to the topics of a limit have, of the topics that were looked up. scope: one of kind OF_LIMIT."""
+    return [row for row in findings.of(split_topics) if str(row[BATCH_SPLIT.max_message_bytes]) == scope.name]
 
 
 def topic_row(findings: Findings, name: str) -> Row | None:

@@ -22,7 +22,7 @@ from jobs.scenarios.scenario import Lane
 from jobs.scenarios.settings import Value
 from schemas.tables.gold_aims import AIM_SETTINGS, TRADE_OFF
 from schemas.tables.outcomes import outcomes_of
-from schemas.tables.values import OF_CLIENT, OF_CLUSTER, OF_TOPIC
+from schemas.tables.values import OF_CLIENT, OF_CLUSTER, OF_LIMIT, OF_TOPIC
 from tests.unit.find.test_search import FETCH, PARTITION, READER, SLOTS, Made, MiB, aim, outcome_of
 from tests.unit.replay.fetch_max_bytes.closed_units import Client, Part, Times, replayed
 from udfs.replay.fetch_max_bytes.closed_loop.drawn_pace import figures_of_lanes
@@ -190,17 +190,17 @@ def splits_above(size: int) -> Made:
     return lambda lane: {"split_rate": 0.05 if int(lane.get(BATCH, 16384)) > size else 0.0, "batches": size}
 
 
-def test_the_largest_batches_are_told_by_client_and_topic_and_a_topic_of_one_client_once() -> None:
+def test_the_largest_batches_are_told_by_client_and_limit_and_a_limit_of_one_client_once() -> None:
     over = {BATCH: Span(1024, MiB)}
     few = Constraint("split_rate", "<=", 0.01)
     wanted = aim("batch_split", BATCH, over, few, step=0.01, is_least=False)
     makers = {
         client("a"): splits_above(20_000), client("b"): splits_above(300_000),
-        Scope(OF_TOPIC, "of b"): splits_above(300_000), Scope(OF_TOPIC, "of both"): splits_above(100_000),
+        Scope(OF_LIMIT, "1048588"): splits_above(300_000), Scope(OF_LIMIT, "400000"): splits_above(100_000),
     }  # fmt: skip
     done, own = found(wanted, makers)
     sizes = {name: int(of[BATCH]) for name, of in chosen(done).items()}
-    assert list(sizes) == ["b", "of both"]
+    assert list(sizes) == ["b", "400000"]
     assert 250_000 < sizes["b"] <= 300_000
     tried = [int(of.removeprefix(f"{BATCH}=").removesuffix("KiB")) for of in own[client("b")] if of.endswith("KiB")]
     assert max(size << 10 for size in tried if size << 10 <= 300_000) <= sizes["b"]
@@ -236,7 +236,8 @@ def test_rows_have_what_one_comes_to_alone_and_with_the_lane_for_all() -> None:
         (aim("consumer_memory", BUFFER, {BUFFER: Span(1, 9)}, Constraint("producer_waits", "=", 0)), [OF_CLIENT]),
         (aim("consumer_memory", BUFFER, {BUFFER: Span(1, 9)}, Constraint("broker_waits", "=", 0)), []),
         (aim("session_cache", SLOTS, {SLOTS: Span(1, 9)}, Constraint("harmed", "=", 0)), []),
-        (aim("batch_split", BATCH, {BATCH: Span(1, 9)}, Constraint("split_rate", "<=", 0.01)), [OF_CLIENT, OF_TOPIC]),
+        (aim("batch_split", BATCH, {BATCH: Span(1, 9)}, Constraint("split_rate", "<=", 0.01)), [OF_CLIENT, OF_LIMIT]),
+        (aim("batch_split", "split_rate", {"topic.max.message.bytes": Span(1, 9)}), [OF_TOPIC]),
     ],
 )
 def test_whom_an_aim_can_be_judged_for_alone(wanted: Aim, kinds: Sequence[str]) -> None:

@@ -20,9 +20,10 @@ from jobs.report_page.aim_lines import aim_lines, lanes_column, rows_by_aim
 from jobs.report_page.page import aim_part
 from jobs.report_page.question import Findings, Unplotted
 from jobs.report_page.trade_off_plot import trade_off_plot
+from jobs.report_page.verdict import owners_text
 from schemas.tables.gold_aims import AIM_SETTINGS, TRADE_OFF
 from schemas.tables.values import CAPTURED as FROM_CAPTURE
-from schemas.tables.values import CHANGE, DEFAULT, INFERRED, KEEP, OF_CLIENT, OF_CLUSTER, OF_TOPIC, WITHHELD
+from schemas.tables.values import CHANGE, DEFAULT, INFERRED, KEEP, OF_CLIENT, OF_CLUSTER, OF_LIMIT, OF_TOPIC, WITHHELD
 from tests.unit.report.findings import findings, row_of
 from udfs.replay.batch_split.settings import BATCH_SIZE as BATCH
 
@@ -230,6 +231,32 @@ def test_a_topic_is_told_with_its_limit_and_the_batch_size_of_its_producers() ->
     assert (made.scope, made.now, made.recommended) == (Scope(OF_TOPIC, "orders"), InForce("8192", INFERRED), "65536")
     line = next(line.strip() for line in aim_lines(found) if "alone" in line)
     assert line == "topic orders (1 MiB at most) alone: batch.size=64 KiB instead of batch.size=4 KiB"
+
+
+def test_topics_of_one_limit_are_told_together_with_the_batch_sizes_of_their_producers() -> None:
+    aim = "batch_split: most producer.batch.size where split_rate <= 1% over producer.batch.size=1KiB..1MiB"
+    none = {"split_rate": 0.0, "split_rate_p90": 0.0}
+    told = {"algorithm": "batch_split", "setting": "producer.batch.size", "aim": aim, "outcomes": none}
+    told |= {"captured": none, "for_all": none}
+    small, large = ({"scenario": f"producer.batch.size={size}", "value": size} for size in ("4KiB", "64KiB"))
+    own = alone(str(MiB), **told, **large, scope_kind=OF_LIMIT)
+    topics = [
+        Row(topic=name, sizes=[size], is_told=is_told, max_message_bytes=limit)
+        for name, size, is_told, limit in [
+            ("a", 8192, False, MiB), ("b", 16384, True, MiB), ("small", 1024, False, 4096), ("c", 8192, False, MiB),
+            ("d", 8192, False, MiB),
+        ]
+    ]  # fmt: skip
+    rows = [setting(**told, **small), own]
+    found = findings({aim_settings: rows, split_topics: topics, trade_off_lanes: []}, {"batch_split": ("captured",)})
+    _, made = replace_by_aims(found, [])
+    assert (made.scope, made.now, made.recommended) == (
+        Scope(OF_LIMIT, str(MiB)), InForce("8192, 16384", INFERRED), "65536"
+    )  # fmt: skip
+    line = " ".join(" ".join(line.strip() for line in aim_lines(found)).split())
+    says = "topics of max.message.bytes=1 MiB (a, b, c, 1 more) alone: batch.size=64 KiB instead of batch.size=4 KiB"
+    assert says in line
+    assert owners_text([made]) == "topics of max.message.bytes=1 MiB"
 
 
 def test_an_aim_for_some_clients_is_advice_for_each_of_them_and_leaves_the_others_theirs() -> None:
