@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -45,7 +46,7 @@ def join_records(kind: Kind, parts: Sequence[Records]) -> Records:
     """
     if len(parts) == 1:
         return parts[0]
-    raw = [np.zeros(0, np.uint8), *(part.view(np.uint8) for part in parts)]
+    raw = [np.zeros(0, np.uint8), *map(as_bytes, parts)]
     return np.concatenate(raw).view(kind)
 
 
@@ -54,12 +55,17 @@ def pick_fields(records: Records, which: Ints | Bools, *names: str) -> tuple[Int
     return tuple(records[name][which] for name in names)
 
 
+def as_bytes(array: Any) -> Any:
+    """A contiguous array as uint8[bytes], which numpy copies in a fraction of the time that it takes for records."""
+    return array.reshape(-1).view(np.uint8)
+
+
 def with_free_records(rows: Array, used: int, more: int) -> Array:
     """The first `used` rows in an array that has room for so many more, which are 0; it doubles where it grows."""
     if used + more <= len(rows):
         return rows
     larger = np.zeros((max(used + more, 2 * len(rows)), *rows.shape[1:]), rows.dtype)
-    larger[:used] = rows[:used]
+    as_bytes(larger[:used])[:] = as_bytes(rows[:used])
     return larger  # type: ignore[return-value]  # of the same kind, which stubs do not say
 
 
@@ -81,5 +87,5 @@ class GrowingRecords:
     def add(self, records: Records) -> None:
         """Add records of the same kind: kind[n]."""
         self._room = with_free_records(self._room, self._count, len(records))
-        self._room[self._count : self._count + len(records)] = records
+        as_bytes(self._room[self._count : self._count + len(records)])[:] = as_bytes(records)
         self._count += len(records)

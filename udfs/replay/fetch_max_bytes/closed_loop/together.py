@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from udfs.columns.arrays import Bools, Ints, Records, read_only
+from udfs.columns.records import as_bytes
 from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
 from udfs.replay.fetch_max_bytes.closed_loop.ends import end_lane, start_lane
@@ -264,11 +265,6 @@ def arrays_in(of: Any) -> Iterator[Any]:
 def with_arrays(of: Any, arrays: Iterator[Any]) -> Any:
     """A tuple such as `of` with other arrays in place of its own, taken in the order of `arrays_in`."""
     return next(arrays) if isinstance(of, np.ndarray) else type(of)(*(with_arrays(part, arrays) for part in of))
-
-
-def as_bytes(array: Any) -> Any:
-    """A contiguous array as uint8[bytes], which numpy copies faster than records."""
-    return array.reshape(-1).view(np.uint8)
 
 
 def in_one_dimension(arrays: Sequence[Any]) -> Any:
