@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from jobs.report_page.advice.recommendation import Recommendation, value_text
@@ -17,6 +17,7 @@ from jobs.report_page.fetch_max_bytes.quota import quota_sureness, throttling_by
 from jobs.report_page.fetch_max_bytes.throttles import captured_throttles
 from jobs.report_page.partition_limits import REFUSED_TEAMS
 from jobs.report_page.question import Findings
+from jobs.report_page.session_cache.growth import DEALT, slots_by_consumers
 from jobs.report_page.session_cache.sessions import ENOUGH
 from jobs.report_page.verdict import (
     change_text,
@@ -77,8 +78,10 @@ def advice_cards(made: Sequence[Recommendation]) -> Iterator[Card]:
 
 
 def growth_cards(findings: Findings) -> Iterator[Card]:
-    """What becomes of consumers under more traffic, where that was replayed."""
-    return lane_cards("growth", [*growth_by_lane(findings)], partial(growth_sureness, findings))
+    """What becomes of consumers under more traffic, and how many slots more of them need, where that was replayed."""
+    yield from lane_cards("growth", [*growth_by_lane(findings)], partial(growth_sureness, findings))
+    for card in lane_cards("growth", slots_by_consumers(findings), lambda: DEALT):
+        yield replace(card, title="brokers", question=ENOUGH.number)
 
 
 def quota_cards(findings: Findings) -> Iterator[Card]:

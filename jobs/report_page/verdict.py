@@ -27,6 +27,7 @@ from jobs.report_page.questions import Answer, answer_questions, leaves_out_usua
 from jobs.report_page.refusals import refusals_text
 from jobs.report_page.row_caps import IN_ALL
 from jobs.report_page.run_window import window_flags, window_sentences
+from jobs.report_page.session_cache.growth import DEALT, slots_by_consumers
 from jobs.report_page.share_groups import share_groups_text
 from jobs.report_page.trust import fidelity_by_metric
 from jobs.scenarios.scenario import CAPTURED_LANE
@@ -273,8 +274,9 @@ def keep_lines(made: Sequence[Recommendation]) -> Iterator[str]:
 
 
 def growth_lines(findings: Findings) -> Iterator[str]:
-    """What becomes of consumers under more traffic, where that was replayed."""
-    return lane_lines("GROWTH", [*growth_by_lane(findings)], partial(growth_sureness, findings))
+    """What becomes of consumers under more traffic, and how many slots more of them need, where that was replayed."""
+    yield from lane_lines("GROWTH", [*growth_by_lane(findings)], partial(growth_sureness, findings))
+    yield from lane_lines("GROWTH", slots_by_consumers(findings), lambda: DEALT)
 
 
 def quota_lines(findings: Findings) -> Iterator[str]:

@@ -11,6 +11,7 @@ from typing import Any
 from jobs.scenarios.scenario import CAPTURED_LANE
 from schemas.tables import algorithms
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_RANGES
+from schemas.tables.gold_sessions import SESSION_CACHE
 from schemas.tables.silver import FETCH_PARTITIONS
 from tests.backtest.byte_rates import predicted_range
 from tests.backtest.coverage import Case, coverage_row
@@ -19,9 +20,10 @@ from tests.backtest.figures import Figures
 from tests.backtest.growth_traffic import MEMBERS, SPEEDS, backlog_run, group_of, speed_run
 from tests.backtest.replays import Replayed, replayed
 from udfs.replay.fetch_max_bytes.rows import CLOSED_LOOP
-from udfs.replay.fetch_max_bytes.settings import TRAFFIC_CONSUMERS, TRAFFIC_SPEED
+from udfs.replay.fetch_max_bytes.settings import TRAFFIC_SPEED
+from udfs.replay.shared.lanes import TRAFFIC_CONSUMERS
 
-CATCH_UP, LAG = "catch-up ms", "unread at the end, bytes"
+CATCH_UP, LAG, SESSIONS = "catch-up ms", "unread at the end, bytes", "sessions opened"
 Outcome = dict[str, Any]
 
 
@@ -29,15 +31,15 @@ Outcome = dict[str, Any]
 class Growth:
     """A way to grow: the setting of the model, how many times as much there is, and the capture of each run.
 
-    metric: what has a range, and `figure` what it is called here. seen, predicted: what became of a run's group as
-    captured, and what becomes of it in a lane.
+    metric: what has a range, or None, and `figure` what it is called here. seen, predicted: what became of a run's
+    group as captured, and what becomes of it in a lane.
     """
 
     title: str
     setting: str
     times: Sequence[int]
     run: Callable[[Path, int, int], Path]
-    metric: str
+    metric: str | None
     figure: str
     seen: Callable[[Path], Outcome]
     predicted: Callable[[Path, str], Outcome]
@@ -53,16 +55,17 @@ def compared(work: Path, repeats: int) -> Iterator[tuple[str, Figures]]:
 def covered(work: Path, repeats: int) -> Iterator[Sequence[str]]:
     """How often what was seen lies in what was predicted."""
     for growth in GROWTHS:
-        cases = [case_of(growth, times, work, repeats) for times in growth.times if times > 1]
-        yield coverage_row(growth.title, growth.figure, cases)
+        if metric := growth.metric:
+            cases = [case_of(growth, metric, times, work, repeats) for times in growth.times if times > 1]
+            yield coverage_row(growth.title, growth.figure, cases)
 
 
-def case_of(growth: Growth, times: int, work: Path, repeats: int) -> Case:
+def case_of(growth: Growth, metric: str, times: int, work: Path, repeats: int) -> Case:
     """One growth predicted from the runs without it."""
     figures, lane = figures_of(growth, times, work, repeats), lane_of(growth, times)
     runs = [growth.run(work, 1, again) for again in range(repeats)]
     return Case(
-        [predicted_range(replay_of(run), client_of(run), lane, growth.metric) for run in runs],
+        [predicted_range(replay_of(run), client_of(run), lane, metric) for run in runs],
         [run[growth.figure] for run in figures.captured],
         [run[growth.figure] for run in figures.seen],
     )
@@ -84,11 +87,11 @@ def lane_of(growth: Growth, times: int) -> str:
 
 
 @cache
-def replay_of(path: Path) -> Replayed:
+def replay_of(path: Path, algorithm: str = algorithms.FETCH_MAX_BYTES) -> Replayed:
     """A capture, replayed with other traffic where it is one without growth."""
     lanes = [f"{TRAFFIC_CONSUMERS}={','.join(map(str, MEMBERS))}"] if "members-1" in path.stem else []
     lanes += [f"{TRAFFIC_SPEED}={','.join(map(str, SPEEDS))}"] if "speed-1" in path.stem else []
-    return replayed(algorithms.FETCH_MAX_BYTES, path, lanes)
+    return replayed(algorithm, path, lanes)
 
 
 def client_of(path: Path) -> str:
@@ -133,6 +136,15 @@ def unread_by_group(path: Path) -> Outcome:
     return {LAG: records * sum(row[f.returned_bytes] or 0 for row in rows) / max(sum(reached.values()), 1)}
 
 
+def sessions_of_group(path: Path, lane: str = CAPTURED_LANE) -> Outcome:
+    """What fetch sessions come to in a lane; of the captured one what the capture itself shows."""
+    c = SESSION_CACHE
+    rows = replay_of(path, algorithms.SESSION_CACHE).rows(c, f"{c.scenario} = '{lane}'")
+    of = "captured_" if lane == CAPTURED_LANE else ""
+    names = {SESSIONS: "created", "fetches": "fetches", "bytes of requests": "request_bytes"}
+    return {figure: sum(row[f"{of}{name}"] for row in rows) for figure, name in names.items()}
+
+
 def largest(rows: Sequence[Mapping[str, Any]], column: str) -> dict[int, int]:
     """The largest value of each partition."""
     found: dict[int, int] = {}
@@ -144,6 +156,16 @@ def largest(rows: Sequence[Mapping[str, Any]], column: str) -> dict[int, int]:
 GROWTHS = (
     Growth(
         "members", TRAFFIC_CONSUMERS, MEMBERS, backlog_run, "catch_up_ms", CATCH_UP, seen_of_group, predicted_of_group
+    ),
+    Growth(
+        "sessions of members",
+        TRAFFIC_CONSUMERS,
+        MEMBERS,
+        backlog_run,
+        None,
+        SESSIONS,
+        sessions_of_group,
+        sessions_of_group,
     ),
     Growth("speed", TRAFFIC_SPEED, SPEEDS, speed_run, "end_lag_bytes", LAG, unread_by_group, predicted_lag),
 )

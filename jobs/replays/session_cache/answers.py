@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
@@ -14,6 +14,7 @@ from jobs.terminal.lane_rows import BETWEEN, grid_by_lane, settings_in_name
 from jobs.terminal.screen import Grid, grid_lines, share_text, size_text
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_SLOTS
 from udfs.replay.session_cache.settings import SHARE_LIMIT
+from udfs.replay.shared.lanes import TRAFFIC_CONSUMERS
 
 TITLE = (
     "max.incremental.fetch.session.cache.slots (KIP-227), closed loop: clients follow the responses they would have got"
@@ -32,8 +33,25 @@ HEAD = (
 )
 
 
+def has_grown() -> Column:
+    """Whether a row's lane has more consumers than were captured: it says what they need, and not what slots do."""
+    return F.col(SESSION_CACHE.scenario).contains(f"{TRAFFIC_CONSUMERS}=")
+
+
 def lanes(own_rows: OwnRows) -> DataFrame:
-    """A row per lane, over all brokers."""
+    """A row per lane with as many consumers as captured, over all brokers."""
+    return sums_by_lane(own_rows(SESSION_CACHE).where(~has_grown()))
+
+
+def grown_lanes(own_rows: OwnRows) -> DataFrame:
+    """A row per lane with more consumers, over all brokers, with the slots that the worst broker needs."""
+    s = SESSION_SLOTS
+    needs = own_rows(s).where(has_grown()).groupBy(s.scenario).agg(F.max(s.zero_harm_slots).alias(s.zero_harm_slots))
+    return sums_by_lane(own_rows(SESSION_CACHE).where(has_grown())).join(needs, str(s.scenario))
+
+
+def sums_by_lane(rows: DataFrame) -> DataFrame:
+    """A row per lane, over all brokers. rows: of session_cache."""
     c = SESSION_CACHE
     summed = (
         c.fetches, c.full_fetches, c.created, c.refused, c.refused_despite_room, c.evicted, c.not_found,
@@ -45,20 +63,28 @@ def lanes(own_rows: OwnRows) -> DataFrame:
         F.max(c.follower_sessions).alias(c.follower_sessions),
         F.max(c.cached_partitions).alias("cached"),
     )
-    return own_rows(c).groupBy(c.scenario).agg(*most, F.sum(c.partitions_reread).alias("reread"), *sums)
+    return rows.groupBy(c.scenario).agg(*most, F.sum(c.partitions_reread).alias("reread"), *sums)
 
 
 def slot_needs(own_rows: OwnRows) -> DataFrame:
-    """A row per number of shards: what the worst broker needs, and what the captured ones can have had."""
+    """A row per number of shards: what the worst broker needs for as many consumers as captured, and what the captured
+    brokers can have had.
+    """
     s = SESSION_SLOTS
-    return own_rows(s).groupBy(s.shards).agg(
+    return own_rows(s).where(~has_grown()).groupBy(s.shards).agg(
         F.max(s.zero_harm_slots).alias(s.zero_harm_slots), F.max(s.enough_slots).alias(s.enough_slots),
         F.max(s.slots_at_least).alias(s.slots_at_least), F.min(s.slots_at_most).alias(s.slots_at_most),
         F.max(F.when(F.col(s.scenario) == CAPTURED_LANE, F.col(s.slots))).alias(s.slots),
     ).orderBy(s.shards)  # fmt: skip
 
 
-QUERIES = {"lanes": lanes, "slots": slot_needs, "share_lanes": share_lanes, "share_needs": share_needs}
+QUERIES = {
+    "lanes": lanes,
+    "slots": slot_needs,
+    "grown": grown_lanes,
+    "share_lanes": share_lanes,
+    "share_needs": share_needs,
+}
 
 
 def lanes_table(rows: list[Row], of_slots: Sequence[Row], lane_names: Sequence[str]) -> Grid:
@@ -67,12 +93,24 @@ def lanes_table(rows: list[Row], of_slots: Sequence[Row], lane_names: Sequence[s
     return grid_by_lane(HEAD, answer_row, [*notes_on_slots(of_slots)], of_fetches, lane_names)
 
 
+def grown_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
+    """A row per lane with more consumers, with the slots from which on nobody is refused or evicted."""
+    return grid_by_lane((*HEAD, "slots needed"), grown_row, [], rows, lane_names)
+
+
+def grown_row(row: Row) -> list[str]:
+    """One lane's cells, and how many slots harm nobody."""
+    return [*answer_row(row), f"{row[SESSION_SLOTS.zero_harm_slots]:,}"]
+
+
 def answer_lines(answers: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
-    """The table as lines; behind it that of share sessions, if any share group fetched."""
+    """The table as lines; behind it those of lanes with more consumers and of share sessions, if there are any."""
     if not answers["lanes"]:
         yield "  no fetch was captured"
     else:
         yield from grid_lines(lanes_table(answers["lanes"], answers["slots"], lane_names))
+    if answers["grown"]:
+        yield from grid_lines(grown_table(answers["grown"], lane_names))
     if answers["share_lanes"]:
         yield from grid_lines(share_lanes_table(answers["share_lanes"], answers["share_needs"], lane_names))
 

@@ -8,7 +8,15 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
-from jobs.replays.session_cache.answers import are_slots_possible, captured_slots_text, lanes, lanes_table, slot_needs
+from jobs.replays.session_cache.answers import (
+    are_slots_possible,
+    captured_slots_text,
+    grown_lanes,
+    grown_table,
+    lanes,
+    lanes_table,
+    slot_needs,
+)
 from jobs.replays.session_cache.share_answers import share_lanes, share_lanes_table, share_needs
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, rows_to_plot
 from jobs.report_page.row_caps import first_lanes_note, first_rows_of_each, left_out_note
@@ -119,9 +127,11 @@ def slots_bars(findings: Findings) -> Plot:
 
 
 def slots_grid(findings: Findings) -> Grid:
-    """The lanes of the replay; the notes have those of share sessions, if any share group fetched."""
+    """The lanes of the replay; the notes have those with more consumers, and of share sessions, if there are any."""
     names = findings.lanes[algorithms.SESSION_CACHE]
     table = lanes_table(findings.of(lanes), findings.of(slot_needs), names)
+    if grown := findings.of(grown_lanes):
+        table = replace(table, notes=[*table.notes, *grid_lines(grown_table(grown, names))])
     rows = findings.of(share_lanes)
     if not rows:
         return table
@@ -259,7 +269,7 @@ ENOUGH = Question(
     text="How many fetch-session slots do I need?",
     about="KIP-227",
     algorithms=(algorithms.SESSION_CACHE,),
-    queries=(lanes, slot_needs, share_lanes, share_needs, share_clients),
+    queries=(lanes, slot_needs, grown_lanes, share_lanes, share_needs, share_clients),
     sentence=enough_slots_answer,
     plots=(slots_bars,),
     table=slots_grid,

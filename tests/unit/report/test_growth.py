@@ -5,13 +5,16 @@ from __future__ import annotations
 from pyspark.sql import Row
 
 from jobs.replays.fetch_max_bytes.answers import closed_lanes
+from jobs.replays.session_cache.answers import grown_lanes, slot_needs
 from jobs.report_page.advice.floors import metrics_below_floor
 from jobs.report_page.cards import growth_cards
 from jobs.report_page.fetch_max_bytes.fairness import consumers_under_limits
 from jobs.report_page.fetch_max_bytes.growth import ALIKE, BESIDE_LIVE_RUNS, EXTRAPOLATED, growth_by_lane
 from jobs.report_page.question import Findings
+from jobs.report_page.session_cache.growth import slots_by_consumers
 from jobs.report_page.verdict import growth_lines
 from schemas.tables import algorithms
+from schemas.tables.gold_sessions import SESSION_SLOTS
 from tests.unit.report.findings import findings
 
 TWICE, FOUR_TIMES, MORE = "traffic.speed=2", "traffic.speed=4", "traffic.consumers=2"
@@ -57,6 +60,19 @@ def test_what_more_consumers_change_is_said_as_well() -> None:
     assert [*growth_by_lane(of_lanes(captured, lane(MORE)))] == [
         (MORE, "not read at the end 300.0 KiB (200.0 to 500.0 KiB) -> 0")
     ]
+
+
+def test_more_consumers_need_more_slots_however_many_a_lane_has() -> None:
+    s = SESSION_SLOTS
+    slots, other = "broker.max.incremental.fetch.session.cache.slots=8", "broker.NumFetchSessionCacheShards=1"
+    names = (f"{slots},{MORE}", f"{other},traffic.consumers=4")
+    rows = [Row(**{s.scenario: name, s.zero_harm_slots: needed}) for name, needed in zip(names, (32, 20), strict=True)]
+    needs = [Row(**{s.zero_harm_slots: 16})]
+    found = findings({grown_lanes: rows, slot_needs: needs}, {algorithms.SESSION_CACHE: ("captured", slots, *names)})
+    assert slots_by_consumers(found) == [(MORE, "fetch-session slots that harm nobody 16 -> 32")]
+    assert next(growth_lines(found)) == f"GROWTH    {MORE}  fetch-session slots that harm nobody 16 -> 32"
+    (card,) = growth_cards(found)
+    assert (card.title, card.question) == ("brokers", 9)
 
 
 def test_screen_and_page_say_how_sure_it_is() -> None:

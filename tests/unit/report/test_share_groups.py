@@ -68,7 +68,7 @@ def test_how_many_share_sessions_are_enough_is_said() -> None:
 
 
 def test_the_summary_has_a_table_of_share_sessions_with_the_lanes_that_change_them() -> None:
-    answers = {"lanes": [], "slots": [], "share_lanes": OF_LANES, "share_needs": needs(3)}
+    answers = {"lanes": [], "slots": [], "grown": [], "share_lanes": OF_LANES, "share_needs": needs(3)}
     lines = list(answer_lines(answers, LANES))
     assert lines[0] == "  no fetch was captured"
     assert any("group.share.max.share.sessions=4" in line and "0.00 %" in line for line in lines)

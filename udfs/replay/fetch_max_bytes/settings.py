@@ -19,7 +19,7 @@ from udfs.replay.fetch_max_bytes.quotas import (
     own_quota,
     quotas_of_settings,
 )
-from udfs.replay.shared.lanes import AS_CAPTURED, KAFKA_RELEASE, PROPOSAL, LaneSettings
+from udfs.replay.shared.lanes import AS_CAPTURED, KAFKA_RELEASE, PROPOSAL, TRAFFIC_CONSUMERS, LaneSettings
 from udfs.replay.shared.window import WHOLE, Window
 
 BROKER_MAX_BYTES = "broker.fetch.max.bytes"
@@ -27,7 +27,7 @@ MAX_POLL_RECORDS = "consumer.max.poll.records"
 US_PER_RECORD = "processing.us.per.record"
 QUOTA_WINDOWS = "broker.quota.window.num"
 QUOTA_WINDOW_SECONDS = "broker.quota.window.size.seconds"
-TRAFFIC_SPEED, TRAFFIC_CONSUMERS = "traffic.speed", "traffic.consumers"
+TRAFFIC_SPEED = "traffic.speed"
 TRAFFIC = frozenset((TRAFFIC_SPEED, TRAFFIC_CONSUMERS))
 """What lanes change of the traffic itself: how much is produced, and how many consume it."""
 REQUEST_LIMITS: Mapping[str, tuple[str, str]] = {

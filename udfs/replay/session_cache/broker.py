@@ -16,6 +16,7 @@ from udfs.replay.session_cache.clients import new_clients
 from udfs.replay.session_cache.contents.state import Contents, new_contents
 from udfs.replay.session_cache.fidelity import METRICS, VERDICTS
 from udfs.replay.session_cache.memory import new_cache, note_fullest, with_clients, with_headroom
+from udfs.replay.session_cache.more_consumers import DealtPartitions, first_shares
 from udfs.replay.session_cache.order import OVERLAP_US, turn_of
 from udfs.replay.session_cache.settings import SessionLanes, with_unlimited
 from udfs.replay.session_cache.slots import new_spans, with_spans
@@ -55,6 +56,8 @@ class BrokerReplay:
     names: list[int] = field(default_factory=list)  # the broker's clients, each by its number in Keys.clients
     name_of: Ints = field(default_factory=lambda: np.full(0, NONE))  # the place in `names` of each number, or NONE
     evictions: Counter[tuple[int, int, int]] = field(default_factory=Counter)  # by lane, evictor and victim
+    dealt: DealtPartitions = field(default_factory=lambda: DealtPartitions(np.ones(1, np.int64)))
+    sizes: Ints = field(default_factory=lambda: np.zeros((0, 1), np.int64))  # of `unfinished`, as DealtPartitions.sizes
     fetches: int = 0  # how many have come
     life: int = 0  # how often all connections to the broker have ended: it may have been restarted then
     begin_us: int = NONE  # when the first request of this life came
@@ -70,12 +73,21 @@ def new_broker(name: str, lanes: SessionLanes, seed: str) -> BrokerReplay:
     """A broker before its first fetch. seed: decides, together with the broker's name, on random session ids."""
     start = zlib.crc32(f"{seed}:{name}".encode())
     all_lanes, captured = new_lanes(with_unlimited(lanes.settings), start), new_captured(lanes.settings[:1], start)
-    return BrokerReplay(name, all_lanes, captured, lanes.window, in_window=lanes.window.begin == ALWAYS)
+    dealt = DealtPartitions(np.unique(lanes.settings["consumers"]))
+    return BrokerReplay(
+        name,
+        all_lanes,
+        captured,
+        lanes.window,
+        in_window=lanes.window.begin == ALWAYS,
+        dealt=dealt,
+        sizes=np.zeros((0, int(dealt.counts.sum())), np.int64),
+    )
 
 
 def new_lanes(settings: Records, seed: int) -> Lanes:
     """All lanes of a broker before its first fetch. settings: CACHE_SETTINGS[lanes]. seed: of the random ids."""
-    cache = new_cache(settings, seed)
+    cache, clients = new_cache(settings, seed), int(np.unique(settings["consumers"]).sum())
     lanes, shards = cache.live.shape
     buckets = Buckets(
         captured=np.zeros(0, BUCKET),
@@ -85,10 +97,11 @@ def new_lanes(settings: Records, seed: int) -> Lanes:
     )
     return Lanes(
         cache=cache,
+        first_share=first_shares(settings),
         awaited=np.full(0, NONE),
         names=np.zeros(0, np.int64),
         buckets=buckets,
-        evictions=np.zeros(EVICTIONS_AT_ONCE + lanes, EVICTION),
+        evictions=np.zeros(EVICTIONS_AT_ONCE + clients * lanes, EVICTION),
         evicted=np.zeros(1, np.int64),
     )
 
@@ -109,10 +122,11 @@ def new_captured(settings: Records, seed: int) -> Captured:
 def make_room_to_play(replay: BrokerReplay, buckets: int, grants: int) -> None:
     """Memory for all clients that are known, and for so many more buckets of time and full fetches."""
     clients, lanes, captured = int(replay.clients.known[0]), replay.lanes, replay.captured
+    in_lanes = clients * int(lanes.cache.settings["consumers"].max())
     replay.lanes = lanes._replace(
-        cache=with_clients(lanes.cache, clients),
-        awaited=lengthen_array(lanes.awaited, clients, NONE),
-        names=lengthen_array(lanes.names, clients, 0),
+        cache=with_clients(lanes.cache, in_lanes),
+        awaited=lengthen_array(lanes.awaited, in_lanes, NONE),
+        names=lengthen_array(lanes.names, in_lanes, 0),
         buckets=with_buckets(lanes.buckets, buckets),
     )
     verdicts = lengthen_array(captured.verdicts, 2 * len(replay.names), 0)
@@ -121,11 +135,11 @@ def make_room_to_play(replay: BrokerReplay, buckets: int, grants: int) -> None:
     )
 
 
-def make_headroom(replay: BrokerReplay) -> None:
-    """Memory for more sessions and evictions."""
+def make_headroom(replay: BrokerReplay, clients: int) -> None:
+    """Memory for more sessions and evictions. clients: that one captured fetch may be of in a lane."""
     count_evictions(replay)
-    replay.lanes = replay.lanes._replace(cache=with_headroom(replay.lanes.cache))
-    replay.captured = replay.captured._replace(cache=with_headroom(replay.captured.cache))
+    replay.lanes = replay.lanes._replace(cache=with_headroom(replay.lanes.cache, clients))
+    replay.captured = replay.captured._replace(cache=with_headroom(replay.captured.cache, 1))
 
 
 def lengthen_array(values: Ints, length: int, filler: int) -> Ints:

@@ -9,7 +9,7 @@ none leaves out the first, and sends the second as the incremental fetch that it
 from __future__ import annotations
 
 from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH
-from udfs.columns.arrays import Record
+from udfs.columns.arrays import Record, Records
 from udfs.columns.sentinels import NONE
 from udfs.kernels.kernel import kernel
 from udfs.replay.session_cache.cache import close_session, find_owned, next_epoch, session_error, use_session
@@ -154,24 +154,51 @@ def build_response(lanes: Lanes, lane: int, fetch: Record, now_ms: int) -> None:
 
 
 @kernel
-def play_request(lanes: Lanes, fetch: Record, now_ms: int) -> None:
-    """Play a request in every lane."""
-    is_refused = fetch.error != 0
-    lanes.names[fetch.owner] = fetch.name
-    if not is_refused:
-        lanes.awaited[fetch.owner] = fetch.number
-    for lane in range(len(lanes.cache.totals)):
-        if is_refused:
-            request_refused(lanes, lane, fetch)
-        else:
-            send_client_fetch(lanes, lane, fetch, now_ms)
+def consumers_of(lanes: Lanes, lane: int, fetch: Record) -> int:
+    """How many consumers share in a lane what a captured fetch asks for; a follower stays one."""
+    return 1 if fetch.privileged == 1 else int(lanes.cache.settings[lane].consumers)
 
 
 @kernel
-def play_response(lanes: Lanes, fetch: Record, now_ms: int) -> None:
-    """Play the response to a request in every lane, unless the client has sent another one since."""
-    if lanes.awaited[fetch.owner] != fetch.number:
-        return
-    lanes.awaited[fetch.owner] = NONE
+def sends_share(lanes: Lanes, lane: int, fetch: Record, captured: Record) -> bool:
+    """Whether one of several consumers sends its share of a captured fetch: it has a partition to ask for; or nobody
+    has one, and it has a session.
+    """
+    if lanes.cache.settings[lane].consumers == 1 or fetch.size > 0:
+        return True
+    return bool(captured.size == 0 and lanes.cache.clients[fetch.owner, lane].id != NO_SESSION)
+
+
+@kernel
+def play_request(lanes: Lanes, shares: Records, now_ms: int) -> None:
+    """Play a request in every lane. shares: SESSION_FETCH[shares] of it, as of `shares_of_fetches`."""
+    captured = shares[0]
+    is_refused = captured.error != 0
+    if not is_refused:
+        lanes.awaited[captured.owner] = captured.number
     for lane in range(len(lanes.cache.totals)):
-        build_response(lanes, lane, fetch, now_ms)
+        first = lanes.first_share[lane]
+        for share in range(first, first + consumers_of(lanes, lane, captured)):
+            fetch = shares[share]
+            lanes.names[fetch.owner] = fetch.name
+            if is_refused:
+                request_refused(lanes, lane, fetch)
+            elif sends_share(lanes, lane, fetch, captured):
+                send_client_fetch(lanes, lane, fetch, now_ms)
+
+
+@kernel
+def play_response(lanes: Lanes, shares: Records, now_ms: int) -> None:
+    """Play the response to a request in every lane, unless the client has sent another one since.
+
+    shares: SESSION_FETCH[shares] of the fetch, as of `shares_of_fetches`.
+    """
+    captured = shares[0]
+    if lanes.awaited[captured.owner] != captured.number:
+        return
+    lanes.awaited[captured.owner] = NONE
+    for lane in range(len(lanes.cache.totals)):
+        first = lanes.first_share[lane]
+        for share in range(first, first + consumers_of(lanes, lane, captured)):
+            if sends_share(lanes, lane, shares[share], captured):
+                build_response(lanes, lane, shares[share], now_ms)

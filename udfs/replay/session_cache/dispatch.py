@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND
 from udfs.columns.arrays import Record, Records
 from udfs.columns.time_units import US_PER_MS
@@ -18,11 +20,21 @@ BUCKET_US = 10_000_000
 """What lanes come to is summed up over ten seconds."""
 
 
+class Played(NamedTuple):
+    """What is played: SESSION_FETCH[n], what of these each consumer has, SESSION_FETCH[n, shares] as of
+    `shares_of_fetches`, and EVENT[m], each of one of these fetches.
+    """
+
+    fetches: Records
+    shares: Records
+    events: Records
+
+
 @kernel
-def has_room_for_event(cache: Cache, lanes: Lanes) -> bool:
-    """Is there memory for the next event? cache: that of the captured broker."""
-    has_evictions = lanes.evicted[0] + len(lanes.cache.totals) <= len(lanes.evictions)
-    return has_evictions and has_headroom(cache) and has_headroom(lanes.cache)
+def has_room_for_event(cache: Cache, lanes: Lanes, clients: int) -> bool:
+    """Is there memory for the next event? cache: that of the captured broker. clients: that one may be of in a lane."""
+    has_evictions = lanes.evicted[0] + clients * len(lanes.cache.totals) <= len(lanes.evictions)
+    return has_evictions and has_headroom(cache, 1) and has_headroom(lanes.cache, clients)
 
 
 @kernel
@@ -58,8 +70,11 @@ def end_bucket(lanes: Lanes) -> None:
 
 
 @kernel
-def on_request(captured: Captured, lanes: Lanes, fetch: Record, us: int) -> None:
-    """Have the broker take up a request: count it, judge it against the capture, and play it in every lane."""
+def on_request(captured: Captured, lanes: Lanes, fetch: Record, shares: Records, us: int) -> None:
+    """Have the broker take up a request: count it, judge it against the capture, and play it in every lane.
+
+    shares: SESSION_FETCH[shares] of it, as of `shares_of_fetches`.
+    """
     bucket = lanes.buckets.captured[lanes.buckets.used[0] - 1]
     bucket.fetches += 1
     bucket.request_bytes += max(fetch.request_bytes, 0)
@@ -68,12 +83,15 @@ def on_request(captured: Captured, lanes: Lanes, fetch: Record, us: int) -> None
         note_gone(captured.spans, fetch.session_id, us)
     judge_request(captured, fetch, us // US_PER_MS)
     judge_contents(captured.verdicts[fetch.name], fetch)
-    play_request(lanes, fetch, us // US_PER_MS)
+    play_request(lanes, shares, us // US_PER_MS)
 
 
 @kernel
-def on_response(captured: Captured, lanes: Lanes, event: Record, fetch: Record) -> None:
-    """Have the broker answer: count the response, judge it against the capture, and play it in every lane."""
+def on_response(captured: Captured, lanes: Lanes, event: Record, fetch: Record, shares: Records) -> None:
+    """Have the broker answer: count the response, judge it against the capture, and play it in every lane.
+
+    shares: SESSION_FETCH[shares] of the fetch, as of `shares_of_fetches`.
+    """
     bucket = lanes.buckets.captured[lanes.buckets.used[0] - 1]
     bucket.response_bytes += max(fetch.response_bytes, 0)
     bucket.not_found += fetch.error == FETCH_SESSION_ID_NOT_FOUND
@@ -86,36 +104,34 @@ def on_response(captured: Captured, lanes: Lanes, event: Record, fetch: Record) 
             note_session_granted(captured.spans, event, fetch, captured.cache.settings[CAPTURED].shards)
             judge_grant(captured, event, fetch, event.us // US_PER_MS)
     if fetch.error == 0:
-        play_response(lanes, fetch, event.us // US_PER_MS)
+        play_response(lanes, shares, event.us // US_PER_MS)
 
 
 @kernel
-def dispatch_event(captured: Captured, lanes: Lanes, event: Record, fetch: Record) -> None:
+def dispatch_event(captured: Captured, lanes: Lanes, played: Played, event: Record) -> None:
     """Have the broker take up a request, or answer it. Of a cut fetch only the time of its answer is known."""
+    fetch, shares = played.fetches[event.fetch], played.shares[event.fetch]
     if event.is_response == 1:
         fetch.is_answered = 1
         if fetch.is_cut == 0:
-            on_response(captured, lanes, event, fetch)
+            on_response(captured, lanes, event, fetch, shares)
     else:
         fetch.is_handled = 1
         if fetch.is_cut == 0:
-            on_request(captured, lanes, fetch, event.us)
+            on_request(captured, lanes, fetch, shares, event.us)
 
 
 @kernel
-def play_from(fetches: Records, events: Records, first: int, captured: Captured, lanes: Lanes) -> int:
-    """Play events from `first` on. Returns the place of the first that is not played, which is where memory ran out.
-
-    fetches: SESSION_FETCH[n]. events: EVENT[m], each of one of these fetches.
-    """
-    done = first
-    while done < len(events) and has_room_for_event(captured.cache, lanes):
+def play_from(played: Played, first: int, captured: Captured, lanes: Lanes) -> int:
+    """Play events from `first` on. Returns the place of the first that is not played, which is where memory ran out."""
+    events, clients, done = played.events, played.shares.shape[1], first
+    while done < len(events) and has_room_for_event(captured.cache, lanes, clients):
         number = events[done].us // BUCKET_US
         if not is_in_bucket(lanes.buckets, number):
             if done > first:
                 end_bucket(lanes)
             begin_bucket(lanes, number)
-        dispatch_event(captured, lanes, events[done], fetches[events[done].fetch])
+        dispatch_event(captured, lanes, played, events[done])
         done += 1
     end_bucket(lanes)
     return done

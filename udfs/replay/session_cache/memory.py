@@ -66,9 +66,9 @@ def with_clients(cache: Cache, clients: int) -> Cache:
     return cache._replace(clients=np.concatenate([cache.clients, clients_without_session(2 * clients - known, lanes)]))
 
 
-def with_headroom(cache: Cache) -> Cache:
-    """The same caches with memory for one more session in every shard."""
-    if has_headroom(cache):
+def with_headroom(cache: Cache, more: int) -> Cache:
+    """The same caches with memory for so many more sessions in every shard."""
+    if has_headroom(cache, more):
         return cache
     lanes, room = cache.sessions.shape
     larger = cache._replace(sessions=np.zeros((lanes, 2 * room), SESSION))
@@ -80,10 +80,10 @@ def with_headroom(cache: Cache) -> Cache:
         larger.sessions[lane, : shards * new].reshape(shards, new)[:, :old] = kept
         places = cache.clients["place"][:, lane]
         places[:] = np.where(places == NONE, NONE, places // old * new + places % old)
-    return with_headroom(larger)
+    return with_headroom(larger, more)
 
 
 @kernel
-def has_headroom(cache: Cache) -> bool:
-    """Is there memory for one more session in every shard?"""
-    return cache.headroom[0] > 0
+def has_headroom(cache: Cache, more: int) -> bool:
+    """Is there memory for so many more sessions in every shard?"""
+    return cache.headroom[0] >= more

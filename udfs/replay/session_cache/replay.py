@@ -27,9 +27,10 @@ from udfs.replay.session_cache.broker import (
 from udfs.replay.session_cache.clients import larger_clients, note_clients
 from udfs.replay.session_cache.contents.measure import measure_all
 from udfs.replay.session_cache.contents.state import with_entries, with_stretches
-from udfs.replay.session_cache.dispatch import BUCKET_US, play_from
+from udfs.replay.session_cache.dispatch import BUCKET_US, Played, play_from
 from udfs.replay.session_cache.events import Keys, ListedFetches, parts_by_life
 from udfs.replay.session_cache.memory import empty_cache
+from udfs.replay.session_cache.more_consumers import shares_of_fetches
 from udfs.replay.session_cache.order import (
     begins_again,
     events_to_play,
@@ -95,6 +96,7 @@ def take_fetches(replay: BrokerReplay, part: ListedFetches) -> None:
     replay.fetches += len(fetches)
     number_names(replay, fetches)
     note_intents(replay, fetches, read_only(part.rows))
+    replay.sizes = np.concatenate([replay.sizes, replay.dealt.sizes(fetches, part.rows)])
     replay.unfinished = join_records(SESSION_FETCH, [replay.unfinished, fetches])
     play_until(replay, int(fetches["request_us"][-1]))
 
@@ -167,7 +169,8 @@ def play_until(replay: BrokerReplay, before_us: int | None) -> None:
     if window_begin < end and not replay.in_window:
         begin_window(replay)
     play_events(replay, events[window_begin:end])
-    replay.unfinished = fetches.compress(fetches["is_answered"] == 0)
+    is_left = fetches["is_answered"] == 0
+    replay.unfinished, replay.sizes = fetches.compress(is_left), replay.sizes.compress(is_left, axis=0)
     # Where a later response was put before some of these events, as many of them are left to be played.
     if before_us is None and end and (events["us"][end:] < end_us).any():
         play_until(replay, None)
@@ -215,7 +218,7 @@ def play_events(replay: BrokerReplay, events: Records) -> None:
     fetches = replay.unfinished
     buckets = len(np.unique(events["us"] // BUCKET_US))
     make_room_to_play(replay, buckets, int((fetches["epoch"] == INITIAL_EPOCH).sum()))
-    done = 0
-    while (done := play_from(fetches, events, done, replay.captured, replay.lanes)) < len(events):
-        make_headroom(replay)
+    played, done = Played(fetches, shares_of_fetches(fetches, replay.sizes, replay.dealt.counts), events), 0
+    while (done := play_from(played, done, replay.captured, replay.lanes)) < len(events):
+        make_headroom(replay, played.shares.shape[1])
     count_evictions(replay)

@@ -24,7 +24,7 @@ from udfs.replay.session_cache.broker import BrokerReplay, some_buckets
 from udfs.replay.session_cache.dispatch import BUCKET_US
 from udfs.replay.session_cache.events import Keys
 from udfs.replay.session_cache.fidelity import METRICS
-from udfs.replay.session_cache.settings import SessionLanes, ways_to_be_idle
+from udfs.replay.session_cache.settings import SessionLanes, ways_to_be_idle, ways_to_need_slots
 from udfs.replay.session_cache.slots import slots_range
 from udfs.replay.session_cache.state import CACHE_SUMS, CAPTURED_SUMS, HOLDINGS, Buckets
 from udfs.replay.shared.fidelity_rows import AGREED, NO_REASON, FidelityCounts, count_cases, fidelity_rows
@@ -174,12 +174,12 @@ def slot_rows(results: Sequence[BrokerResult], lanes: SessionLanes, run_id: str)
 
 
 def unlimited_lanes(settings: Records) -> tuple[Ints, Ints]:
-    """For each lane, where the lanes without a limit are that go with it: (that with as many shards, that in which idle
-    sessions go). Both int64[lanes], places in what `with_unlimited` returns. settings: CACHE_SETTINGS[lanes].
+    """For each lane, where the lanes without a limit are that go with it: (that with as many shards and consumers, that
+    in which idle sessions go). Both int64[lanes], places in what `with_unlimited` returns. settings:
+    CACHE_SETTINGS[lanes].
     """
-    shards, of_shards = np.unique(settings["shards"], return_inverse=True)
-    unlimited: Ints = len(settings) + of_shards
-    return unlimited, len(settings) + len(shards) + ways_to_be_idle(settings)[1]
+    ways, way_of_lane = ways_to_need_slots(settings)
+    return len(settings) + way_of_lane, len(settings) + len(ways) + ways_to_be_idle(settings)[1]
 
 
 def session_fidelity(result: BrokerResult) -> Iterator[FidelityCounts]:

@@ -9,7 +9,14 @@ import numpy.typing as npt
 
 from udfs.columns.arrays import Ints, Records
 from udfs.replay.session_cache.share_sessions.state import SHARE_SETTINGS
-from udfs.replay.shared.lanes import KAFKA_RELEASE, PROPOSAL, LaneSettings, Value, stated_release_numbers
+from udfs.replay.shared.lanes import (
+    KAFKA_RELEASE,
+    PROPOSAL,
+    TRAFFIC_CONSUMERS,
+    LaneSettings,
+    Value,
+    stated_release_numbers,
+)
 from udfs.replay.shared.window import WHOLE, Window
 
 SLOTS = "broker.max.incremental.fetch.session.cache.slots"
@@ -36,6 +43,7 @@ CACHE_SETTINGS = np.dtype(
         ("shards", np.int64),
         ("eviction_ms", np.int64),  # min.incremental.fetch.session.eviction.ms
         ("rules", np.int64),  # of eviction: CURRENT, OLDEST_CREATED or KIP_TEXT
+        ("consumers", np.int64),  # so many share what each captured one fetches
         ("idle_go", np.int64),  # 1: sessions go once anybody may evict them for being idle, even if there is room
     ]
 )
@@ -85,7 +93,9 @@ def session_lanes(lanes: LaneSettings) -> SessionLanes:
         for number, release in zip(stated_shards, releases, strict=True)
     ]
     rules = [eviction_rules(release) for release in releases]
-    return SessionLanes(lanes.names, cache_settings(lanes.ints(SLOTS), shards, lanes.ints(EVICTION_MS), rules))
+    settings = cache_settings(lanes.ints(SLOTS), shards, lanes.ints(EVICTION_MS), rules)
+    settings["consumers"] = np.maximum(lanes.ints(TRAFFIC_CONSUMERS), 1)
+    return SessionLanes(lanes.names, settings)
 
 
 def shards_of_release(release: Value | None) -> int:
@@ -111,7 +121,7 @@ def cache_settings(
 
     slots: those of all shards together. Slots that do not divide evenly among the shards are lost, as in Kafka.
     """
-    columns = np.broadcast_arrays(np.asarray(slots) // shards, shards, eviction_ms, rules, idle_go)
+    columns = np.broadcast_arrays(np.asarray(slots) // shards, shards, eviction_ms, rules, 1, idle_go)
     settings = np.zeros(np.size(columns[0]), CACHE_SETTINGS)
     for name, column in zip(CACHE_SETTINGS.fields or (), columns, strict=True):
         settings[name] = column
@@ -121,21 +131,40 @@ def cache_settings(
 def with_unlimited(settings: Records) -> Records:
     """The lanes, and behind them lanes without a limit, which never have to refuse or evict.
 
-    There is one for each number of shards, and one for each of `ways_to_be_idle`. settings: CACHE_SETTINGS[lanes].
+    There is one for each of `ways_to_need_slots`, and one for each of `ways_to_be_idle`. settings:
+    CACHE_SETTINGS[lanes].
     """
-    shards = np.unique(settings["shards"])
+    return np.concatenate([settings, ways_to_need_slots(settings)[0], ways_to_be_idle(settings)[0]])
+
+
+def ways_to_need_slots(settings: Records) -> tuple[Records, Ints]:
+    """(lanes without a limit, CACHE_SETTINGS[ways]; the way of each lane, int64[lanes]).
+
+    A way is a combination of how many shards there are, and how many consumers in place of one. settings:
+    CACHE_SETTINGS[lanes].
+    """
+    (shards, consumers), way_of_lane = ways_of(settings, "shards", "consumers")
     unlimited = cache_settings(UNLIMITED * shards, shards, 0, CURRENT)
-    return np.concatenate([settings, unlimited, ways_to_be_idle(settings)[0]])
+    unlimited["consumers"] = consumers
+    return unlimited, way_of_lane
 
 
 def ways_to_be_idle(settings: Records) -> tuple[Records, Ints]:
     """(lanes without a limit in which sessions go once they are idle, CACHE_SETTINGS[ways]; the way of each lane,
     int64[lanes]).
 
-    A way is a combination of what decides on when a session is idle: shards, eviction_ms and rules. settings:
-    CACHE_SETTINGS[lanes].
+    A way is a combination of what decides on when a session is idle, and how many consumers there are in place of one.
+    settings: CACHE_SETTINGS[lanes].
     """
-    named = np.stack([settings[name] for name in ("shards", "eviction_ms", "rules")], axis=1)
-    ways, way_of_lane = np.unique(named, axis=0, return_inverse=True)
-    shards, eviction_ms, rules = ways.T
-    return cache_settings(UNLIMITED * shards, shards, eviction_ms, rules, idle_go=1), way_of_lane.ravel()
+    (shards, eviction_ms, rules, consumers), way_of_lane = ways_of(
+        settings, "shards", "eviction_ms", "rules", "consumers"
+    )
+    idle = cache_settings(UNLIMITED * shards, shards, eviction_ms, rules, idle_go=1)
+    idle["consumers"] = consumers
+    return idle, way_of_lane
+
+
+def ways_of(settings: Records, *names: str) -> tuple[Ints, Ints]:
+    """(the combinations of these settings that lanes have, int64[names, ways]; which each lane has, int64[lanes])."""
+    ways, way_of_lane = np.unique(np.stack([settings[name] for name in names], axis=1), axis=0, return_inverse=True)
+    return ways.T, way_of_lane.ravel()

@@ -71,6 +71,7 @@ SESSION_FETCH = np.dtype(
         ("misreturned", np.int32),  # partitions that only one of that and the captured incremental response has
         ("strayed", np.int32),  # partitions that a response has and the session has not, or that a full response lacks
         ("request_full", np.int64),  # bytes on the wire
+        ("request_empty", np.int64),  # ... were no partition in it
         ("request_incremental", np.int64),
         ("response_full", np.int64),
         ("response_incremental", np.int64),
@@ -223,9 +224,10 @@ class Buckets(NamedTuple):
 
 
 class Lanes(NamedTuple):
-    """All lanes of a broker, in closed loop."""
+    """All lanes of a broker, in closed loop. Where a lane has more consumers (more_consumers.py), each is a client."""
 
     cache: Cache
+    first_share: Ints  # int64[lanes]: the column of `shares_of_fetches` with the first consumer of each lane
     awaited: Ints  # int64[clients]: the number of the fetch whose response the client waits for, or NONE
     names: Ints  # int64[clients]: the name of each client's last fetch, by its number
     buckets: Buckets

@@ -20,7 +20,7 @@ def warm_up() -> None:
     lanes = SessionLanes(("captured",), cache_settings(1, 1, 1, CURRENT))
     for _ in replay_sessions([events], lanes, "", ""):
         pass
-    make_headroom(new_broker("", lanes, ""))  # as for a broker with more sessions
+    make_headroom(new_broker("", lanes, ""), 1)  # as for a broker with more sessions
     known = new_map()
     with_room_for(known, len(known.keys))  # the same
     shared = blank_rows(SHARE_EVENTS, 1, kind=np.array([REQUEST]))

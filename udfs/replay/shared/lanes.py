@@ -17,6 +17,8 @@ NO_LIMIT = "none"
 """The value of a setting that sets no bound."""
 KAFKA_RELEASE, PROPOSAL = "kafka", "kip"
 """The setting that says which release's rules a lane has; and its value where the rules are those of the KIP's text."""
+TRAFFIC_CONSUMERS = "traffic.consumers"
+"""The setting of the model that says how many consumers share what each captured one reads."""
 Value = int | str | float
 """A setting's value: bytes, milliseconds or a count as int, a number as float, a choice, a schedule or NONE as str."""
 

@@ -86,6 +86,7 @@ def note_request(contents: Contents, fetch: Record) -> None:
     full = empty + tallied_bytes(tallies[WANTED], flexible) if fetch.error == 0 else 0
     incremental = empty + tallied_bytes(tallies[LISTED], flexible) + tallied_bytes(tallies[FORGOTTEN], flexible)
     captured = incremental if is_incremental(fetch) else full
+    fetch.request_empty = bytes_on_wire(fetch.request_bytes, captured, empty)
     fetch.listed = tallies[LISTED].partitions
     fetch.request_full = bytes_on_wire(fetch.request_bytes, captured, full)
     fetch.request_incremental = bytes_on_wire(fetch.request_bytes, captured, incremental)
