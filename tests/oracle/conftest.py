@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -16,6 +17,10 @@ from udfs.kernels.one_at_a_time import one_at_a_time
 KAFKA_NEWEST = "4.4.0"
 # The last release that speaks the versions removed in 4.0 (KIP-896).
 KAFKA_BEFORE_REMOVALS = "3.9.1"
+SHORT_RUN = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+"""Java's options for a program of a few seconds, in which its second compiler and a collector of many threads earn
+nothing back.
+"""
 SLF4J = "org.slf4j:slf4j-api:1.7.36"
 
 Jars = Callable[..., list[Path]]
@@ -93,10 +98,16 @@ def run_java(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> RunJava:
     if shutil.which("javac") is None or shutil.which("java") is None:
         pytest.skip("no JDK: java and javac are needed to run Kafka's own classes")
 
-    def run(source: str, *of_kafka: Path, stdin: str = "", arguments: Sequence[str] = ()) -> str:
+    @cache
+    def compiled(source: str, *of_kafka: Path) -> list[str]:
+        """The command, once for all tests that run the same source with the same jars."""
         classes = tmp_path_factory.mktemp("classes")
-        command = java_command(Path(__file__).parent / source, (*of_kafka, *jars(SLF4J)), classes)
-        done = subprocess.run([*command, *arguments], input=stdin, capture_output=True, text=True, check=False)
+        java, *rest = java_command(Path(__file__).parent / source, (*of_kafka, *jars(SLF4J)), classes)
+        return [java, *SHORT_RUN, *rest]
+
+    def run(source: str, *of_kafka: Path, stdin: str = "", arguments: Sequence[str] = ()) -> str:
+        command = [*compiled(source, *of_kafka), *arguments]
+        done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr[-3000:]
         return done.stdout
 
@@ -108,7 +119,7 @@ def java_command(source: Path, jars: Sequence[Path], classes: Path) -> list[str]
     classpath, folders = (os.pathsep.join(map(str, of)) for of in (jars, {source.parent, Path(__file__).parent}))
     compiler = [
         "javac",
-        "-J-XX:TieredStopAtLevel=1",
+        *(f"-J{option}" for option in SHORT_RUN),
         "-nowarn",
         "-d",
         str(classes),

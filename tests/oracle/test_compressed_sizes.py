@@ -27,17 +27,28 @@ def values(seed: int) -> list[bytes]:
 LEVELS = [("gzip", level) for level in (-1, 1, 2, 5, 6, 9)] + [("lz4", level) for level in (1, 2, 3, 6, 9, 10, 12, 17)]
 LEVELS += [("zstd", level) for level in (-131072, -100, -5, 1, 3, 9, 19, 22)]
 OFF_AT_LEVELS = {"gzip": 0.002, "lz4": 0.002, "zstd": 0.002}
+SEEDS = range(12)
+
+
+@pytest.fixture(scope="module")
+def at_levels(jars: Jars, run_java: RunJava) -> dict[tuple[str, int], list[int]]:
+    """By codec and level, what batches of the values of each seed take in Kafka. Java is started once for all."""
+    asked = [(codec, level, values(seed)) for codec, level in LEVELS for seed in SEEDS]
+    lines = "\n".join(" ".join([f"{codec}:{level}", *(value.hex() for value in of)]) for codec, level, of in asked)
+    classpath = jars("org.apache.kafka:kafka-clients:4.1.1", *CODECS)
+    sizes: dict[tuple[str, int], list[int]] = {}
+    told = run_java("CompressedBatches.java", *classpath, stdin=lines + "\n").split()
+    for (codec, level, _), size in zip(asked, told, strict=True):
+        sizes.setdefault((codec, level), []).append(int(size))
+    return sizes
 
 
 @pytest.mark.parametrize(("codec", "level"), LEVELS)
 def test_a_batch_takes_what_kafkas_producer_makes_of_it_at_a_level(
-    jars: Jars, run_java: RunJava, codec: str, level: int
+    at_levels: dict[tuple[str, int], list[int]], codec: str, level: int
 ) -> None:
-    asked = [values(seed) for seed in range(12)]
-    lines = "\n".join(" ".join([f"{codec}:{level}", *(value.hex() for value in of)]) for of in asked)
-    classpath = jars("org.apache.kafka:kafka-clients:4.1.1", *CODECS)
-    sizes = run_java("CompressedBatches.java", *classpath, stdin=lines + "\n").split()
-    for of, size in zip(asked, map(int, sizes), strict=True):
+    for seed, size in zip(SEEDS, at_levels[codec, level], strict=True):
+        of = values(seed)
         records = b"".join(record(at, at, None, value) for at, value in enumerate(of))
         found = RECORD_BATCH_OVERHEAD + compressed_size(CODEC_NAMES.index(codec), records, level)
         assert abs(found - size) <= OFF_AT_LEVELS[codec] * size, (found, size, len(of))
@@ -46,7 +57,7 @@ def test_a_batch_takes_what_kafkas_producer_makes_of_it_at_a_level(
 @pytest.fixture(scope="module")
 def batches(jars: Jars, run_java: RunJava) -> list[tuple[str, list[bytes], int]]:
     """Codec, values and what a batch of them takes in Kafka."""
-    asked = [(codec, values(seed)) for seed in range(12) for codec in CODEC_NAMES]
+    asked = [(codec, values(seed)) for seed in SEEDS for codec in CODEC_NAMES]
     classpath = jars("org.apache.kafka:kafka-clients:4.1.1", *CODECS)
     lines = "\n".join(" ".join([codec, *(value.hex() for value in of)]) for codec, of in asked)
     sizes = run_java("CompressedBatches.java", *classpath, stdin=lines + "\n").split()
