@@ -107,15 +107,16 @@ def fetch_limit_grid(amounts: Amounts) -> NumberGrid:
 
 
 def memory_grid(amounts: Amounts) -> NumberGrid:
-    """Pools of a consumer: all that it may hold, a quarter and a sixteenth. If nobody consumes, pools of a producer:
-    its largest request, four times and sixteen times that.
+    """Pools of a consumer: all that it may hold, a quarter and a sixteenth. Pools of a producer: its largest request,
+    four times and sixteen times that.
     """
+    grid = dict[str, tuple[int, ...]]()
     if amounts.consumers:
         held = next_doubling(amounts.consumers.held)
-        return {CONSUMER_BUFFER: tuple(sorted({max(held // part, 1) for part in (1, 4, 16)}))}
-    if amounts.sent is None:
-        return {}
-    return {PRODUCER_BUFFER: tuple(next_doubling(amounts.sent) * times for times in (1, 4, 16))}
+        grid[CONSUMER_BUFFER] = tuple(sorted({max(held // part, 1) for part in (1, 4, 16)}))
+    if amounts.sent is not None:
+        grid[PRODUCER_BUFFER] = tuple(next_doubling(amounts.sent) * times for times in (1, 4, 16))
+    return grid
 
 
 def slot_grid(amounts: Amounts) -> NumberGrid:

@@ -14,6 +14,7 @@ from jobs.replays.consumer_memory.answers import lanes
 from jobs.report_page.advice.client_rows import rows_by_client, rows_of_first_clients, with_fidelity
 from jobs.report_page.advice.in_force import confidence_in_replay, confidence_of_client, value_in_force
 from jobs.report_page.advice.recommendation import Effect, Recommendation
+from jobs.report_page.lane_labels import own_name
 from jobs.report_page.question import Findings
 from jobs.scenarios.chosen_grids import CONSUMER_BUFFER, PRODUCER_BUFFER
 from jobs.scenarios.scenario import CAPTURED_LANE
@@ -61,11 +62,7 @@ def producer_pool_advice(findings: Findings, scope: Scope, rows: Sequence[Row]) 
         enough = captured["most"]
         text = f"{short_size(enough)} is enough: nothing in the capture waits for memory."
         return advised(KEEP, recommended=now.value, enough=str(enough), reason=text)
-    without = [
-        row
-        for row in rows[1:]
-        if not batches_without_memory(row) and list(settings_in_name(row[SCENARIO])) == [PRODUCER_BUFFER]
-    ]
+    without = [row for row in rows[1:] if not batches_without_memory(row) and sets_buffer_alone(findings, row)]
     if not without:
         text = f"{batches_without_memory_text(captured)}, and no replayed buffer.memory ends that: replay larger ones."
         return advised(WITHHELD, recommended=None, reason=text)
@@ -77,6 +74,11 @@ def producer_pool_advice(findings: Findings, scope: Scope, rows: Sequence[Row]) 
         cost=Effect(f"buffer {short_size(before)} -> {short_size(after)}", PRODUCER_MEMORY.buffer_bytes, before, after),
         reason="It is the smallest replayed buffer in which nothing waits.",
     )  # fmt: skip
+
+
+def sets_buffer_alone(findings: Findings, row: Row) -> bool:
+    """Whether a lane sets buffer.memory, and nothing else of producers. Settings of others change no producer."""
+    return list(settings_in_name(own_name(findings, row[SCENARIO], "producers"))) == [PRODUCER_BUFFER]
 
 
 def batches_without_memory(row: Row) -> int:

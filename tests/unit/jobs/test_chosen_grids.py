@@ -58,8 +58,11 @@ def test_followers_limits_where_nobody_consumes() -> None:
     assert grids["consumer_memory"] == {PRODUCER_BUFFER: (32 * KIB, 128 * KIB, 512 * KIB)}
 
 
-def test_pools_are_what_a_consumer_may_hold_and_less() -> None:
-    assert choose_grids(EVERYTHING, {})["consumer_memory"] == {CONSUMER_BUFFER: (64 * KIB, 256 * KIB, MIB)}
+def test_pools_are_what_a_consumer_may_hold_and_less_and_what_producers_send_and_more() -> None:
+    of_consumers = {CONSUMER_BUFFER: (64 * KIB, 256 * KIB, MIB)}
+    of_producers = {PRODUCER_BUFFER: (32 * KIB, 128 * KIB, 512 * KIB)}
+    assert choose_grids(EVERYTHING, {})["consumer_memory"] == of_consumers | of_producers
+    assert choose_grids(replace(EVERYTHING, sent=None), {})["consumer_memory"] == of_consumers
 
 
 @pytest.mark.parametrize(("readers", "slots"), [(1, (8, 16)), (14, (8, 16, 32)), (1000, (496, 1000, 2000))])

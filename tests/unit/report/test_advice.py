@@ -255,6 +255,14 @@ def test_buffers_in_which_nothing_waits_are_kept_and_others_become_the_smallest_
     assert (one.verdict, one.recommended) == ("withheld", None)
 
 
+def test_a_buffer_is_advised_whatever_a_lane_sets_for_consumers_but_nothing_else_of_producers() -> None:
+    consumers = "consumer.buffer.memory=1MiB,producer.buffer.memory=64MiB"
+    also_batches = "producer.batch.size=4KiB,producer.buffer.memory=48MiB"
+    lanes = [producer(consumers, buffer=64 << 20), producer(also_batches, buffer=48 << 20)]
+    (one,) = make_recommendations(memory(producer("captured", waits=3), *lanes))
+    assert (one.verdict, one.recommended) == ("change", str(64 << 20))
+
+
 def pool(of: str, **told: Any) -> Row:
     usual = {"most": 200, "smallest": 101, "waits": 0, "stuck": 0, "longest": 0.0}
     return Row(of=of, scenario="captured", **usual | told)
