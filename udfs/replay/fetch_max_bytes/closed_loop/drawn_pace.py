@@ -3,7 +3,8 @@
 How fast brokers answer and an application takes records differs from one run to the next. So every lane is replayed
 again and again, each time with other times: blocks of the captured ones, out of one stretch of the capture, so that
 what is slow for a while stays slow. How much of a response's time is no matter of what is in it is drawn, too, for one
-capture hardly shows that. Client and brokers are then as much faster or slower as one run is than another.
+capture hardly shows that. Client and brokers are then as much faster or slower as one run is than another, and the
+reader starts, and what it reads comes, at other times (drawn_times.py).
 All lanes have the same times, and differ by their settings alone. What follows from rules is the same each time.
 
 Most readers of a cluster have read all that there is and wait for more. Such a reader is replayed a few times only, and
@@ -19,12 +20,19 @@ from typing import NamedTuple
 import numpy as np
 
 from udfs.columns.arrays import Bools, Floats, Ints, Records
-from udfs.columns.time_units import NEVER, US_PER_MS
+from udfs.columns.time_units import ALWAYS, NEVER, US_PER_MS
 from udfs.kernels.kernel import allocating_kernel
+from udfs.replay.fetch_max_bytes.closed_loop.drawn_times import (
+    APART_SHAPE,
+    CapturedTimes,
+    DrawnTimes,
+    at_other_times,
+    times_of_capture,
+)
 from udfs.replay.fetch_max_bytes.closed_loop.intent import Intent, with_pace
 from udfs.replay.fetch_max_bytes.closed_loop.order import draw_below
 from udfs.replay.fetch_max_bytes.closed_loop.outcomes import new_outcome
-from udfs.replay.fetch_max_bytes.closed_loop.pace import MOST_SHARE, Sample, pace_of_samples
+from udfs.replay.fetch_max_bytes.closed_loop.pace import MOST_SHARE, CapturedPace, Sample, pace_of_samples
 from udfs.replay.fetch_max_bytes.closed_loop.replay import (
     Member,
     ReplayedReader,
@@ -46,7 +54,6 @@ RUNS_DIFFER = 0.35
 """How far equal runs on a live cluster differ: the standard deviation of the logarithm of their times. One capture
 shows one run, and not how fast the next one is. VALIDATION.md says how that was measured.
 """
-
 
 class Figures(NamedTuple):
     """What the lanes of a reader come to, float64[lanes] each.
@@ -80,20 +87,28 @@ class Draws(NamedTuple):
 
     random: int64[1], the state of the generator of paces. slower: float64[replications, 2], how many times as long
     client and brokers take. shares: float64[replications, 2], how much of the times of taking and of sending is no
-    matter of what is in a response.
+    matter of what is in a response. times: of each replication.
     """
 
     random: Ints
     slower: Floats
     shares: Floats
+    times: Sequence[DrawnTimes]
 
 
-def draws_of_reader(reader: Reader, count: int) -> Draws:
-    """What is drawn for a reader's replications. The same client at another address has the same draws."""
+def draws_of_reader(reader: Reader, count: int, nodes: int) -> Draws:
+    """What is drawn for a reader's replications. The same client at another address has the same draws.
+
+    nodes: how many the reader has.
+    """
     seed = zlib.crc32(f"{reader.client_id}/{reader.kind}".encode())
     draws = np.random.default_rng(seed)
     slower = np.exp(draws.normal(0.0, RUNS_DIFFER, (count, 2)))
-    return Draws(np.full(1, seed), slower, draws.uniform(0.0, MOST_SHARE, (count, 2)))
+    shares = draws.uniform(0.0, MOST_SHARE, (count, 2))
+    longer = np.exp(draws.normal(0.0, RUNS_DIFFER, (count, 2))).tolist()
+    apart = draws.gamma(APART_SHAPE, 1 / APART_SHAPE, (count, nodes))
+    times = [DrawnTimes(*longer[again], apart[again], seed + again) for again in range(count)]
+    return Draws(np.full(1, seed), slower, shares, times)
 
 
 def drawn_figures(members: Sequence[Member], lanes: FetchLanes, replayed: Sequence[ReplayedReader]) -> list[Drawn]:
@@ -105,7 +120,8 @@ def drawn_figures(members: Sequence[Member], lanes: FetchLanes, replayed: Sequen
     lane_count = rules[0].shape[1]
     requests = sum(int(of.outcome.lanes["requests"].sum()) for of in replayed) * lane_count // len(of_lane)
     count = replications_within(FETCHES_AT_MOST, requests)
-    draws = [draws_of_reader(member.reader, count) for member in members]
+    draws = [draws_of_reader(member.reader, count, len(member.intent.unit.nodes)) for member in members]
+    captured = [times_of_capture(member.intent, lanes.window.begin == ALWAYS) for member in members]
     figures, counts = list[list[Figures]](), np.full(lane_count, count)
     for again in range(count):
         if again == FEWEST:
@@ -113,7 +129,8 @@ def drawn_figures(members: Sequence[Member], lanes: FetchLanes, replayed: Sequen
         wanted = np.flatnonzero(counts > again)
         if not len(wanted):
             break
-        outcomes = replay_again(members, draws, again, [rules_of_lanes(of, wanted, again + 1) for of in rules])
+        units = [unit_again(*of, again) for of in zip(members, captured, draws, strict=True)]
+        outcomes = replay_again(members, units, [rules_of_lanes(of, wanted, again + 1) for of in rules])
         figures.append(
             [
                 placed_figures(figures_of_lanes(outcome, left), wanted, lane_count)
@@ -126,16 +143,18 @@ def drawn_figures(members: Sequence[Member], lanes: FetchLanes, replayed: Sequen
     ]
 
 
-def replay_again(
-    members: Sequence[Member], draws: Sequence[Draws], again: int, rules: Sequence[Records]
-) -> list[ReaderLanes]:  # fmt: skip
-    """Replay readers once more, for the replication `again`. rules: RULES[nodes, lanes] of each."""
+def unit_again(member: Member, captured: CapturedTimes, draws: Draws, again: int) -> Unit:
+    """What a reader reads in the replication `again`, and at which pace."""
+    drawn = drawn_unit(member.intent, draws.random, *draws.shares[again].tolist())
+    return at_other_times(in_another_run(drawn, *draws.slower[again].tolist()), captured, draws.times[again])
+
+
+def replay_again(members: Sequence[Member], units: Sequence[Unit], rules: Sequence[Records]) -> list[ReaderLanes]:
+    """Replay readers once more. units: what each of them reads. rules: RULES[nodes, lanes] of each."""
     in_lanes = list[ReaderInLanes]()
-    for member, of, rules_of_reader in zip(members, draws, rules, strict=True):
-        drawn = drawn_unit(member.intent, of.random, *of.shares[again].tolist())
-        unit = in_another_run(drawn, *of.slower[again].tolist())
-        outcome = new_outcome(unit, len(member.intent.keys), rules_of_reader.shape[1], buckets=LEAST_BUCKETS)
-        in_lanes.append(ReaderInLanes(unit, rules_of_reader, outcome))
+    for member, unit, of_reader in zip(members, units, rules, strict=True):
+        outcome = new_outcome(unit, len(member.intent.keys), of_reader.shape[1], buckets=LEAST_BUCKETS)
+        in_lanes.append(ReaderInLanes(unit, of_reader, outcome))
     replay_by_clients_clock(in_lanes)
     return [of.outcome for of in in_lanes]
 
@@ -215,9 +234,23 @@ def drawn_unit(intent: Intent, random: Ints, taking_share: float, sending_share:
     taking = drawn_rows(observed.taking.node, begin, observed.is_one_process, random)
     sending = drawn_rows(observed.sending.node, begin, False, random)
     pace = pace_of_samples(observed, Sample(taking, taking_share), Sample(sending, sending_share))
+    pace = pace._replace(gap_us=gaps_of_all_nodes(pace.gap_us, observed))
     return intent.unit._replace(
         nodes=with_pace(intent.unit.nodes.copy(), pace), taking=pace.taking.points, sending=pace.sending.points
     )
+
+
+def gaps_of_all_nodes(gap_us: Floats, observed: CapturedPace) -> Floats:
+    """The gaps with those of nodes that show none: float64[nodes], us.
+
+    How long the reader pauses behind a node's only response is not known, for no fetch follows. If one application
+    takes the records of all nodes, it pauses as it does behind those of the others: in another run that node may be the
+    first to answer. gap_us: float64[nodes], us, 0 for nodes that show none.
+    """
+    shows_one = np.bincount(observed.taking.node, minlength=len(gap_us)) > 0
+    if not observed.is_one_process or not shows_one.any():
+        return gap_us
+    return np.where(shows_one, gap_us, np.median(gap_us[shows_one]))
 
 
 def in_another_run(unit: Unit, of_client: float, of_brokers: float) -> Unit:

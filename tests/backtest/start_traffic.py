@@ -1,0 +1,53 @@
+"""Consumers that start beside their producers, or on what these have just written: equal runs of two scenarios of the lab.
+
+Every run has a cluster of its own. Topics are created with their replicas at given brokers, so that runs differ in
+times, and in what follows from these, and not in who leads which partition.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.backtest.lab import BOOTSTRAP, BROKERS, Cluster, Lab
+
+SCENARIOS = {"mixed": {"orders": 12, "clicks": 24, "audit": 3}, "starve": {"backlog": 8}}
+"""The lab's scenarios that are run, with their topics and how many partitions these have."""
+TOPIC_SETTINGS = {"backlog": {"max.message.bytes": 2_000_000}}
+SEED, SCALE = 11, 0.5
+
+
+def capture(work: Path, scenario: str, again: int) -> Path:
+    """The capture of a run."""
+    return work / f"start-{scenario}-{again}.pcap"
+
+
+def captures(work: Path, repeats: int) -> list[Path]:
+    """What is recorded."""
+    return [capture(work, scenario, again) for scenario in SCENARIOS for again in range(repeats)]
+
+
+def record(lab: Lab, repeats: int) -> None:
+    """One capture a run."""
+    for again in range(repeats):
+        for scenario in SCENARIOS:
+            with lab.cluster("start", {}) as cluster:
+                for topic, partitions in SCENARIOS[scenario].items():
+                    create_topic(cluster, topic, partitions)
+                with cluster.captured(capture(lab.work, scenario, again)):
+                    lab_traffic(cluster, scenario)
+
+
+def create_topic(cluster: Cluster, topic: str, partitions: int) -> None:
+    """A topic whose partitions have one broker after the other for their leader."""
+    brokers = [BROKERS[p % len(BROKERS)] for p in range(partitions + 1)]
+    replicas = ",".join(f"{leader}:{follower}" for leader, follower in zip(brokers, brokers[1:], strict=False))
+    settings = [word for key, value in TOPIC_SETTINGS.get(topic, {}).items() for word in ("--config", f"{key}={value}")]
+    cluster.java(
+        "org.apache.kafka.tools.TopicCommand", "--bootstrap-server", BOOTSTRAP, "--create", "--topic", topic,
+        "--replica-assignment", replicas, *settings,
+    )  # fmt: skip
+
+
+def lab_traffic(cluster: Cluster, scenario: str) -> None:
+    """The lab's producers and consumers."""
+    cluster.traffic(scenario, SEED, SCALE)
