@@ -3,8 +3,8 @@
     python -m tests.backtest --lab=FOLDER --jars=FOLDER --work=FOLDER [--python=FILE] [--repeats=N] [FAMILY...]
 
 Captures are kept in --work, and what is there is not recorded again. Recording needs root, Java, tcpdump, kcat and a
-lab; it takes ten minutes for buffers, byte-rates, fetches, quotas and splits each, five for growth and for user-rates,
-three for racks and for each of the twelve times of sessions.
+lab; it takes ten minutes for buffers, byte-rates, fetches, quotas and splits each, eight for starts, five for growth
+and for user-rates, three for racks and for each of the twelve times of sessions.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ from tests.backtest import (
     sessions,
     split_traffic,
     splits,
+    start_traffic,
+    starts,
     user_rate_traffic,
     user_rates,
 )
@@ -63,6 +65,7 @@ FAMILIES = {
     "sessions": Family((session_traffic,), sessions.compared),
     "user-rates": Family((user_rate_traffic,), user_rates.compared),
     "splits": Family((split_traffic,), splits.compared, splits.covered),
+    "starts": Family((start_traffic,), starts.compared, starts.covered),
 }
 
 

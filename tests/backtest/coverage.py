@@ -7,8 +7,9 @@ point, and the p10 to p90 of what equal runs had under the captured settings.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from statistics import mean, median
 
 import numpy as np
@@ -38,24 +39,34 @@ class Range:
 
 @dataclass(frozen=True)
 class Case:
-    """One group of settings predicted from the runs of another: a range from each run, what was captured, and seen."""
+    """One group of settings predicted from the runs of another: a range from each run, what was captured, and seen.
+
+    are_same: the runs are predicted from one another, and not from themselves.
+    """
 
     ranges: Sequence[Range]
     captured: Sequence[float]
     seen: Sequence[float]
+    are_same: bool = False
 
     @property
     def spread(self) -> float:
         """How far equal runs differ."""
         return max(self.seen) - min(self.seen)
 
+    def predictions(self, ranges: Sequence[Range]) -> Iterator[tuple[Range, float]]:
+        """Each range, one a run, with each value that is to lie in it."""
+        for (run, of), (other, value) in product(enumerate(ranges), enumerate(self.seen)):
+            if run != other or not self.are_same:
+                yield of, value
+
     def within(self) -> float:
         """The share of the values seen that lie in the ranges."""
-        return mean(of.holds(value) for of in self.ranges for value in self.seen)
+        return mean(of.holds(value) for of, value in self.predictions(self.ranges))
 
-    def scores(self, ranges: Iterable[Range]) -> float:
-        """The mean score of these ranges."""
-        return mean(of.score(value) for of in ranges for value in self.seen)
+    def scores(self, ranges: Sequence[Range]) -> float:
+        """The mean score of these ranges, one a run."""
+        return mean(of.score(value) for of, value in self.predictions(ranges))
 
 
 def coverage_row(family: str, figure: str, cases: Sequence[Case]) -> Sequence[str]:
@@ -66,7 +77,7 @@ def coverage_row(family: str, figure: str, cases: Sequence[Case]) -> Sequence[st
         for of in (
             [case.ranges for case in cases],
             [[Range(value, value) for value in case.captured] for case in cases],
-            [[Range(*np.quantile(case.captured, (0.1, 0.9)))] for case in cases],
+            [[Range(*np.quantile(case.captured, (0.1, 0.9)))] * len(case.captured) for case in cases],
         )
     )
     within = mean(case.within() for case in cases)

@@ -1,4 +1,4 @@
-"""Consumers that start beside their producers, or on what these have just written: equal runs of two scenarios of the lab.
+"""Consumers that start beside their producers, or on what these have just written: equal runs of scenarios of the lab.
 
 Every run has a cluster of its own. Topics are created with their replicas at given brokers, so that runs differ in
 times, and in what follows from these, and not in who leads which partition.
@@ -6,6 +6,7 @@ times, and in what follows from these, and not in who leads which partition.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 from tests.backtest.lab import BOOTSTRAP, BROKERS, Cluster, Lab
@@ -34,20 +35,15 @@ def record(lab: Lab, repeats: int) -> None:
                 for topic, partitions in SCENARIOS[scenario].items():
                     create_topic(cluster, topic, partitions)
                 with cluster.captured(capture(lab.work, scenario, again)):
-                    lab_traffic(cluster, scenario)
+                    cluster.traffic(scenario, SEED, SCALE)
 
 
 def create_topic(cluster: Cluster, topic: str, partitions: int) -> None:
     """A topic whose partitions have one broker after the other for their leader."""
     brokers = [BROKERS[p % len(BROKERS)] for p in range(partitions + 1)]
-    replicas = ",".join(f"{leader}:{follower}" for leader, follower in zip(brokers, brokers[1:], strict=False))
+    replicas = ",".join(f"{leader}:{follower}" for leader, follower in pairwise(brokers))
     settings = [word for key, value in TOPIC_SETTINGS.get(topic, {}).items() for word in ("--config", f"{key}={value}")]
     cluster.java(
         "org.apache.kafka.tools.TopicCommand", "--bootstrap-server", BOOTSTRAP, "--create", "--topic", topic,
         "--replica-assignment", replicas, *settings,
     )  # fmt: skip
-
-
-def lab_traffic(cluster: Cluster, scenario: str) -> None:
-    """The lab's producers and consumers."""
-    cluster.traffic(scenario, SEED, SCALE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.backtest.coverage import Case, Range
 from tests.backtest.figures import alike, alike_of, relative, row, span
 
 
@@ -37,3 +38,9 @@ def test_a_run_is_not_held_against_itself() -> None:
 
 def test_equal_values_of_all_runs_are_told_once() -> None:
     assert [span([7, 7, 7]), span([5, 7, 6])] == ["7", "5 to 7"]
+
+
+def test_runs_that_are_predicted_from_one_another_are_not_held_against_their_own_range() -> None:
+    ranges, values = [Range(1, 2), Range(1, 4), Range(3, 5)], [1, 4, 5]
+    assert Case(ranges, values, values).within() == 5 / 9
+    assert Case(ranges, values, values, are_same=True).within() == 2 / 6

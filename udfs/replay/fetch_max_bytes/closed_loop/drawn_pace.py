@@ -55,6 +55,7 @@ RUNS_DIFFER = 0.35
 shows one run, and not how fast the next one is. VALIDATION.md says how that was measured.
 """
 
+
 class Figures(NamedTuple):
     """What the lanes of a reader come to, float64[lanes] each.
 

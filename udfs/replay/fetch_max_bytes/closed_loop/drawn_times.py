@@ -5,8 +5,8 @@ whether the first responses of its brokers come together, and what comes between
 in all of that. So each replication has
 
 - another start, where the capture shows one: the time from the first batch that the reader gets to its first fetch is
-  as much longer or shorter as times of equal runs are, and so is, apart from that, the time from the first batch to each
-  later one. A reader that finds all that it wants, and leaves when it has read that, does so in every run;
+  as much longer or shorter as times of equal runs are, and so is, apart from that, the time from the first batch to
+  each later one. A reader that finds all that it wants, and leaves when it has read that, does so in every run;
 - other first fetches to its brokers: each comes some time after the start, whichever was first in the capture;
 - other pauses between batches: what is produced while the reader is there comes in the same order and within the same
   time, but with its pauses in another order, in blocks, so that bursts stay bursts.
