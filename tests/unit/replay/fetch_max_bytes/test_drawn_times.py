@@ -25,8 +25,9 @@ from udfs.replay.fetch_max_bytes.closed_loop.drawn_times import (
 from udfs.replay.fetch_max_bytes.closed_loop.events import CapturedFetches
 from udfs.replay.fetch_max_bytes.closed_loop.intent import Intent, intent_of
 from udfs.replay.fetch_max_bytes.closed_loop.state import STOP, Unit
+from udfs.replay.fetch_max_bytes.events import logs_and_reads
 from udfs.replay.fetch_max_bytes.events import reads_of as reads_of_rows
-from udfs.replay.fetch_max_bytes.replay import groups_of_readers, logs_and_reads, note_for_closed_loop
+from udfs.replay.fetch_max_bytes.replay import groups_of_readers, note_for_closed_loop
 
 HORIZON = 20_000 * MS
 AS_CAPTURED = DrawnTimes(1.0, 1.0, np.zeros(3), 7)
@@ -220,7 +221,7 @@ def test_a_stop_at_the_start_ends_as_much_later_as_it_begins() -> None:
 
 def test_pauses_between_batches_come_in_another_order_and_bursts_stay_bursts() -> None:
     unit = one_partition(BURSTS, 500)
-    orders = set[tuple[int, ...]]()
+    orders = set[tuple[float, ...]]()
     for seed in range(20):
         at = visible_ms(at_other_times(unit, times_of(unit, None), AS_CAPTURED._replace(seed=seed)))
         assert at[-1] == BURSTS[-1]

@@ -108,7 +108,9 @@ def draws_of_reader(reader: Reader, count: int, nodes: int) -> Draws:
     shares = draws.uniform(0.0, MOST_SHARE, (count, 2))
     longer = np.exp(draws.normal(0.0, RUNS_DIFFER, (count, 2))).tolist()
     apart = draws.gamma(APART_SHAPE, 1 / APART_SHAPE, (count, nodes))
-    times = [DrawnTimes(*longer[again], apart[again], seed + again) for again in range(count)]
+    times = [
+        DrawnTimes(start, production, apart[again], seed + again) for again, (start, production) in enumerate(longer)
+    ]
     return Draws(np.full(1, seed), slower, shares, times)
 
 

@@ -137,9 +137,12 @@ def at_other_times(unit: Unit, captured: CapturedTimes, drawn: DrawnTimes) -> Un
         produced_at = at_other_pace(produced_at, captured.start.first_batch, production)
         unit = started_at(unit, captured.node_of_change, begin, captured.start.leaves_when_read)
     partitions, batches, visible_at = unit.partitions.copy(), unit.batches.copy(), produced_at.copy()
-    begin, in_time, batches_of_node = unit.nodes["begin"].copy(), captured.in_time, captured.batches_of_node
-    reorder_pauses(visible_at, *map(read_only, (in_time, batches_of_node, begin)), drawn.seed)
-    place_batches(partitions, visible_at, *map(read_only, (produced_at, requested_at)))
+    begin, in_time, batches_of_node, produced_at, requested_at = map(
+        read_only,
+        (unit.nodes["begin"].copy(), captured.in_time, captured.batches_of_node, produced_at, requested_at),
+    )
+    reorder_pauses(visible_at, in_time, batches_of_node, begin, drawn.seed)
+    place_batches(partitions, visible_at, produced_at, requested_at)
     batches["visible_at"][:-1] = visible_at
     return unit._replace(partitions=partitions, batches=batches)
 
@@ -217,7 +220,8 @@ def reorder_pauses(visible_at: Ints, in_time: Ints, batches_of_node: Ints, begin
         shuffle_order(blocks, len(blocks), random)
         time, place = begin[node], first
         for block in blocks:
-            for i in range(block * length, min((block + 1) * length, len(pauses))):
+            begin_of_block = int(block) * length
+            for i in range(begin_of_block, min(begin_of_block + length, len(pauses))):
                 time += pauses[i]
                 visible_at[in_time[place]] = time
                 place += 1
