@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
-from jobs.replays.fetch_max_bytes.ranges import fetch_ranges
+from jobs.replays.fetch_max_bytes.ranges import fetch_ranges, held_caveats, held_text
 from jobs.replays.ranged import NOT_READ, time_with_range
 from jobs.terminal.lane_rows import BETWEEN, NO_ROW, in_lane_order, merge_equal_lanes
 from jobs.terminal.screen import Grid, grid_lines, size_text
@@ -34,7 +34,6 @@ CLOSED_NOTES = (
     "    partition's backlog is read; not all: one is not read to its end. held: most record bytes that a reader has",
     "    received and not yet taken. In brackets: the range (p10 to p90) when the pace of clients and brokers is drawn",
     "    anew from what the capture shows of it; without brackets, pace makes no difference.",
-    NO_ROW,
 )
 CLOSED_HEAD = ("reader", "lane", "catch-up", "longest wait", "of", "waiting*", "requests", "cut tails", "held", "bound")
 
@@ -89,7 +88,8 @@ QUERIES = {"open": open_lanes, "closed": closed_lanes}
 
 def closed_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
     """A row per reader and lane of the closed loop, in the order of the lanes."""
-    return Grid(CLOSED_HEAD, cells_by_lane(rows, lane_names, closed_cells), ("reader", "lane", "of"), CLOSED_NOTES)
+    notes = (*CLOSED_NOTES, *(f"    held: {caveat}." for caveat in held_caveats(rows)), NO_ROW)
+    return Grid(CLOSED_HEAD, cells_by_lane(rows, lane_names, closed_cells), ("reader", "lane", "of"), notes)
 
 
 def open_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
@@ -143,6 +143,6 @@ def closed_cells(row: Row) -> list[str]:
     return [
         NOT_READ if row["never"] else time_with_range(row["took"], row["catch_up_ms_range"]),
         time_with_range(waited, row["longest_wait_ms_range"]), longest["partition"] if waited else "-",
-        f"{row['waiting']:,}", f"{row['requests']:,}", size_text(row["cut"]), size_text(row["held"]),
+        f"{row['waiting']:,}", f"{row['requests']:,}", size_text(row["cut"]), held_text(row),
         size_text(row["bound"]),
     ]  # fmt: skip

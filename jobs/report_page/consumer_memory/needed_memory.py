@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
@@ -9,6 +11,7 @@ from jobs.replays.algorithm import OwnRows
 from jobs.replays.consumer_memory.answers import lanes
 from jobs.replays.consumer_memory.queue_answers import largest_queues
 from jobs.replays.fetch_max_bytes.answers import closed_lanes
+from jobs.replays.fetch_max_bytes.ranges import held_caveats, held_text
 from jobs.report_page.fetch_max_bytes.fairness import NO_CONSUMER, consumers_under_limits
 from jobs.report_page.lane_labels import own_lanes
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, rows_to_plot
@@ -16,6 +19,7 @@ from jobs.report_page.row_caps import first_rows, left_out_note
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.terminal.screen import Grid, size_text
 from jobs.terminal.wording import (
+    capitalized,
     changed_settings,
     client_name,
     lane_phrase,
@@ -151,19 +155,23 @@ def uncompressed_text(row: Row) -> str:
 
 def other_limits_text(findings: Findings) -> str:
     """The most that a consumer would hold in the lane of the closed loop where that is most, and least."""
-    held = {row["scenario"]: row["held"] for row in consumers_under_limits(findings)}
-    what = "records"
-    if len(held) < 2:
-        rows = [row for row in consumers_by_lane(findings) if pool_bytes(row[CONSUMER_MEMORY.scenario]) is None]
-        held, what = {row[CONSUMER_MEMORY.scenario]: row["most"] for row in rows}, "responses"
-    if len(held) < 2:
-        return ""
+    lanes = consumers_under_limits(findings)
+    if len(lanes) > 1:
+        held = {row["scenario"]: (row["held"], held_text(row)) for row in lanes}
+        return "".join([most_and_least_text(held, "records"), *(f". {capitalized(c)}" for c in held_caveats(lanes))])
+    rows = [row for row in consumers_by_lane(findings) if pool_bytes(row[CONSUMER_MEMORY.scenario]) is None]
+    held = {row[CONSUMER_MEMORY.scenario]: (row["most"], size_text(row["most"])) for row in rows}
+    return most_and_least_text(held, "responses") if len(held) > 1 else ""
+
+
+def most_and_least_text(held: Mapping[str, tuple[int, str]], what: str) -> str:
+    """In which lane most is held, and in which least. held: by lane, how many bytes, and how they are written."""
     most, least = max(held, key=held.__getitem__), min(held, key=held.__getitem__)
     if held[most] == held[least]:
-        return f". In closed loop a consumer holds at most {size_text(held[most])} of {what} in every lane"
+        return f". In closed loop a consumer holds at most {held[most][1]} of {what} in every lane"
     return (
-        f". In closed loop a consumer holds at most {size_text(held[most])} of {what} {lane_phrase(most)}. It holds "
-        f"{size_text(held[least])} {lane_phrase(least)}"
+        f". In closed loop a consumer holds at most {held[most][1]} of {what} {lane_phrase(most)}. It holds "
+        f"{held[least][1]} {lane_phrase(least)}"
     )
 
 

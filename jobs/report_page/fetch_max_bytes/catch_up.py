@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.fetch_max_bytes.answers import closed_lanes
+from jobs.replays.fetch_max_bytes.ranges import held_caveats, held_text
 from jobs.replays.ranged import NO_DIFFERENCE, NOT_READ, UNREAD, Ranged, are_apart, time_with_range, with_range
 from jobs.report_page.fetch_max_bytes.fairness import (
     MOST_PLOTTED,
@@ -32,9 +33,9 @@ from udfs.replay.fetch_max_bytes.rows import CLOSED_LOOP
 MOST_LANES, MOST_ROWS = 6, 20_000
 NO_LAG = "no consumer lagged for longer than one time bucket"
 NOT_ALWAYS_READ = "no lane reads a backlog to its end at every pace"
-HELD_NOTES = (
+HELD_NOTE = (
     "Each column has the worst consumer. catch-up: from the first fetch of a partition until its backlog is read. That "
-    "fetch may be later than its consumer's first. In brackets: the range at other paces.",
+    "fetch may be later than its consumer's first. In brackets: the range at other paces."
 )
 OWN_TIME = Axis("since", "time since its first fetch, long breaks left out", "ms")
 
@@ -77,9 +78,10 @@ def catch_up_answer(findings: Findings) -> str:
     rows = consumers_under_limits(findings)
     captured = captured_row_with_records(rows)
     took = "not read to its end" if captured["never"] else f"read in {catch_up_time_text(captured)}"
+    caveats = "".join(f". {capitalized(caveat)}" for caveat in held_caveats(rows))
     text = (
         f"Replayed as captured, the slowest backlog is {took}{given_up_backlogs_text(captured)}. A consumer holds up "
-        f"to {size_text(captured['held'])} of records meanwhile. It can hold at most "
+        f"to {held_text(captured)} of records meanwhile{caveats}. It can hold at most "
         f"{size_text(captured['own_bound'])}, unless one batch is larger than that or it is a Java client before 4.0"
     )
     done = [row for row in rows if not row["never"]]
@@ -90,7 +92,7 @@ def catch_up_answer(findings: Findings) -> str:
         return f"{text}. No other replayed lane is faster."
     other = capitalized(lane_phrase(fastest["scenario"]))
     alike = "" if are_apart(catch_up_time(fastest), catch_up_time(captured)) else f", {NO_DIFFERENCE}"
-    return f"{text}. {other} it takes {catch_up_time_text(fastest)}{alike}, and {size_text(fastest['held'])}."
+    return f"{text}. {other} it takes {catch_up_time_text(fastest)}{alike}, and {held_text(fastest)}."
 
 
 def catch_up_time_text(row: Row) -> str:
@@ -198,15 +200,16 @@ def lanes_with_distinct_curves(curves: Mapping[str, Sequence[object]]) -> list[s
 
 def held_table(findings: Findings) -> Grid:
     """The lanes of the closed loop: how long, and with how much memory."""
+    rows = consumers_in_closed_loop(findings)
     cells = [
         [
-            lane_label(row["scenario"]), NOT_READ if row["never"] else catch_up_time_text(row), size_text(row["held"]),
+            lane_label(row["scenario"]), NOT_READ if row["never"] else catch_up_time_text(row), held_text(row),
             size_text(row["bound"]), f"{row['requests']:,}",
         ]
-        for row in consumers_in_closed_loop(findings)
+        for row in rows
     ]  # fmt: skip
     head = (lane_heading(findings.lanes[algorithms.FETCH_MAX_BYTES]), "catch-up", "held", "KIP-74 bound", "fetches")
-    return Grid(head, cells, head[:1], HELD_NOTES)
+    return Grid(head, cells, head[:1], (HELD_NOTE, *(f"held: {caveat}." for caveat in held_caveats(rows))))
 
 
 CATCH_UP = Question(

@@ -97,7 +97,7 @@ def closed(lane: str, wait: float) -> Row:
     return Row(
         reader="consumer", scenario=lane, longest=told, waiting=int(wait > 0), took=9.0, never=False, given_up=0,
         requests=9, cut=0, held=500, bound=8 << 20, own_bound=8 << 20,
-        catch_up_ms_range=None, longest_wait_ms_range=None,
+        catch_up_ms_range=None, longest_wait_ms_range=None, held_bytes_range=None,
     )  # fmt: skip
 
 

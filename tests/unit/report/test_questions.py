@@ -38,7 +38,7 @@ def lane(name: str, wait: float, took: float, held: int, cut: int = 0) -> Row:
             longest_wait_ms=wait, partition="orders-7", share_of_available=0.4, share_of_bytes=0.1, client_id="billing"
         ),
         waiting=int(wait > 0), took=took, never=False, given_up=0, requests=9, cut=cut, held=held, bound=9 << 20,
-        own_bound=8 << 20, catch_up_ms_range=None, longest_wait_ms_range=None,
+        own_bound=8 << 20, catch_up_ms_range=None, longest_wait_ms_range=None, held_bytes_range=None,
     )  # fmt: skip
 
 
