@@ -32,8 +32,8 @@ CLOSED = "  closed loop: each reader goes on from what it received, until everyt
 CLOSED_NOTES = (
     "  * partitions that came away empty from a fetch although they had records. catch-up: until the slowest",
     "    partition's backlog is read; not all: one is not read to its end. held: most record bytes that a reader has",
-    "    received and not yet taken. In brackets: the range (p10 to p90) when the pace of clients and brokers is drawn",
-    "    anew from what the capture shows of it; without brackets, pace makes no difference.",
+    "    received and not yet taken. In brackets: the range (p10 to p90) when the pace of clients, brokers and",
+    "    producers is drawn anew from what the capture shows of it; without brackets, pace makes no difference.",
 )
 CLOSED_HEAD = ("reader", "lane", "catch-up", "longest wait", "of", "waiting*", "requests", "cut tails", "held", "bound")
 

@@ -9,18 +9,16 @@ import pytest
 
 from tests.unit.replay.fetch_max_bytes.captured_reader import BEGIN, MS, batch_rows, catch_up, read_row, reads_of
 from tests.unit.replay.fetch_max_bytes.closed_units import PACE, Part, unit_of
-from udfs.columns.arrays import stretch_edges
 from udfs.columns.time_units import ALWAYS
 from udfs.replay.fetch_max_bytes.closed_loop.drawn_times import (
     APART_US,
     MOST_US,
     SETTLED_US,
-    CapturedTimes,
     DrawnTimes,
     Start,
     at_other_pace,
-    at_other_times,
-    times_of_capture,
+    start_of_reader,
+    started_at_other_times,
 )
 from udfs.replay.fetch_max_bytes.closed_loop.events import CapturedFetches
 from udfs.replay.fetch_max_bytes.closed_loop.intent import Intent, intent_of
@@ -30,14 +28,17 @@ from udfs.replay.fetch_max_bytes.events import reads_of as reads_of_rows
 from udfs.replay.fetch_max_bytes.replay import groups_of_readers, note_for_closed_loop
 
 HORIZON = 20_000 * MS
-AS_CAPTURED = DrawnTimes(1.0, 1.0, np.zeros(3), 7)
-BURSTS = (1000, 1001, 1002, 3000, 3001, 3002, 9000, 9001, 9002)
-"""When batches come, in ms."""
+AS_CAPTURED = DrawnTimes(1.0, 1.0, np.zeros(3))
 
 
-def captured_intent(produced_at: int = ALWAYS, stays_us: int = 0) -> Intent:
-    """A catch-up of 32 batches in 16 fetches, 10 ms apart, all produced at a time (us); and how long it stays then."""
-    captured, rows = CapturedFetches(), catch_up()
+def captured_intent(produced_at: int = ALWAYS, stays_us: int = 0, opens_session: bool = True) -> Intent:
+    """A catch-up of 32 batches in 16 fetches, 10 ms apart, all produced at a time (us); how long it stays then; and
+    whether the first fetch opens a session.
+    """
+    captured, rows = (
+        CapturedFetches(),
+        [row | {"opens_session": row["opens_session"] and opens_session} for row in catch_up()],
+    )
     if stays_us:
         late = read_row(16, 0, 0, 8, 0) | {"response_record_bytes": 0}
         rows.append(late | {"request_time": BEGIN + 150 * MS + stays_us, "response_time": BEGIN + 152 * MS + stays_us})
@@ -61,16 +62,11 @@ def one_partition(times_ms: Sequence[int], begin_ms: int, horizon: int = HORIZON
     return unit
 
 
-def times_of(unit: Unit, start: Start | None, apart_us: float = 0.0) -> CapturedTimes:
-    """The times of a reader whose node has one partition each, in the order of their times."""
-    nodes, counts = len(unit.nodes), unit.partitions["end_batch"] - unit.partitions["first_batch"]
-    assert nodes == len(unit.partitions)
-    node = np.arange(nodes)
-    return CapturedTimes(
-        start, apart_us, node, unit.nodes["begin"].copy(), node,
-        np.searchsorted(unit.nodes["end_change"], np.arange(len(unit.changes)), side="right"),
-        np.arange(len(unit.batches) - 1), stretch_edges(counts),
-    )  # fmt: skip
+def start_of(unit: Unit, first_ms: int = 2000, leaves: bool = False, apart_us: float = 0.0) -> Start:
+    """The start of a reader whose node has one partition each, in the order of their times."""
+    node = np.arange(len(unit.nodes))
+    of_changes = np.searchsorted(unit.nodes["end_change"], np.arange(len(unit.changes)), side="right")
+    return Start(first_ms * MS, leaves, apart_us, node, unit.nodes["begin"].copy(), node, of_changes)
 
 
 def visible_ms(unit: Unit) -> list[float]:
@@ -79,37 +75,40 @@ def visible_ms(unit: Unit) -> list[float]:
 
 
 def test_a_reader_that_first_gets_what_was_there_for_longer_than_it_waits_starts_in_the_capture() -> None:
-    intent = captured_intent(BEGIN - 2_000 * MS)
-    assert times_of_capture(intent, begins_with_capture=True).start == Start(BEGIN - 2_000 * MS, True)
-    assert times_of_capture(intent, begins_with_capture=False).start is None
+    for opens_session in (True, False):
+        start = start_of_reader(captured_intent(BEGIN - 2_000 * MS, opens_session=opens_session))
+        assert start is not None
+        assert (start.first_batch, start.leaves_when_read) == (BEGIN - 2_000 * MS, True)
 
 
 @pytest.mark.parametrize("produced_at", [BEGIN - 400 * MS, BEGIN + 5 * MS])
 def test_a_reader_that_first_gets_what_has_just_come_may_have_been_there_before(produced_at: int) -> None:
-    assert times_of_capture(captured_intent(produced_at), begins_with_capture=True).start is None
+    assert start_of_reader(captured_intent(produced_at)) is None
 
 
-def test_where_it_is_not_known_since_when_the_first_batches_are_there_the_start_stays() -> None:
-    intent = captured_intent(ALWAYS)
-    start = times_of_capture(intent, begins_with_capture=True).start
+def test_where_it_is_not_known_since_when_the_first_batches_are_there_a_new_session_shows_the_start() -> None:
+    start = start_of_reader(captured_intent(ALWAYS))
     assert start is not None
     assert start.first_batch == BEGIN
+    assert start_of_reader(captured_intent(ALWAYS, opens_session=False)) is None
 
 
 def test_a_reader_that_is_there_for_longer_than_it_has_records_waits_for_more() -> None:
-    waits = times_of_capture(captured_intent(BEGIN - 2_000 * MS, SETTLED_US + MS), begins_with_capture=True).start
-    leaves = times_of_capture(captured_intent(BEGIN - 2_000 * MS, SETTLED_US - MS), begins_with_capture=True).start
+    waits, leaves = (start_of_reader(captured_intent(BEGIN - 2_000 * MS, SETTLED_US + more)) for more in (MS, -MS))
     assert (waits and waits.leaves_when_read, leaves and leaves.leaves_when_read) == (False, True)
 
 
 def test_how_far_first_fetches_are_apart_is_averaged_with_the_labs() -> None:
-    intent = captured_intent()
-    assert times_of_capture(intent, begins_with_capture=True).apart_us == APART_US
+    start = start_of_reader(captured_intent())
+    assert start is not None
+    assert start.apart_us == APART_US
 
 
 def test_without_draws_a_captured_reader_is_as_captured() -> None:
     intent = captured_intent(BEGIN - 2_000 * MS)
-    again = at_other_times(intent.unit, times_of_capture(intent, begins_with_capture=True), AS_CAPTURED)
+    start = start_of_reader(intent)
+    assert start is not None
+    again = started_at_other_times(intent.unit, start, AS_CAPTURED)
     for name, captured, of_again in zip(Unit._fields, intent.unit, again, strict=True):
         assert captured.tolist() == of_again.tolist(), name
 
@@ -119,12 +118,12 @@ def test_the_time_from_the_first_batch_to_the_start_is_drawn_and_that_to_each_ba
     longer: float, begin_ms: int
 ) -> None:
     unit = one_partition((2000, 2500, 3000), 4000)
-    captured = times_of(unit, Start(2000 * MS, leaves_when_read=False))
-    again = at_other_times(unit, captured, AS_CAPTURED._replace(start=longer))
+    start = start_of(unit)
+    again = started_at_other_times(unit, start, AS_CAPTURED._replace(start=longer))
     assert again.nodes["begin"].tolist() == [begin_ms * MS]
     assert again.changes["time"].tolist() == [begin_ms * MS] * 2
     assert again.nodes["horizon"].tolist() == [HORIZON]
-    again = at_other_times(unit, captured, AS_CAPTURED._replace(production=longer))
+    again = started_at_other_times(unit, start, AS_CAPTURED._replace(production=longer))
     assert visible_ms(again) == [2000, 2000 + 500 * longer, 2000 + 1000 * longer]
 
 
@@ -137,8 +136,8 @@ def test_what_takes_longer_than_any_client_of_the_lab_differs_by_no_more() -> No
 
 def test_a_start_that_took_longer_than_any_of_the_lab_differs_by_no_more() -> None:
     unit = one_partition((2000,), 2000 + 3 * MOST_US // MS, horizon=10 * MOST_US)
-    captured = times_of(unit, Start(2000 * MS, leaves_when_read=False))
-    again = at_other_times(unit, captured, AS_CAPTURED._replace(start=1.5))
+    start = start_of(unit)
+    again = started_at_other_times(unit, start, AS_CAPTURED._replace(start=1.5))
     assert again.nodes["begin"].tolist() == [2000 * MS + 3 * MOST_US + MOST_US // 2]
 
 
@@ -146,8 +145,8 @@ def test_what_happens_later_than_the_start_stays_but_comes_neither_before_it_nor
     part = Part([100], moves=[(4900 * MS, 0), (5100 * MS, 0), (9000 * MS, 0)])
     unit = unit_of([part], [], HORIZON, PACE)
     unit.nodes["begin"] = unit.changes["time"][0] = 4000 * MS
-    captured = times_of(unit, Start(2000 * MS, leaves_when_read=False))
-    of_starts = [at_other_times(unit, captured, AS_CAPTURED._replace(start=longer)) for longer in (0.5, 1.25, 2.0)]
+    start = start_of(unit)
+    of_starts = [started_at_other_times(unit, start, AS_CAPTURED._replace(start=longer)) for longer in (0.5, 1.25, 2.0)]
     assert [(of.changes["time"] // MS).tolist() for of in of_starts] == [
         [3000, 3900, 5100, 9000], [4500, 5400, 5400, 9000], [6000, 6900, 6900, 9000],
     ]  # fmt: skip
@@ -155,16 +154,16 @@ def test_what_happens_later_than_the_start_stays_but_comes_neither_before_it_nor
 
 def test_a_partition_that_is_asked_for_later_is_not_asked_for_before_the_reader_starts() -> None:
     unit = one_partition((2000, 8000), 4000)
-    captured = times_of(unit, Start(2000 * MS, leaves_when_read=False))._replace(requested_at=np.array([5500 * MS]))
-    again = at_other_times(unit, captured, AS_CAPTURED._replace(start=3.5))
+    start = start_of(unit)._replace(requested_at=np.array([5500 * MS]))
+    again = started_at_other_times(unit, start, AS_CAPTURED._replace(start=3.5))
     assert again.nodes["begin"].tolist() == [9000 * MS]
     assert again.partitions["backlog_end"].tolist() == [2]
 
 
 def test_a_reader_that_leaves_when_it_has_read_finds_all_in_every_run_and_stays_as_long() -> None:
     unit = one_partition((2000, 2500, 3000), 4000, horizon=5000 * MS)
-    captured = times_of(unit, Start(2000 * MS, leaves_when_read=True))
-    again = at_other_times(unit, captured, DrawnTimes(0.5, 3.0, np.zeros(1), 7))
+    start = start_of(unit, leaves=True)
+    again = started_at_other_times(unit, start, DrawnTimes(0.5, 3.0, np.zeros(1)))
     assert visible_ms(again) == [2000, 2250, 2500]
     assert (again.nodes["begin"].tolist(), again.nodes["horizon"].tolist()) == ([3000 * MS], [4000 * MS])
     assert again.partitions["backlog_end"].tolist() == [3]
@@ -172,15 +171,15 @@ def test_a_reader_that_leaves_when_it_has_read_finds_all_in_every_run_and_stays_
 
 def test_a_reader_that_starts_late_stays_for_half_its_time_at_least() -> None:
     unit = one_partition((2000,), 4000, horizon=5000 * MS)
-    captured = times_of(unit, Start(2000 * MS, leaves_when_read=False))
-    again = at_other_times(unit, captured, AS_CAPTURED._replace(start=2.0))
+    start = start_of(unit)
+    again = started_at_other_times(unit, start, AS_CAPTURED._replace(start=2.0))
     assert (again.nodes["begin"].tolist(), again.nodes["horizon"].tolist()) == ([6000 * MS], [6500 * MS])
 
 
 def test_what_has_been_produced_by_the_start_is_the_backlog() -> None:
     unit = one_partition((2000, 3000, 5000, 7000), 4000)
-    captured = times_of(unit, Start(2000 * MS, leaves_when_read=False))
-    starts = [at_other_times(unit, captured, AS_CAPTURED._replace(start=longer)) for longer in (0.25, 1.0, 2.0)]
+    start = start_of(unit)
+    starts = [started_at_other_times(unit, start, AS_CAPTURED._replace(start=longer)) for longer in (0.25, 1.0, 2.0)]
     assert [of.partitions["backlog_end"].tolist() for of in starts] == [[1], [2], [3]]
 
 
@@ -193,8 +192,8 @@ def brokers(begins_ms: Sequence[int]) -> Unit:
 
 def test_first_fetches_to_brokers_are_apart_whichever_was_first_and_what_comes_with_them_goes_along() -> None:
     unit = brokers((4000, 4200, 5500))
-    captured = times_of(unit, Start(4000 * MS, leaves_when_read=False), apart_us=100.0 * MS)
-    again = at_other_times(unit, captured, AS_CAPTURED._replace(apart=np.array([3.0, 0.5, 9.0])))
+    start = start_of(unit, 4000, apart_us=100.0 * MS)
+    again = started_at_other_times(unit, start, AS_CAPTURED._replace(apart=np.array([3.0, 0.5, 9.0])))
     assert again.nodes["begin"].tolist() == [4250 * MS, 4000 * MS, 5500 * MS]  # the last one was not known at the start
     assert again.changes["time"].tolist() == again.nodes["begin"].tolist()
 
@@ -204,9 +203,9 @@ def test_the_draws_of_a_broker_go_by_when_it_was_asked_and_not_by_its_place() ->
     begins = list[dict[int, int]]()
     for order in ([0, 1, 2], [2, 0, 1]):
         unit = brokers([(4000, 4200, 4700)[node] for node in order])
-        captured = times_of(unit, Start(2000 * MS, leaves_when_read=False), apart_us=100.0 * MS)
-        captured = captured._replace(rank=np.array(order))
-        again = at_other_times(unit, captured, drawn)
+        start = start_of(unit, apart_us=100.0 * MS)
+        start = start._replace(rank=np.array(order))
+        again = started_at_other_times(unit, start, drawn)
         begins.append(dict(zip(order, again.nodes["begin"].tolist(), strict=True)))
     assert begins[0] == begins[1]
 
@@ -214,37 +213,13 @@ def test_the_draws_of_a_broker_go_by_when_it_was_asked_and_not_by_its_place() ->
 def test_a_stop_at_the_start_ends_as_much_later_as_it_begins() -> None:
     unit = one_partition((2000,), 4000)
     unit.changes["partition"][0], unit.changes["to"][0] = STOP, 4300 * MS
-    captured = times_of(unit, Start(2000 * MS, leaves_when_read=False))
-    again = at_other_times(unit, captured, AS_CAPTURED._replace(start=1.5))
+    start = start_of(unit)
+    again = started_at_other_times(unit, start, AS_CAPTURED._replace(start=1.5))
     assert (again.changes["time"][0], again.changes["to"][0]) == (5000 * MS, 5300 * MS)
 
 
-def test_pauses_between_batches_come_in_another_order_and_bursts_stay_bursts() -> None:
-    unit = one_partition(BURSTS, 500)
-    orders = set[tuple[float, ...]]()
-    for seed in range(20):
-        at = visible_ms(at_other_times(unit, times_of(unit, None), AS_CAPTURED._replace(seed=seed)))
-        assert at[-1] == BURSTS[-1]
-        assert sorted(np.diff([500, *at]).tolist()) == sorted(np.diff([500, *BURSTS]).tolist())
-        assert [np.diff(at[i : i + 3]).tolist() for i in (0, 3, 6)] == [[1, 1]] * 3
-        orders.add(tuple(at))
-    assert len(orders) == 6
-
-
-def test_pauses_before_the_reader_comes_stay_and_so_does_what_was_there_when_it_asked() -> None:
-    unit = one_partition((1000, 2000, 5000, 9000, 9001), 500)
-    requested_at = np.array([4000 * MS])
-    for seed in range(20):
-        captured = times_of(unit, None)._replace(requested_at=requested_at)
-        again = at_other_times(unit, captured, AS_CAPTURED._replace(seed=seed))
-        assert again.partitions["backlog_end"].tolist() == [2]
-        assert np.searchsorted(again.batches["visible_at"][:-1], requested_at, side="right").tolist() == [2]
-    unit = one_partition((1000, 2000, 5000, 9000), 4500)
-    assert visible_ms(at_other_times(unit, times_of(unit, None), AS_CAPTURED))[:2] == [1000, 2000]
-
-
 def test_the_same_draws_give_the_same_times() -> None:
-    unit, drawn = one_partition(BURSTS, 1500), DrawnTimes(1.3, 0.8, np.ones(1), 11)
-    captured = times_of(unit, Start(1000 * MS, leaves_when_read=False))
-    one, other = (at_other_times(unit, captured, drawn) for _ in range(2))
+    unit, drawn = one_partition((1000, 1500, 4000), 1500), DrawnTimes(1.3, 0.8, np.ones(1))
+    start = start_of(unit, 1000)
+    one, other = (started_at_other_times(unit, start, drawn) for _ in range(2))
     assert all(a.tolist() == b.tolist() for a, b in zip(one, other, strict=True))

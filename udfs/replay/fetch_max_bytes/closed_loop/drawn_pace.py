@@ -24,10 +24,10 @@ from udfs.columns.time_units import ALWAYS, NEVER, US_PER_MS
 from udfs.kernels.kernel import allocating_kernel
 from udfs.replay.fetch_max_bytes.closed_loop.drawn_times import (
     APART_SHAPE,
-    CapturedTimes,
     DrawnTimes,
-    at_other_times,
-    times_of_capture,
+    Start,
+    start_of_reader,
+    started_at_other_times,
 )
 from udfs.replay.fetch_max_bytes.closed_loop.intent import Intent, with_pace
 from udfs.replay.fetch_max_bytes.closed_loop.order import draw_below
@@ -108,9 +108,7 @@ def draws_of_reader(reader: Reader, count: int, nodes: int) -> Draws:
     shares = draws.uniform(0.0, MOST_SHARE, (count, 2))
     longer = np.exp(draws.normal(0.0, RUNS_DIFFER, (count, 2))).tolist()
     apart = draws.gamma(APART_SHAPE, 1 / APART_SHAPE, (count, nodes))
-    times = [
-        DrawnTimes(start, production, apart[again], seed + again) for again, (start, production) in enumerate(longer)
-    ]
+    times = [DrawnTimes(start, production, apart[again]) for again, (start, production) in enumerate(longer)]
     return Draws(np.full(1, seed), slower, shares, times)
 
 
@@ -124,7 +122,8 @@ def drawn_figures(members: Sequence[Member], lanes: FetchLanes, replayed: Sequen
     requests = sum(int(of.outcome.lanes["requests"].sum()) for of in replayed) * lane_count // len(of_lane)
     count = replications_within(FETCHES_AT_MOST, requests)
     draws = [draws_of_reader(member.reader, count, len(member.intent.unit.nodes)) for member in members]
-    captured = [times_of_capture(member.intent, lanes.window.begin == ALWAYS) for member in members]
+    begins_with_capture = lanes.window.begin == ALWAYS
+    starts = [start_of_reader(member.intent) if begins_with_capture else None for member in members]
     figures, counts = list[list[Figures]](), np.full(lane_count, count)
     for again in range(count):
         if again == FEWEST:
@@ -132,7 +131,7 @@ def drawn_figures(members: Sequence[Member], lanes: FetchLanes, replayed: Sequen
         wanted = np.flatnonzero(counts > again)
         if not len(wanted):
             break
-        units = [unit_again(*of, again) for of in zip(members, captured, draws, strict=True)]
+        units = [unit_again(*of, again) for of in zip(members, starts, draws, strict=True)]
         outcomes = replay_again(members, units, [rules_of_lanes(of, wanted, again + 1) for of in rules])
         figures.append(
             [
@@ -146,10 +145,11 @@ def drawn_figures(members: Sequence[Member], lanes: FetchLanes, replayed: Sequen
     ]
 
 
-def unit_again(member: Member, captured: CapturedTimes, draws: Draws, again: int) -> Unit:
-    """What a reader reads in the replication `again`, and at which pace."""
+def unit_again(member: Member, start: Start | None, draws: Draws, again: int) -> Unit:
+    """What a reader reads in the replication `again`, and at which pace. start: if the capture shows it start."""
     drawn = drawn_unit(member.intent, draws.random, *draws.shares[again].tolist())
-    return at_other_times(in_another_run(drawn, *draws.slower[again].tolist()), captured, draws.times[again])
+    unit = in_another_run(drawn, *draws.slower[again].tolist())
+    return started_at_other_times(unit, start, draws.times[again]) if start else unit
 
 
 def replay_again(members: Sequence[Member], units: Sequence[Unit], rules: Sequence[Records]) -> list[ReaderLanes]:
