@@ -7,9 +7,17 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from tests.unit.replay.fetch_max_bytes.captured_reader import BEGIN, MS, batch_rows, catch_up, read_row, reads_of
+from tests.unit.replay.fetch_max_bytes.captured_reader import (
+    BEGIN,
+    MS,
+    PARTITIONS,
+    batch_rows,
+    catch_up,
+    read_row,
+    reads_of,
+)
 from tests.unit.replay.fetch_max_bytes.closed_units import PACE, Part, unit_of
-from udfs.columns.time_units import ALWAYS
+from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.fetch_max_bytes.closed_loop.drawn_times import (
     APART_US,
     MOST_US,
@@ -31,14 +39,20 @@ HORIZON = 20_000 * MS
 AS_CAPTURED = DrawnTimes(1.0, 1.0, np.zeros(3))
 
 
-def captured_intent(produced_at: int = ALWAYS, stays_us: int = 0, opens_session: bool = True) -> Intent:
-    """A catch-up of 32 batches in 16 fetches, 10 ms apart, all produced at a time (us); how long it stays then; and
-    whether the first fetch opens a session.
+def captured_intent(
+    produced_at: int = ALWAYS, stays_us: int = 0, opens_session: bool = True, moves_after_us: int = NEVER
+) -> Intent:
+    """A catch-up of 32 batches in 16 fetches, 10 ms apart, all produced at a time (us).
+
+    stays_us: how long it stays then. opens_session: whether the first fetch does. moves_after_us: between the eighth
+    fetch and the next, which is the first to another broker, if it moves at all.
     """
-    captured, rows = (
-        CapturedFetches(),
-        [row | {"opens_session": row["opens_session"] and opens_session} for row in catch_up()],
-    )
+    moves = moves_after_us != NEVER
+    captured, rows = CapturedFetches(), catch_up(reconnects=8 if moves else None, broker="2")
+    rows = [row | {"opens_session": row["opens_session"] and opens_session} for row in rows]
+    for row in rows[8 * PARTITIONS :] if moves else ():
+        for time in ("position", "request_time", "response_time"):
+            row[time] += moves_after_us
     if stays_us:
         late = read_row(16, 0, 0, 8, 0) | {"response_record_bytes": 0}
         rows.append(late | {"request_time": BEGIN + 150 * MS + stays_us, "response_time": BEGIN + 152 * MS + stays_us})
@@ -66,7 +80,8 @@ def start_of(unit: Unit, first_ms: int = 2000, leaves: bool = False, apart_us: f
     """The start of a reader whose node has one partition each, in the order of their times."""
     node = np.arange(len(unit.nodes))
     of_changes = np.searchsorted(unit.nodes["end_change"], np.arange(len(unit.changes)), side="right")
-    return Start(first_ms * MS, leaves, apart_us, node, unit.nodes["begin"].copy(), node, of_changes)
+    begin = unit.nodes["begin"].copy()
+    return Start(first_ms * MS, leaves, apart_us, begin - begin.min() <= SETTLED_US, node, begin, node, of_changes)
 
 
 def visible_ms(unit: Unit) -> list[float]:
@@ -102,6 +117,13 @@ def test_how_far_first_fetches_are_apart_is_averaged_with_the_labs() -> None:
     start = start_of_reader(captured_intent())
     assert start is not None
     assert start.apart_us == APART_US
+
+
+def test_a_broker_that_is_asked_a_second_later_does_not_belong_to_the_start() -> None:
+    of_starts = [start_of_reader(captured_intent(moves_after_us=after)) for after in (500 * MS, 1000 * MS)]
+    assert [start and (start.is_asked.tolist(), round(start.apart_us)) for start in of_starts] == [
+        ([True, True], (APART_US + 580 * MS) // 2), ([True, False], APART_US),
+    ]  # fmt: skip
 
 
 def test_without_draws_a_captured_reader_is_as_captured() -> None:
@@ -196,6 +218,15 @@ def test_first_fetches_to_brokers_are_apart_whichever_was_first_and_what_comes_w
     again = started_at_other_times(unit, start, AS_CAPTURED._replace(apart=np.array([3.0, 0.5, 9.0])))
     assert again.nodes["begin"].tolist() == [4250 * MS, 4000 * MS, 5500 * MS]  # the last one was not known at the start
     assert again.changes["time"].tolist() == again.nodes["begin"].tolist()
+
+
+def test_what_comes_to_a_broker_that_is_asked_later_only_comes_when_it_did() -> None:
+    parts = [Part([100], [3000 * MS]), Part([100, 100], [3000 * MS, 6000 * MS], node=1)]
+    unit = unit_of(parts, [], HORIZON, PACE)
+    unit.nodes["begin"] = unit.changes["time"] = [4000 * MS, 5500 * MS]
+    again = started_at_other_times(unit, start_of(unit), AS_CAPTURED._replace(production=1.5))
+    assert visible_ms(again) == [3500, 3000, 6000]
+    assert again.partitions["backlog_end"].tolist() == [1, 2]
 
 
 def test_the_draws_of_a_broker_go_by_when_it_was_asked_and_not_by_its_place() -> None:

@@ -9,7 +9,8 @@ start has in each replication
   that it wants, and leaves when it has read that, does so in every run;
 - other first fetches to its brokers: each comes some time after the start, whichever was first in the capture.
 
-What is produced, in which batches and at which brokers, is as captured, and so are rebalances and seeks later on.
+What is produced, in which batches and at which brokers, is as captured, and so are rebalances, seeks, and all that the
+reader reads from brokers that it asks later only.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.columns.arrays import Floats, Ints, Records, read_only
+from udfs.columns.arrays import Bools, Floats, Ints, Records, read_only
 from udfs.columns.time_units import ALWAYS, US_PER_MS
 from udfs.kernels.kernel import kernel
 from udfs.replay.fetch_max_bytes.closed_loop.intent import Intent
@@ -43,14 +44,15 @@ class Start(NamedTuple):
 
     first_batch: when the first batch was produced that the reader got, or the start where that is not known (us).
     leaves_when_read: all that it read had been there when it first asked for it, and it left when it had read that.
-    apart_us: how far its first fetches to brokers are apart, on average. rank: int64[nodes], the place of each node in
-    the order of their begins. requested_at: int64[partitions], when each is first asked for (us). node_of_partition,
-    node_of_change: int64[n], the node of each.
+    apart_us: how far its first fetches to brokers are apart, on average. is_asked: bool[nodes], whether it asks each at
+    its start. rank: int64[nodes], the place of each in the order of their begins. requested_at: int64[partitions], when
+    each is first asked for (us). node_of_partition, node_of_change: int64[n], the node of each.
     """
 
     first_batch: int
     leaves_when_read: bool
     apart_us: float
+    is_asked: Bools
     rank: Ints
     requested_at: Ints
     node_of_partition: Ints
@@ -82,12 +84,13 @@ def start_of_reader(intent: Intent) -> Start | None:
         return None
     finds_all = bool((partitions["backlog_end"] == partitions["end_batch"]).all())
     stays_us = int(nodes["horizon"].max()) - int(intent.servings.response.max(initial=begin))
-    apart = (nodes["begin"] - begin)[nodes["begin"] - begin <= SETTLED_US]
+    apart, is_asked = nodes["begin"] - begin, nodes["begin"] - begin <= SETTLED_US
     return Start(
         first_batch=int(known.min(initial=begin)),
         leaves_when_read=finds_all and stays_us <= SETTLED_US,
         # Few brokers say little: one more is taken to be as far apart as in the lab.
-        apart_us=(int(apart.sum()) + APART_US) / len(apart),
+        apart_us=(int(apart[is_asked].sum()) + APART_US) / np.count_nonzero(is_asked),
+        is_asked=is_asked,
         rank=np.argsort(np.lexsort((intent.nodes.nodes["id"], nodes["begin"]))),
         requested_at=intent.requested_at,
         node_of_partition=np.searchsorted(nodes["end_partition"], np.arange(len(partitions)), side="right"),
@@ -100,7 +103,9 @@ def started_at_other_times(unit: Unit, start: Start, drawn: DrawnTimes) -> Unit:
     was, batches, partitions = unit.nodes["begin"], unit.batches.copy(), unit.partitions.copy()
     begin = other_begins(was, start, drawn)
     production = drawn.start if start.leaves_when_read else drawn.production
-    batches["visible_at"][:-1] = at_other_pace(batches["visible_at"][:-1], start.first_batch, production)
+    counts, visible_at = partitions["end_batch"] - partitions["first_batch"], batches["visible_at"][:-1]
+    is_moved = np.repeat(start.is_asked[start.node_of_partition], counts)
+    visible_at[is_moved] = at_other_pace(visible_at[is_moved], start.first_batch, production)
     requested_at = moved_times(start.requested_at, start.node_of_partition, was, begin)
     note_backlogs(partitions, read_only(batches["visible_at"].copy()), read_only(requested_at))
     return with_other_begins(unit, start, begin)._replace(partitions=partitions, batches=batches)
@@ -114,8 +119,8 @@ def other_begins(begin: Ints, start: Start, drawn: DrawnTimes) -> Ints:
     first = int(begin.min())
     earliest = first + (drawn.start - 1.0) * min(first - start.first_batch, MOST_US)
     apart_us = drawn.apart[start.rank] * start.apart_us
-    is_asked = begin - first <= SETTLED_US
-    return np.where(is_asked, np.rint(earliest + apart_us - apart_us[is_asked].min()).astype(np.int64), begin)
+    begins = np.rint(earliest + apart_us - apart_us[start.is_asked].min()).astype(np.int64)
+    return np.where(start.is_asked, begins, begin)
 
 
 def moved_times(times: Ints, node: Ints, was: Ints, begin: Ints) -> Ints:
