@@ -23,7 +23,7 @@ from udfs.replay.fetch_max_bytes.closed_loop.drawn_times import (
     MOST_US,
     SETTLED_US,
     DrawnTimes,
-    Start,
+    ReaderStart,
     at_other_pace,
     start_of_reader,
     started_at_other_times,
@@ -76,12 +76,14 @@ def one_partition(times_ms: Sequence[int], begin_ms: int, horizon: int = HORIZON
     return unit
 
 
-def start_of(unit: Unit, first_ms: int = 2000, leaves: bool = False, apart_us: float = 0.0) -> Start:
+def start_of(unit: Unit, first_ms: int = 2000, leaves: bool = False, apart_us: float = 0.0) -> ReaderStart:
     """The start of a reader whose node has one partition each, in the order of their times."""
     node = np.arange(len(unit.nodes))
     of_changes = np.searchsorted(unit.nodes["end_change"], np.arange(len(unit.changes)), side="right")
     begin = unit.nodes["begin"].copy()
-    return Start(first_ms * MS, leaves, apart_us, begin - begin.min() <= SETTLED_US, node, begin, node, of_changes)
+    return ReaderStart(
+        first_ms * MS, leaves, apart_us, begin - begin.min() <= SETTLED_US, node, begin, node, of_changes
+    )
 
 
 def visible_ms(unit: Unit) -> list[float]:

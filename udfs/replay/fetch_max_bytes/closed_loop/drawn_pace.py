@@ -25,7 +25,7 @@ from udfs.kernels.kernel import allocating_kernel
 from udfs.replay.fetch_max_bytes.closed_loop.drawn_times import (
     APART_SHAPE,
     DrawnTimes,
-    Start,
+    ReaderStart,
     start_of_reader,
     started_at_other_times,
 )
@@ -145,7 +145,7 @@ def drawn_figures(members: Sequence[Member], lanes: FetchLanes, replayed: Sequen
     ]
 
 
-def unit_again(member: Member, start: Start | None, draws: Draws, again: int) -> Unit:
+def unit_again(member: Member, start: ReaderStart | None, draws: Draws, again: int) -> Unit:
     """What a reader reads in the replication `again`, and at which pace. start: if the capture shows it start."""
     drawn = drawn_unit(member.intent, draws.random, *draws.shares[again].tolist())
     unit = in_another_run(drawn, *draws.slower[again].tolist())

@@ -39,7 +39,7 @@ SETTLED_US = 1_000_000
 that is there for no longer than that after its last records has left because it had read what it wanted."""
 
 
-class Start(NamedTuple):
+class ReaderStart(NamedTuple):
     """What the capture shows of a reader's start, and whose its rows are.
 
     first_batch: when the first batch was produced that the reader got, or the start where that is not known (us).
@@ -71,7 +71,7 @@ class DrawnTimes(NamedTuple):
     apart: Floats
 
 
-def start_of_reader(intent: Intent) -> Start | None:
+def start_of_reader(intent: Intent) -> ReaderStart | None:
     """The start of a reader that first gets what was there for longer than its fetches wait, if the capture shows since
     when, or that its first fetch opens a session. Any other may have been there before the capture: None.
     """
@@ -85,7 +85,7 @@ def start_of_reader(intent: Intent) -> Start | None:
     finds_all = bool((partitions["backlog_end"] == partitions["end_batch"]).all())
     stays_us = int(nodes["horizon"].max()) - int(intent.servings.response.max(initial=begin))
     apart, is_asked = nodes["begin"] - begin, nodes["begin"] - begin <= SETTLED_US
-    return Start(
+    return ReaderStart(
         first_batch=int(known.min(initial=begin)),
         leaves_when_read=finds_all and stays_us <= SETTLED_US,
         # Few brokers say little: one more is taken to be as far apart as in the lab.
@@ -98,7 +98,7 @@ def start_of_reader(intent: Intent) -> Start | None:
     )
 
 
-def started_at_other_times(unit: Unit, start: Start, drawn: DrawnTimes) -> Unit:
+def started_at_other_times(unit: Unit, start: ReaderStart, drawn: DrawnTimes) -> Unit:
     """The same reader, which starts at another time, and what it reads comes at other times."""
     was, batches, partitions = unit.nodes["begin"], unit.batches.copy(), unit.partitions.copy()
     begin = other_begins(was, start, drawn)
@@ -111,7 +111,7 @@ def started_at_other_times(unit: Unit, start: Start, drawn: DrawnTimes) -> Unit:
     return with_other_begins(unit, start, begin)._replace(partitions=partitions, batches=batches)
 
 
-def other_begins(begin: Ints, start: Start, drawn: DrawnTimes) -> Ints:
+def other_begins(begin: Ints, start: ReaderStart, drawn: DrawnTimes) -> Ints:
     """When the reader first fetches from each node: int64[nodes], us.
 
     Nodes that it did not ask at its start begin as captured. begin: int64[nodes], us, when it did in the capture.
@@ -143,7 +143,7 @@ def at_other_pace(produced_at: Ints, first_batch: int, production: float) -> Int
     return np.where(produced_at > ALWAYS, produced_at + np.rint((production - 1.0) * took).astype(np.int64), ALWAYS)
 
 
-def with_other_begins(unit: Unit, start: Start, begin: Ints) -> Unit:
+def with_other_begins(unit: Unit, start: ReaderStart, begin: Ints) -> Unit:
     """The reader with other begins of its nodes, int64[nodes], us. It stays as long as in the capture if it leaves when
     it has read all; any other stays until the same time, but at least half as long.
     """
