@@ -54,11 +54,11 @@ def exact(lake: CapturedLake, tmp_path_factory: pytest.TempPathFactory) -> Captu
 
 @pytest.fixture(scope="module")
 def unstated(lake: CapturedLake, tmp_path_factory: pytest.TempPathFactory) -> CapturedLake:
-    """The same capture, of whose settings nobody states any."""
+    """The same capture, of whose settings nobody states any. The lane splits little, so that none is looked for."""
     home = tmp_path_factory.mktemp("unstated")
     shutil.copytree(f"{lake.path}/silver", home / "silver")
     asked = home / "scenario.yaml"
-    asked.write_text("replay:\n  batch_split:\n    producer.batch.size: [64KiB]\n")
+    asked.write_text("replay:\n  batch_split:\n    producer.batch.size: [2KiB]\n")
     run = Run(resolve_scenario(str(asked), [], []), (lake.capture,), str(home), RUN_AT)
     return replace(lake, path=str(home), run_id=replay(lake.spark, run, lake.capture_id).run_id, _read={})
 
