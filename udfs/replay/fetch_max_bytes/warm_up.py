@@ -7,8 +7,11 @@ import pyarrow as pa
 
 from schemas.tables.event_kinds import LogEvent
 from schemas.tables.steps import LOG_EVENTS
+from udfs.columns.arrays import read_only
 from udfs.columns.records import new_records
 from udfs.kernels.blank_rows import blank_rows
+from udfs.replay.fetch_max_bytes.closed_loop.drawn_times import note_backlogs
+from udfs.replay.fetch_max_bytes.closed_loop.state import READ_PARTITION
 from udfs.replay.fetch_max_bytes.partition_log.replay import read_rows
 from udfs.replay.fetch_max_bytes.replay import replay_fetches
 from udfs.replay.fetch_max_bytes.settings import FETCH_LIMITS, FetchLanes, as_captured_clients
@@ -21,6 +24,8 @@ def warm_up() -> None:
     for _ in replay_fetches(read_rows([sample_log_and_read()], 1 << 20), two_fetch_lanes(), ""):
         pass
     quantile(np.ones(BUCKETS, np.int64), 0.5)  # of waits, which these fetches have none of
+    time = read_only(np.zeros(1, np.int64))
+    note_backlogs(new_records(READ_PARTITION, 1), time, time)  # of a reader that starts, as this one does not
 
 
 def sample_log_and_read() -> pa.RecordBatch:
