@@ -86,16 +86,27 @@ def fetches_by_reader(own_rows: OwnRows) -> DataFrame:
     sent = answered.where(~closes).groupBy(reader).agg(
         F.count("*").alias("fetches"), F.min(x.api_version).alias("oldest")
     )  # fmt: skip
-    fetch = F.struct(f.connection_id, f.exchange_no)
-    opened = F.when((F.col(f.kind) == FULL) & (F.col(f.response_session_id) > 0), fetch)
-    got = own_rows(f).groupBy(f.reader).agg(
-        F.sum(f.returned_bytes).alias("bytes"), F.count_distinct(opened).alias("sessions"),
-        F.count_distinct(F.when(F.col(f.returned_bytes) > 0, fetch)).alias("served"),
-    )  # fmt: skip
-    columns = sent.join(F.broadcast(got), [str(f.reader)], "left")
+    has_records = F.col(f.returned_bytes) > 0
+    opens = (F.col(f.kind) == FULL) & (F.col(f.response_session_id) > 0)
+    # Counted apart, of few rows each: beside a sum Spark would go through all rows once for each count of distinct ones.
+    of_reader = (
+        own_rows(f).where(has_records).groupBy(f.reader).agg(F.sum(f.returned_bytes).alias("bytes")),
+        count_fetches(own_rows(f).where(has_records), "served"),
+        count_fetches(own_rows(f).where(opens), "sessions"),
+    )
+    columns = sent
+    for counted in of_reader:
+        columns = columns.join(F.broadcast(counted), [str(f.reader)], "left")
     of = {name: F.coalesce(F.col(name), F.lit(0)).alias(name) for name in ("bytes", "sessions")}
     empty = (F.col("fetches") - F.coalesce("served", F.lit(0))).alias("empty")
     return columns.select(f.reader, "fetches", empty, *of.values(), "oldest").orderBy(f.reader)
+
+
+def count_fetches(rows: DataFrame, name: str) -> DataFrame:
+    """How many fetches these rows of partitions are of, by reader, in a column of this name."""
+    f = FETCH_PARTITIONS
+    fetches = rows.select(f.reader, f.connection_id, f.exchange_no).distinct()
+    return fetches.groupBy(f.reader).agg(F.count("*").alias(name))
 
 
 def response_sizes(own_rows: OwnRows) -> DataFrame:

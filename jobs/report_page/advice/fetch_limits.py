@@ -80,7 +80,8 @@ def requested_limits(own_rows: OwnRows) -> DataFrame:
     """A row for each client.id of consumers: for each limit, the first values that its requests have, ascending."""
     p = FETCH_PARTITIONS
     values = [F.slice(F.array_sort(F.collect_set(column)), 1, MOST_VALUES).alias(column) for column in SHOWN.values()]
-    return own_rows(p).where(F.col(p.reader) == CONSUMER).groupBy(p.client_id).agg(*values)
+    limits = own_rows(p).where(F.col(p.reader) == CONSUMER).select(p.client_id, *SHOWN.values()).distinct()
+    return limits.groupBy(p.client_id).agg(*values)
 
 
 def advise_fetch_limits(findings: Findings) -> Iterable[Recommendation]:
