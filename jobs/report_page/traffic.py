@@ -88,7 +88,7 @@ def fetches_by_reader(own_rows: OwnRows) -> DataFrame:
     )  # fmt: skip
     has_records = F.col(f.returned_bytes) > 0
     opens = (F.col(f.kind) == FULL) & (F.col(f.response_session_id) > 0)
-    # Counted apart, of few rows each: beside a sum Spark would go through all rows once for each count of distinct ones.
+    # Counted apart, of few rows each: beside a sum Spark would go through all rows for each count of what is distinct.
     of_reader = (
         own_rows(f).where(has_records).groupBy(f.reader).agg(F.sum(f.returned_bytes).alias("bytes")),
         count_fetches(own_rows(f).where(has_records), "served"),
