@@ -27,6 +27,7 @@ from schemas.tables.gold_aims import AIM_SETTINGS, TRADE_OFF
 from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.gold_recommendations import RECOMMENDATIONS
 from schemas.tables.gold_sessions import SESSION_CACHE
+from schemas.tables.values import OF_CLUSTER
 from tests.e2e.conftest import RUN_AT
 from tests.lakes import plant, queried, rows_by_key
 from udfs.facts.arrow_tables import arrow_schema
@@ -37,6 +38,7 @@ SIZES = tuple(int(size) // KiB for size in np.geomspace(64 * KiB, 4096 * KiB, 24
 OVER = ",".join(f"{size}KiB" for size in SIZES)
 AIM = f"fetch_max_bytes: least catch_up where held <= 700KiB and longest_wait <= 50ms over {FETCH}={OVER}"
 A, T = AIM_SETTINGS, TRADE_OFF
+FOR_ALL = f"scope_kind = '{OF_CLUSTER}'"
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ def test_the_chosen_lane_is_the_best_of_a_dense_grid(spark: SparkSession, search
     source = Source(spark, searched.run, searched.capture_id, "dense", {})
     dense = LaneOutcomes(source, ALGORITHMS["fetch_max_bytes"], aim)(lanes)
     best = min(of["catch_up"].value for of in dense.values() if meets_constraints(aim.where, of))
-    row = queried(searched.run.lake, A)[0]
+    row = queried(searched.run.lake, A, where=FOR_ALL)[0]
     assert row[A.is_met]
     assert dict(row[A.outcomes])["catch_up"] <= best * (1 + aim.step)
 
@@ -74,7 +76,8 @@ def test_the_chosen_lane_is_the_best_of_a_dense_grid(spark: SparkSession, search
 def test_the_tables_of_the_run_have_every_lane_of_the_trade_off(searched: Searched) -> None:
     lake, r = searched.run.lake, FETCH_RANGES
     lanes = {row[T.scenario] for row in queried(lake, T)}
-    assert set(queried(lake, RUNS)[0][RUNS.lanes]) == lanes
+    of_clients_alone = {row[A.scenario] for row in queried(lake, A)}
+    assert set(queried(lake, RUNS)[0][RUNS.lanes]) == lanes | of_clients_alone
     (chosen,) = queried(lake, T, where=f"{T.is_chosen}")
     held = [row[r.p90] for row in queried(lake, r, where=f"{r.scenario} = '{chosen[T.scenario]}'")
             if row[r.metric] == "held_bytes" and row[r.reader] == "consumer"]  # fmt: skip
@@ -83,15 +86,17 @@ def test_the_tables_of_the_run_have_every_lane_of_the_trade_off(searched: Search
 
 def test_what_is_recommended_is_the_chosen_setting(searched: Searched) -> None:
     lake = searched.run.lake
-    advised = {row[RECOMMENDATIONS.setting]: row[RECOMMENDATIONS.recommended] for row in queried(lake, RECOMMENDATIONS)}
+    rows = queried(lake, RECOMMENDATIONS, where=FOR_ALL)
+    advised = {row[RECOMMENDATIONS.setting]: row[RECOMMENDATIONS.recommended] for row in rows}
     values = by_setting(searched)
     assert values
     assert {key: f"{int(text.removesuffix('KiB')) * KiB}" for key, text in values.items()}.items() <= advised.items()
 
 
 def by_setting(searched: Searched) -> Mapping[str, str]:
-    """The values that the chosen lane sets."""
-    return {row[A.setting]: row[A.value] for row in queried(searched.run.lake, A) if row[A.value] is not None}
+    """The values that the lane sets which is chosen for all."""
+    rows = queried(searched.run.lake, A, where=FOR_ALL)
+    return {row[A.setting]: row[A.value] for row in rows if row[A.value] is not None}
 
 
 def test_the_same_run_again_is_kept_with_its_lanes(spark: SparkSession, searched: Searched) -> None:
