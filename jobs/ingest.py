@@ -79,7 +79,7 @@ def ingest(spark: SparkSession, run: Run, *, keep: bool = False) -> str:
     ArgumentError if the set that is to be continued is none that these captures can follow, and GateError if the gate
     refuses.
     """
-    check_tables(spark, run.lake, SILVER)
+    check_tables(spark, run.lake, SILVER, makes_missing=True)
     check_names(spark, run.lake, run.decoding.pseudonyms)
     run_side_by_side(spark, [partial(check_rules, spark, run.gates.in_pipeline), partial(start_workers, spark)])
     with stage("index", spark):

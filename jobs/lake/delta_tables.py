@@ -115,7 +115,7 @@ def tables_of_ended_jobs(spark: SparkSession, lake: str) -> frozenset[Table]:
     """
     silver = SILVER if has_table(spark, lake, CAPTURES) else ()  # which `ingest` makes last
     of_aims = AIM_TABLES if has_table(spark, lake, FIDELITY) else ()  # which a replay makes after those of aims
-    of_replays = (table for name in _finished_replays(spark, lake) for table in TABLES_OF_REPLAY[name])
+    of_replays = (table for name in _finished_replays(spark, lake) for table in TABLES_OF_REPLAY.get(name, ()))
     return frozenset([*silver, *of_aims, *of_replays])
 
 
@@ -194,9 +194,11 @@ def write_table(rows: DataFrame, lake: str, table: Table, replaced: str) -> None
     address.replace_rows(described, str(table.replaced_by), replaced)
 
 
-def check_tables(spark: SparkSession, lake: str, tables: Iterable[Table]) -> None:
+def check_tables(spark: SparkSession, lake: str, tables: Iterable[Table], *, makes_missing: bool = False) -> None:
     """Compare them with their declarations. Raises LakeError that names all with other columns, and all that the lake
     lacks because an older release wrote it; others need not be there.
+
+    makes_missing: the job makes those that are not there, so that the lake may lack any.
     """
     faults, not_there = list[str](), list[Table]()
     for table in tables:
@@ -205,7 +207,7 @@ def check_tables(spark: SparkSession, lake: str, tables: Iterable[Table]) -> Non
             not_there += [] if is_there else [table]
         except LakeError as fault:
             faults.append(str(fault))
-    newer = tables_of_ended_jobs(spark, lake) if not_there else frozenset()
+    newer = tables_of_ended_jobs(spark, lake) if not_there and not makes_missing else frozenset()
     faults += [_not_there_text(lake, table, MIGRATE_IT) for table in not_there if table in newer]
     if faults:
         raise LakeError("\n".join(faults))
