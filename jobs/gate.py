@@ -102,7 +102,7 @@ def tell_and_gather_refusals(lake: str, checked: Sequence[CheckedSubject]) -> li
 def main(run: Run) -> None:
     """Run the job: apply the gates that --on names, and write `gate_results`, Data Docs and JUnit's XML.
 
-    Raises GateError with all refusals if a gate refuses, LakeError if an older release wrote the lake.
+    Raises GateError with all refusals if a gate refuses.
     """
     spark = spark_session(run.session.master, "refetch gate", run.session.conf)
     check_rules(spark, run.gates)

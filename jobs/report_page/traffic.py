@@ -90,9 +90,10 @@ def fetches_by_reader(own_rows: OwnRows) -> DataFrame:
     opens = (F.col(f.kind) == FULL) & (F.col(f.response_session_id) > 0)
     # Counted apart, of few rows each: beside a sum Spark would go through all rows for each count of what is distinct.
     of_reader = (
-        own_rows(f).where(has_records).groupBy(f.reader).agg(F.sum(f.returned_bytes).alias("bytes")),
-        count_fetches(own_rows(f).where(has_records), "served"),
-        count_fetches(own_rows(f).where(opens), "sessions"),
+        fetches_of(own_rows(f).where(has_records))
+        .groupBy(f.reader)
+        .agg(F.sum("bytes").alias("bytes"), F.count("*").alias("served")),
+        fetches_of(own_rows(f).where(opens)).groupBy(f.reader).agg(F.count("*").alias("sessions")),
     )
     columns = sent
     for counted in of_reader:
@@ -102,11 +103,10 @@ def fetches_by_reader(own_rows: OwnRows) -> DataFrame:
     return columns.select(f.reader, "fetches", empty, *of.values(), "oldest").orderBy(f.reader)
 
 
-def count_fetches(rows: DataFrame, name: str) -> DataFrame:
-    """How many fetches these rows of partitions are of, by reader, in a column of this name."""
+def fetches_of(rows: DataFrame) -> DataFrame:
+    """(reader, connection, number, bytes): a row for each fetch that these rows of partitions are of."""
     f = FETCH_PARTITIONS
-    fetches = rows.select(f.reader, f.connection_id, f.exchange_no).distinct()
-    return fetches.groupBy(f.reader).agg(F.count("*").alias(name))
+    return rows.groupBy(f.reader, f.connection_id, f.exchange_no).agg(F.sum(f.returned_bytes).alias("bytes"))
 
 
 def response_sizes(own_rows: OwnRows) -> DataFrame:

@@ -97,8 +97,8 @@ def value_before_aim(findings: Findings, key: str, scope: Scope) -> InForce:
         return InForce(", ".join(map(str, values[:MOST_VALUES])), CAPTURED) if values else value_in_force(findings, key)
     if key == BATCH_SIZE and (topics := topics_in_scope(findings, scope)):
         sizes = sorted({size for topic in topics for size in topic["sizes"]})
-        is_told = any(topic["is_told"] for topic in topics)
-        return InForce(", ".join(map(str, sizes[:MOST_VALUES])), INFERRED if is_told else STATED)
+        is_inferred = any(topic["is_told"] for topic in topics)
+        return InForce(", ".join(map(str, sizes[:MOST_VALUES])), INFERRED if is_inferred else STATED)
     if key != BATCH_SIZE:
         return value_in_force(findings, key)
     captured = [row for row in findings.of(split_producers) if row[SCENARIO] == CAPTURED_LANE]

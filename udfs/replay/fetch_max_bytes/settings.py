@@ -205,7 +205,6 @@ def client_settings(lanes: LaneSettings, reader: str) -> Records:
     """CLIENT_SETTINGS[lanes] of a kind of reader. Only consumers can have another `profile`, or be more."""
     min_bytes, max_wait_ms = REQUEST_WAITS[reader]
     profiles = PROFILES if reader == CONSUMER else {}
-    consumers = np.maximum(lanes.ints(TRAFFIC_CONSUMERS), 1)
     return new_records(
         CLIENT_SETTINGS,
         len(lanes.names),
@@ -215,7 +214,7 @@ def client_settings(lanes: LaneSettings, reader: str) -> Records:
         us_per_record=lanes.changed_ints(US_PER_RECORD),
         profile=changed_choices(lanes, "profile", profiles),
         order=changed_choices(lanes, "order", ORDERS),
-        consumers=consumers if reader == CONSUMER else 1,
+        consumers=lanes.ints(TRAFFIC_CONSUMERS, unset=1) if reader == CONSUMER else 1,
     )
 
 

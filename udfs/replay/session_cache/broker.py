@@ -47,6 +47,8 @@ class BrokerReplay:
     captured: Captured
     window: Window
     in_window: bool  # the window has begun: what happens is counted
+    dealt: DealtPartitions
+    sizes: Ints  # of `unfinished`, as DealtPartitions.sizes has them
     clients: Clients = field(default_factory=new_clients)
     contents: Contents = field(default_factory=new_contents)
     turns: Records = field(default_factory=lambda: turn_of(NONE))
@@ -56,8 +58,6 @@ class BrokerReplay:
     names: list[int] = field(default_factory=list)  # the broker's clients, each by its number in Keys.clients
     name_of: Ints = field(default_factory=lambda: np.full(0, NONE))  # the place in `names` of each number, or NONE
     evictions: Counter[tuple[int, int, int]] = field(default_factory=Counter)  # by lane, evictor and victim
-    dealt: DealtPartitions = field(default_factory=lambda: DealtPartitions(np.ones(1, np.int64)))
-    sizes: Ints = field(default_factory=lambda: np.zeros((0, 1), np.int64))  # of `unfinished`, as DealtPartitions.sizes
     fetches: int = 0  # how many have come
     life: int = 0  # how often all connections to the broker have ended: it may have been restarted then
     begin_us: int = NONE  # when the first request of this life came

@@ -11,10 +11,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
+import pyarrow as pa
 
-from udfs.columns.arrays import Ints, Records, numbers_in_stretches, stretch_edges
+from udfs.columns.arrays import Ints, Records, as_int64s, numbers_in_stretches, stretch_edges
 from udfs.columns.records import as_bytes, pick_records
 from udfs.replay.session_cache.state import SESSION_FETCH
+from udfs.replay.shared.silver_columns import number_of_all
 
 COUNTS = ("listed", "returned")
 BYTES = (
@@ -57,7 +59,8 @@ class DealtPartitions:
 
     def places_of(self, owner: Ints, rows: Records) -> Ints:
         """The place of each row's partition among those of its client: int64[n]. owner: int64[n], the client."""
-        keys = keys_of_partitions(owner, rows)
+        columns = map(as_int64s, (owner, rows["topic"], rows["partition"]))
+        keys = number_of_all(*map(pa.array, columns)).to_numpy()
         distinct, first, which = np.unique(keys, return_index=True, return_inverse=True)
         places = np.zeros(len(distinct), np.int64)
         for i in np.argsort(first).tolist():
@@ -67,15 +70,6 @@ class DealtPartitions:
                 self.known[client] += 1
             places[i] = self.places[key]
         return places[which]
-
-
-def keys_of_partitions(owner: Ints, rows: Records) -> Ints:
-    """A number for each client's partition, which no other has but by chance: int64[n]. owner: int64[n]."""
-    key = np.asarray(rows["topic"]).astype(np.uint64)
-    for part in (rows["partition"], owner):
-        key = (key ^ np.asarray(part).astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
-        key ^= key >> np.uint64(29)
-    return key.view(np.int64)
 
 
 def first_shares(settings: Records) -> Ints:

@@ -93,9 +93,10 @@ def session_lanes(lanes: LaneSettings) -> SessionLanes:
         for number, release in zip(stated_shards, releases, strict=True)
     ]
     rules = [eviction_rules(release) for release in releases]
-    settings = cache_settings(lanes.ints(SLOTS), shards, lanes.ints(EVICTION_MS), rules)
-    settings["consumers"] = np.maximum(lanes.ints(TRAFFIC_CONSUMERS), 1)
-    return SessionLanes(lanes.names, settings)
+    consumers = lanes.ints(TRAFFIC_CONSUMERS, unset=1)
+    return SessionLanes(
+        lanes.names, cache_settings(lanes.ints(SLOTS), shards, lanes.ints(EVICTION_MS), rules, consumers)
+    )
 
 
 def shards_of_release(release: Value | None) -> int:
@@ -115,13 +116,14 @@ def eviction_rules(release: Value | None) -> int:
 
 
 def cache_settings(
-    slots: npt.ArrayLike, shards: npt.ArrayLike, eviction_ms: npt.ArrayLike, rules: npt.ArrayLike, idle_go: int = 0
-) -> Records:
+    slots: npt.ArrayLike, shards: npt.ArrayLike, eviction_ms: npt.ArrayLike, rules: npt.ArrayLike,
+    consumers: npt.ArrayLike = 1, idle_go: int = 0,
+) -> Records:  # fmt: skip
     """CACHE_SETTINGS[lanes] from a value for each lane, or one for all.
 
     slots: those of all shards together. Slots that do not divide evenly among the shards are lost, as in Kafka.
     """
-    columns = np.broadcast_arrays(np.asarray(slots) // shards, shards, eviction_ms, rules, 1, idle_go)
+    columns = np.broadcast_arrays(np.asarray(slots) // shards, shards, eviction_ms, rules, consumers, idle_go)
     settings = np.zeros(np.size(columns[0]), CACHE_SETTINGS)
     for name, column in zip(CACHE_SETTINGS.fields or (), columns, strict=True):
         settings[name] = column
@@ -144,9 +146,7 @@ def ways_to_need_slots(settings: Records) -> tuple[Records, Ints]:
     CACHE_SETTINGS[lanes].
     """
     (shards, consumers), way_of_lane = ways_of(settings, "shards", "consumers")
-    unlimited = cache_settings(UNLIMITED * shards, shards, 0, CURRENT)
-    unlimited["consumers"] = consumers
-    return unlimited, way_of_lane
+    return cache_settings(UNLIMITED * shards, shards, 0, CURRENT, consumers), way_of_lane
 
 
 def ways_to_be_idle(settings: Records) -> tuple[Records, Ints]:
@@ -159,9 +159,7 @@ def ways_to_be_idle(settings: Records) -> tuple[Records, Ints]:
     (shards, eviction_ms, rules, consumers), way_of_lane = ways_of(
         settings, "shards", "eviction_ms", "rules", "consumers"
     )
-    idle = cache_settings(UNLIMITED * shards, shards, eviction_ms, rules, idle_go=1)
-    idle["consumers"] = consumers
-    return idle, way_of_lane
+    return cache_settings(UNLIMITED * shards, shards, eviction_ms, rules, consumers, idle_go=1), way_of_lane
 
 
 def ways_of(settings: Records, *names: str) -> tuple[Ints, Ints]:
