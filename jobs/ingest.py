@@ -20,7 +20,7 @@ from jobs.captures.capture_plan import CapturePlan, plan_capture
 from jobs.captures.capture_quality import quality_rows
 from jobs.captures.capture_rows import capture_rows, packed_rows
 from jobs.captures.earlier_names import earlier_names
-from jobs.captures.earlier_sets import Earlier, choose_earlier, continuing, read_earlier
+from jobs.captures.earlier_sets import Earlier, check_still_there, choose_earlier, continuing, read_earlier
 from jobs.captures.inputs import MOST_NAMED
 from jobs.captures.log_agreement import (
     RequestsOfSource,
@@ -128,6 +128,8 @@ def decode_to_silver(
     """
     known = None if earlier is None else read_earlier(spark, run.lake, earlier)
     shown = None if earlier is None else earlier_names(spark, run.lake, earlier.capture_id)
+    if earlier is not None:
+        check_still_there(spark, run.lake, earlier)
     # The rows are kept on disk, because there are the more of them the larger the captures are.
     decoded = DecodedSet(packed_tables(spark, run, plan, known).persist(StorageLevel.DISK_ONLY))
     try:

@@ -25,7 +25,7 @@ from jobs.terminal.wording import utc_time
 from jobs.version import pseudonym_key_in
 from schemas.tables.silver import CAPTURES, CONNECTIONS, EXCHANGES, FETCH_PARTITIONS
 from schemas.tables.values import FULL, INCREMENTAL, UNANSWERED
-from udfs.errors import ArgumentError
+from udfs.errors import ArgumentError, LakeError
 from udfs.facts.continued_connections import (
     EARLIER_CONNECTIONS,
     EARLIER_PARTITIONS,
@@ -135,6 +135,18 @@ def read_earlier(spark: SparkSession, lake: str, earlier: Earlier) -> EarlierSet
         connections.toArrow().cast(EARLIER_CONNECTIONS).sort_by(_KEY),
         _whole_sessions(kept.select(*EARLIER_PARTITIONS).toArrow()).sort_by(_KEY),
     )
+
+
+def check_still_there(spark: SparkSession, lake: str, earlier: Earlier) -> None:
+    """Raises LakeError if the earlier set is no longer listed as it was, so that what was read of it may be a part:
+    `prune` and `ingest` take a set out of `captures` before they change anything else of it.
+    """
+    row = stored_rows(spark, lake, CAPTURES, earlier.capture_id).select(CAPTURES.decoder).first()
+    if row is None or row[0] != earlier.decoder:
+        raise LakeError(
+            f"{lake}: capture set {earlier.capture_id} was removed or written again while these captures went on from "
+            "it: run the command again when that has ended"
+        )
 
 
 def _whole_sessions(partitions: pa.Table) -> pa.Table:

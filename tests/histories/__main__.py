@@ -3,11 +3,12 @@
     python -m tests.histories [--seed=N] [--steps=N] [--minutes=N] [--only=N,N,...] [--undisturbed=FOLDER]
                               [--keep]
 
-A history is a number of steps drawn from its seed: ingest, replay, pipeline, gate, report, compare, runs, prune and
-compact, with clocks that go forth and back, captures that come again or under the name of another one, processes that
-are killed and commands at the same time. The next history has the next seed. Each step is printed as it ends; seed and
-commit give the same steps again, though a kill comes after a part of the usual time and so at a moment of its own.
-Ends with 1 at the first history with a fault. --only does some steps of a history alone, to find which ones matter.
+A history is a number of steps drawn from its seed: ingest, replay, pipeline, gate, report, compare, runs, prune,
+compact and migrate, with clocks that go forth and back, captures that come again, under the name of another one or
+going on from an earlier set, processes that are killed and commands at the same time. The next history has the next
+seed. Each step is printed as it ends; seed and commit give the same steps again, though a kill comes after a part of
+the usual time and so at a moment of its own. Ends with 1 at the first history with a fault. --only does some steps of a
+history alone, to find which ones matter.
 """
 
 from __future__ import annotations

@@ -45,6 +45,8 @@ def settled(
     lake = Lake(
         cells, found.written, found.files, found.run_at, found.pages, found.shown, found.tables, may_stray
     )  # fmt: skip
+    gone = sorted({table for lake in lakes for table in lake.tables} - found.tables)
+    faults += [f"{', '.join(gone)}: no such table any more"] if gone else []
     return lake, [*faults, *of_lists(lakes, found), *incomplete(lake, known), *of_files(found, may_stray)]
 
 

@@ -21,13 +21,13 @@ from uuid import uuid4
 import pyarrow as pa
 
 from jobs.cli import run_command
-from jobs.flags import COMPACT, GATE, INGEST, PIPELINE, PRUNE, REPLAY, REPORT, RUNS
+from jobs.flags import COMPACT, GATE, INGEST, LATEST, MIGRATE, PIPELINE, PRUNE, REPLAY, REPORT, RUNS
 from tests.conftest import REPOSITORY
 from tests.histories.model import Known
 from tests.histories.steps import BY_SET, JAVA, SCENARIOS, TERM, TREND, Step
 from tests.processes_left import MARK, left, left_for_good
 
-PACKETS = {"a": ("starve", 0, 400), "b": ("crowded", 0, 400)}
+PACKETS = {"a": ("starve", 0, 400), "b": ("crowded", 0, 400), "c": ("crowded", 400, 400)}
 """Of each content the sample capture, and which of its packets."""
 SCENARIO = {
     "sessions": "replay:\n  session_cache:\n    max.incremental.fetch.session.cache.slots: [8]\n",
@@ -36,7 +36,7 @@ SCENARIO = {
 HEAD, PACKET_HEAD = 24, 16
 ENDS_S = 1800
 """A command that takes longer hangs, even where others keep the machine busy."""
-PART = {INGEST: 0.6, REPLAY: 0.7, PIPELINE: 1.0, PRUNE: 0.4, COMPACT: 0.4}
+PART = {INGEST: 0.6, REPLAY: 0.7, PIPELINE: 1.0, PRUNE: 0.4, COMPACT: 0.4, MIGRATE: 0.4}
 """The time of a command in a process of its own, as part of that of `pipeline`."""
 
 
@@ -93,6 +93,8 @@ def arguments(step: Step, home: Home, known: Known) -> list[str]:
     told.append(f"--lake={home.lake}")
     if step.job in (INGEST, PIPELINE):
         told.append(f"--captures={home.capture(step.content, step.file)}")
+    if step.goes_on:
+        told.append(f"--continue={LATEST if step.goes_on == LATEST else known.set_id(step.goes_on)}")
     if step.job in (REPLAY, PIPELINE, INGEST):
         told.append(f"--scenario={home.folder / (step.scenario or SCENARIOS[0])}.yaml")
     if step.job == GATE:

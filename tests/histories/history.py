@@ -6,11 +6,12 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from jobs.flags import COMPACT
+from jobs.flags import COMPACT, MIGRATE
 from tests.faults.undisturbed import TornTableError
 from tests.histories.check import Hashes, joined_badly, settled, told_badly
 from tests.histories.commands import PART, Child, Ended, Home, arguments, done_here
 from tests.histories.model import Lake, after, possible, possible_beside
+from tests.histories.older import lacking, lacking_lines, make_older
 from tests.histories.seen import seen
 from tests.histories.steps import TERM, Step
 from tests.histories.undisturbed import Undisturbed
@@ -59,7 +60,9 @@ class History:
 
     def do(self, number: int, step: Step) -> Done:
         """Do a step and compare."""
-        began = time.monotonic()
+        began, is_older = time.monotonic(), MIGRATE in (step.job, step.beside and step.beside.job)
+        if is_older:
+            make_older(self.home.lake)
         ends = self.beside(step, step.beside) if step.beside else [self.alone(step)]
         wanted = [after(self.lake, one, self.known)[1] for one in (step, step.beside) if one]
         codes = [end.code for end in ends]
@@ -68,9 +71,26 @@ class History:
         done.faults += [fault for end in ends for fault in told_badly(end.code, end.said)]
         done.faults += [f"left behind: {end.left}" for end in ends if end.left]
         done.faults += self.wrong_code(step, codes, wanted, was_killed)
+        done.faults += self.migrated(step, codes) if is_older else []
         done.faults += self.compared(step, codes, wanted, was_killed)
         done.faults += [end.said for end in ends if done.faults]
         return done
+
+    def migrated(self, step: Step, codes: list[int]) -> Iterator[str]:
+        """What is wrong with a lake that was made older, after `migrate`. One that was only tried, killed or refused is
+        followed by another, since no command takes a lake that lacks something.
+        """
+        steps = (step, step.beside) if step.beside else (step,)
+        by = [(one, code) for one, code in zip(steps, codes, strict=True) if one.job == MIGRATE]
+        if any(code == 0 and not one.dry_run for one, code in by):
+            yield from lacking_lines(self.home.lake)
+            return
+        if not step.beside and step.dry_run and self.lake.tables and not lacking(self.home.lake):
+            yield "a dry run has added what the lake lacks"
+        end = done_here(arguments(Step(MIGRATE), self.home, self.known))
+        if self.lake.tables:
+            yield from [f"migrate done again left with {end.code}: {end.said}"] if end.code else []
+            yield from lacking_lines(self.home.lake)
 
     def alone(self, step: Step) -> Ended:
         """How a step ends."""

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from jobs.flags import COMPACT, COMPARE, GATE, INGEST, PIPELINE, PRUNE, REPLAY, REPORT, RUNS
-from tests.histories.steps import AGE, BY_RUN, CONTENTS, SILVER, TREND, Step
+from jobs.flags import COMPACT, COMPARE, GATE, INGEST, LATEST, MIGRATE, PIPELINE, PRUNE, REPLAY, REPORT, RUNS
+from tests.histories.steps import AGE, BY_RUN, ENDED_BEFORE, SETS, SILVER, TREND, Step
 
 CAPTURES, RUN_ROWS, GATES, ADVICE, TRENDS, CHECKED = (
     "captures", "runs", "gate_results", "recommendations", "trends", "predictions_checked"
@@ -28,7 +28,7 @@ class Known(Protocol):
     """The ids of capture sets and runs, and the tables in which an undisturbed command leaves rows of them."""
 
     def set_id(self, content: str) -> str:
-        """The capture set of a capture."""
+        """The capture set of a capture, or of one that goes on from another."""
 
     def run_id(self, content: str, scenario: str) -> str:
         """The run of a capture under a scenario."""
@@ -83,15 +83,24 @@ def after(lake: Lake, step: Step, known: Known) -> tuple[Lake, int]:
 
 def pipelined(lake: Lake, step: Step, known: Known) -> Lake:
     """With a run of a capture, which is ingested where it is not there by this very name."""
-    of = known.set_id(step.content)
+    of = set_written(lake, step, known)
     there = gated(lake, of) if is_kept(lake, step, known) else ingested(lake, step, known)
     return with_run(there, of, step, known)
 
 
 def is_kept(lake: Lake, step: Step, known: Known) -> bool:
     """Whether a pipeline finds its captures in the lake, read from a file of this very name."""
-    of = known.set_id(step.content)
+    of = set_written(lake, step, known)
     return of in lake.written and lake.files[of] == step.file
+
+
+def set_written(lake: Lake, step: Step, known: Known) -> str:
+    """The capture set that a step writes. Where it goes on from another one, that has to be listed as complete."""
+    before = [content for content in ENDED_BEFORE.get(step.content, ()) if known.set_id(content) in lake.written]
+    if step.goes_on not in ("", LATEST, *before):
+        raise RefusedError(2)
+    earlier = before[:1] if step.goes_on == LATEST else [step.goes_on] if step.goes_on else []
+    return known.set_id(">".join([step.content, *earlier]))
 
 
 def replayed(lake: Lake, step: Step, known: Known) -> Lake:
@@ -117,8 +126,8 @@ def listed(lake: Lake, _step: Step, _known: Known) -> Lake:
     return lake
 
 
-def compacted(lake: Lake, _step: Step, _known: Known) -> Lake:
-    """As it is, in fewer files."""
+def unchanged(lake: Lake, _step: Step, _known: Known) -> Lake:
+    """As it is: in fewer files after `compact`, with all tables and columns after `migrate`."""
     if not lake.tables:
         raise RefusedError(1)
     return lake
@@ -132,7 +141,7 @@ def with_trends(lake: Lake, step: Step, known: Known) -> Lake:
 
 def ingested(lake: Lake, step: Step, known: Known) -> Lake:
     """With a capture set written anew, last of all."""
-    of = known.set_id(step.content)
+    of = set_written(lake, step, known)
     own = {(table, of): OWN for table in known.tables(of)}
     written = (*(one for one in lake.written if one != of), of)
     return replace(lake, cells={**lake.cells, **own}, written=written, files={**lake.files, of: step.file})
@@ -145,7 +154,7 @@ def gated(lake: Lake, of: str) -> Lake:
 
 def with_run(lake: Lake, of: str, step: Step, known: Known) -> Lake:
     """With a run of a capture set, or the run that is there as of now, and its page."""
-    content = next(name for name in CONTENTS if known.set_id(name) == of)
+    content = next(name for name in SETS if known.set_id(name) == of)
     run = known.run_id(content, step.scenario)
     own = {(table, run): OWN for table in known.tables(run)}
     there = replace(lake, cells={**lake.cells, **own}, run_at={**lake.run_at, run: step.clock})
@@ -261,22 +270,27 @@ def halfway(before: Lake, step: Step, known: Known) -> Lake:
     """What may be there in between: a capture set that is written again is in no list until it is complete."""
     if step.job not in (INGEST, PIPELINE) or (step.job == PIPELINE and is_kept(before, step, known)):
         return before
-    of = known.set_id(step.content)
+    of = set_written(before, step, known)
     cells = {cell: has for cell, has in before.cells.items() if cell != (CAPTURES, of)}
     return replace(before, cells=cells, written=tuple(one for one in before.written if one != of))
 
 
 def possible(before: Lake, step: Step, known: Known) -> list[Lake]:
     """What a step that is ended may leave of each cell: what was there, what it writes, and what is in between."""
-    done, _ = after(before, step, known)
-    return [before, done, halfway(before, step, known)]
+    done, code = after(before, step, known)
+    return [before] if code else [before, done, halfway(before, step, known)]
 
 
 def possible_beside(before: Lake, step: Step, other: Step, known: Known, both_done: bool) -> list[Lake]:
     """What two steps at the same time may leave of each cell. both_done: neither said that it had to give up, so that
     it is what they leave one after the other.
     """
-    orders = [after(after(before, one, known)[0], two, known)[0] for one, two in ((step, other), (other, step))]
+    pairs = ((step, other), (other, step))
+    orders = [after(after(before, one, known)[0], two, known)[0] for one, two in pairs]
+    for one, two in pairs:  # the one may choose a set while that of the other is in no list
+        between = possible(before, two, known)[-1]
+        if between.written != before.written:
+            orders.append(after(after(between, one, known)[0], two, known)[0])
     if both_done:
         return orders
     return [*orders, *possible(before, step, known), *possible(before, other, known)]
@@ -284,6 +298,7 @@ def possible_beside(before: Lake, step: Step, other: Step, known: Known, both_do
 
 OUTCOMES: Mapping[str, Callable[[Lake, Step, Known], Lake]] = {
     INGEST: ingested, PIPELINE: pipelined, REPLAY: replayed, GATE: checked, REPORT: reported, COMPARE: compared,
-    TREND: with_trends, RUNS: listed, PRUNE: pruned, COMPACT: compacted,
+    TREND: with_trends, RUNS: listed, PRUNE: pruned, COMPACT: unchanged,
+    MIGRATE: unchanged,
 }  # fmt: skip
 """What a lake holds after each job; raises RefusedError where it refuses."""

@@ -7,12 +7,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from jobs.flags import COMPACT, COMPARE, GATE, INGEST, PIPELINE, PRUNE, REPLAY, REPORT, RUNS
+from jobs.flags import COMPACT, COMPARE, GATE, INGEST, LATEST, MIGRATE, PIPELINE, PRUNE, REPLAY, REPORT, RUNS
 
 TREND = "trend"
 """The job `runs` with its flag --trend."""
-CONTENTS = ("a", "b")
-"""What captures hold, by a letter; the same content may come by either name."""
+CONTENTS = ("a", "b", "c")
+"""What captures hold, by a letter; the same content may come by either name. `c` is what follows `b` on the same
+connections."""
+ENDED_BEFORE: Mapping[str, tuple[str, ...]] = {"c": ("b", "a")}
+"""By content, those that end before it begins and from whose sets it can go on; the one that ends last first."""
+SETS = (*CONTENTS, *(f"{later}>{earlier}" for later, before in ENDED_BEFORE.items() for earlier in before))
+"""Capture sets: of a content alone, and of one that goes on from another, which has rows and an id of its own."""
 FILES = ("monday", "tuesday")
 SCENARIOS = ("sessions", "limits")
 AGE, BY_RUN, BY_SET = "age", "run", "capture"
@@ -23,9 +28,10 @@ DRIVER, JAVA, TERM = "driver", "java", "term"
 """What is killed: the driver or its Java by SIGKILL; or the driver is ended by SIGTERM."""
 HALF_DAY = 12
 WEIGHTS: Mapping[str, float] = {
-    INGEST: 5, PIPELINE: 6, REPLAY: 5, PRUNE: 6, COMPACT: 3, RUNS: 2, REPORT: 2, COMPARE: 2, TREND: 1, GATE: 1
+    INGEST: 6, PIPELINE: 7, REPLAY: 5, PRUNE: 6, COMPACT: 3, MIGRATE: 2, RUNS: 2, REPORT: 2, COMPARE: 2, TREND: 1,
+    GATE: 1,
 }  # fmt: skip
-DISTURBED = (INGEST, PIPELINE, REPLAY, PRUNE, COMPACT)
+DISTURBED = (INGEST, PIPELINE, REPLAY, PRUNE, COMPACT, MIGRATE)
 """Jobs that are killed, or run beside one another."""
 KILLED, BESIDE, AGAIN = 0.2, 0.12, 0.7
 """How often one of these is killed, runs beside another one, and is done again after it was killed."""
@@ -35,8 +41,9 @@ KILLED, BESIDE, AGAIN = 0.2, 0.12, 0.7
 class Step:
     """A command.
 
-    content: of the capture that it reads, or of the capture set that it names; empty where it names none. file: the
-    name that the capture has. scenario: of the run that it makes or names. by: what `prune` goes by, or the gate.
+    content: of the capture that it reads, or the capture set that it names, of SETS; empty where it names none.
+    goes_on: the set that the capture goes on from, or `latest`; empty where it begins anew. file: the name that the
+    capture has. scenario: of the run that it makes or names. by: what `prune` goes by, or the gate.
     days: the age of `prune`. clock: the run's clock in hours from the history's begin, which goes back as well.
     at_once: files that no table needs go at once. dry_run: nothing changes. killed: what is killed, and after which
     part of the usual time. beside: a step that begins at the same time.
@@ -46,6 +53,7 @@ class Step:
     content: str = ""
     file: str = ""
     scenario: str = ""
+    goes_on: str = ""
     by: str = ""
     days: int = 0
     clock: int = HALF_DAY
@@ -56,6 +64,7 @@ class Step:
 
     def __str__(self) -> str:
         told = [self.job, self.by, self.content, self.file, self.scenario]
+        told += [f"goes on from {self.goes_on}"] if self.goes_on else []
         told += [f"{self.days}d"] if self.by == AGE else []
         told += [f"at {self.clock:+d}h", "at once" if self.at_once else "", "dry run" if self.dry_run else ""]
         told += [f"killed {self.killed[0]} at {self.killed[1]:.2f}"] if self.killed else []
@@ -94,20 +103,25 @@ def drawn(rng: np.random.Generator, clock: int, jobs: list[str]) -> Step:
     """A step of one of these jobs."""
     weights = np.array([WEIGHTS[job] for job in jobs])
     job = str(rng.choice(jobs, p=weights / weights.sum()))
-    content, file, scenario = (str(rng.choice(names)) for names in (CONTENTS, FILES, SCENARIOS))
+    names = CONTENTS if job in (INGEST, PIPELINE) else SETS
+    content, file, scenario = (str(rng.choice(those)) for those in (names, FILES, SCENARIOS))
+    before = ENDED_BEFORE.get(content, ())
+    goes_on = str(rng.choice(["", LATEST, LATEST, *before])) if before else ""
     named, is_rare = rng.random() < 0.5, rng.random() < 0.3
     step = Step(job, clock=clock)
     match job:
         case "ingest":
-            return replace(step, content=content, file=file)
+            return replace(step, content=content, file=file, goes_on=goes_on)
         case "pipeline":
-            return replace(step, content=content, file=file, scenario=scenario)
+            return replace(step, content=content, file=file, scenario=scenario, goes_on=goes_on)
         case "replay":
             return replace(step, content=content if named else "", scenario=scenario)
         case "report":
             return replace(step, content=content if named else "", scenario=scenario if named else "")
         case "gate":
             return replace(step, by=SILVER if named else GOLD)
+        case "migrate":
+            return replace(step, dry_run=is_rare)
         case "compact":
             return replace(step, at_once=is_rare)
         case "prune":

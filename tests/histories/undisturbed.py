@@ -21,12 +21,12 @@ from tests.histories.check import Hashes
 from tests.histories.commands import Child, Home, arguments, done_here
 from tests.histories.model import OWN, Cell
 from tests.histories.seen import seen
-from tests.histories.steps import CONTENTS, FILES, SCENARIOS, Step
+from tests.histories.steps import CONTENTS, FILES, SCENARIOS, SETS, Step
 
 
 @dataclass(frozen=True)
 class Undisturbed:
-    """As of `Known`. sets: by content. runs: by content and scenario. rows: the hash of each cell."""
+    """As of `Known`. sets: by the name in SETS. runs: by that and scenario. rows: the hash of each cell."""
 
     sets: Mapping[str, str]
     runs: Mapping[tuple[str, str], str]
@@ -54,13 +54,14 @@ class Undisturbed:
         return Hashes({(cell, OWN): rows for cell, rows in self.rows.items()})
 
 
-def undisturbed(home: Home, contents: Sequence[str] = CONTENTS, scenarios: Sequence[str] = SCENARIOS) -> Undisturbed:
-    """Run each capture under each scenario, in a lake of its own. Raises RuntimeError where one fails."""
+def undisturbed(home: Home, names: Sequence[str] = SETS, scenarios: Sequence[str] = SCENARIOS) -> Undisturbed:
+    """Run each capture set under each scenario, in a lake of its own. Raises RuntimeError where one fails."""
     sets, runs = dict[str, str](), dict[tuple[str, str], str]()
-    for content in contents:
+    for content in names:
         for scenario in scenarios:
-            step = Step(PIPELINE, content, FILES[0], scenario)
-            ended = done_here(arguments(step, home, Undisturbed({}, {}, {})))
+            capture, _, earlier = content.partition(">")
+            step = Step(PIPELINE, capture, FILES[0], scenario, goes_on=earlier)
+            ended = done_here(arguments(step, home, Undisturbed(sets, runs, {})))
             if ended.code:
                 raise RuntimeError(f"{step} left with {ended.code}: {ended.said}")
             path = Path(table_path(str(home.lake), RUNS))

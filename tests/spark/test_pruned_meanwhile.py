@@ -13,7 +13,8 @@ from pyspark.sql import SparkSession
 import jobs.ingest
 import jobs.lake.packed_tables
 import jobs.replay
-from jobs.lake.delta_tables import stored_rows
+from jobs.captures.earlier_sets import read_earlier
+from jobs.lake.delta_tables import read_table, stored_rows
 from jobs.lake.packed_tables import write_packed
 from jobs.lake.pruning import (
     drop_pruned,
@@ -23,10 +24,11 @@ from jobs.lake.pruning import (
     what_goes_with_run,
     what_goes_with_set,
 )
-from jobs.run import Run
+from jobs.run import Decoding, Run
 from jobs.scenarios.scenario_file import resolve_scenario
 from schemas.tables.gold import FIDELITY, RUNS
 from schemas.tables.silver import CAPTURES, EXCHANGES
+from tests.unit.capture.capture_files import sample_capture, store
 from udfs.errors import LakeError
 
 
@@ -88,3 +90,31 @@ def test_a_capture_set_that_is_pruned_while_it_is_ingested_again_is_not_listed(
     assert stored_rows(spark, run.lake, CAPTURES, capture_id).isEmpty()
     assert jobs.ingest.ingest(spark, run) == capture_id
     assert not stored_rows(spark, run.lake, EXCHANGES, capture_id).isEmpty()
+
+
+def test_a_capture_set_whose_earlier_one_is_pruned_before_it_is_read_is_not_listed(
+    spark: SparkSession, run: Run, repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its sessions and clients would be unknown under an id that says that they go on."""
+    link_type, packets = sample_capture(repository, "starve")
+    halves = packets[: len(packets) // 2], packets[len(packets) // 2 :]
+    first, second = (
+        replace(run, captures=(store(tmp_path / f"{n}.pcap", link_type, half),)) for n, half in enumerate(halves)
+    )
+    earlier_id = jobs.ingest.ingest(spark, first)
+    continued = replace(second, decoding=Decoding(continues=earlier_id))
+
+    def prune_then_read(*of: Any) -> Any:
+        prune(spark, run, None, earlier_id)
+        return read_earlier(*of)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(jobs.ingest, "read_earlier", prune_then_read)
+        with pytest.raises(
+            LakeError, match=f"capture set {earlier_id} was removed .* went on from it: run the command"
+        ):
+            jobs.ingest.ingest(spark, continued)
+    assert read_table(spark, run.lake, CAPTURES).isEmpty()
+    jobs.ingest.ingest(spark, first)
+    capture_id = jobs.ingest.ingest(spark, continued)
+    assert stored_rows(spark, run.lake, CAPTURES, capture_id).first()[CAPTURES.continues] == earlier_id  # type: ignore[index]

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from jobs.flags import COMPARE, GATE, INGEST, PIPELINE, PRUNE, REPLAY, REPORT, RUNS
+from jobs.flags import COMPARE, GATE, INGEST, LATEST, MIGRATE, PIPELINE, PRUNE, REPLAY, REPORT, RUNS
+from schemas.tables.silver import CAPTURES, LOG_AGREEMENT, SILVER
 from tests.histories.check import Hashes, settled, told_badly
 from tests.histories.model import (
     BY_GATE,
@@ -22,8 +23,11 @@ from tests.histories.model import (
     possible,
     possible_beside,
 )
+from tests.histories.older import lacking, make_older
 from tests.histories.seen import Seen, shown_run
 from tests.histories.steps import AGE, BY_RUN, BY_SET, TREND, Step, plan
+from tests.lakes import plant
+from udfs.facts.arrow_tables import arrow_schema
 
 
 class Letters:
@@ -79,7 +83,9 @@ def test_the_same_seed_gives_the_same_steps_and_more_of_them_begin_alike() -> No
     assert plan(7, 40)[:25] == plan(7, 25)
     assert plan(7, 25) != plan(8, 25)
     kinds = {step.kind for seed in range(30) for step in plan(seed, 25)}
-    assert {"ingest killed", "prune killed", "pipeline beside another", COMPARE, TREND, GATE, REPORT} <= kinds
+    assert {"ingest killed", "prune killed", "pipeline beside another", COMPARE, TREND, GATE, REPORT, MIGRATE} <= kinds
+    goes_on = {step.goes_on for seed in range(30) for step in plan(seed, 25)}
+    assert goes_on == {"", LATEST, "a", "b"}
 
 
 def test_what_is_disturbed_removes_no_files_that_somebody_reads() -> None:
@@ -95,6 +101,44 @@ def test_a_capture_set_that_is_ingested_again_is_the_one_written_last() -> None:
     lake = lake_after(made("a"), made("b"), Step(INGEST, "a", "monday"))
     assert lake.written == ("b", "a")
     assert lake_after(Step(REPLAY, scenario="sessions"), of=lake).run_at.keys() >= {"a/sessions"}
+
+
+def goes_on(earlier: str = LATEST) -> Step:
+    return Step(INGEST, "c", "monday", goes_on=earlier)
+
+
+def test_a_capture_set_goes_on_from_the_last_one_that_ends_before_it_and_has_an_id_of_its_own() -> None:
+    assert lake_after(goes_on()).written == ("c",)
+    assert lake_after(Step(INGEST, "a", "monday"), goes_on()).written == ("a", "c>a")
+    both = lake_after(Step(INGEST, "b", "monday"), Step(INGEST, "a", "tuesday"))
+    assert lake_after(goes_on(), goes_on("a"), of=both).written == ("b", "a", "c>b", "c>a")
+    assert (code_of(both, goes_on("b")), code_of(lake_after(made("a")), goes_on("b"))) == (0, 2)
+    assert halfway(lake_after(goes_on(), of=both), goes_on(), KNOWN).written == ("b", "a")
+
+
+def test_a_capture_set_stays_when_the_one_goes_that_it_goes_on_from() -> None:
+    lake = lake_after(made("b"), replace(goes_on(), job=PIPELINE, scenario="limits"))
+    left = lake_after(Step(PRUNE, "b", by=BY_SET), of=lake)
+    assert (left.written, [*left.run_at]) == (("c>b",), ["c>b/limits"])
+    assert lake_after(Step(MIGRATE), of=left) == left
+
+
+def test_a_set_that_begins_while_the_earlier_one_is_written_again_may_go_on_from_the_one_before() -> None:
+    lake, again = lake_after(Step(INGEST, "a", "tuesday"), Step(INGEST, "b", "monday")), Step(INGEST, "b", "monday")
+    lakes = possible_beside(lake, replace(goes_on(), file="tuesday"), again, KNOWN, both_done=True)
+    assert {frozenset(one.written) for one in lakes} == {frozenset({"a", "b", "c>b"}), frozenset({"a", "b", "c>a"})}
+
+
+def test_a_lake_that_is_made_older_lacks_columns_and_a_table_and_keeps_its_rows(tmp_path: Path) -> None:
+    for table in SILVER:
+        plant(str(tmp_path), table, arrow_schema(table).empty_table())
+    assert lacking(tmp_path) == {}
+    make_older(tmp_path)
+    lacks = lacking(tmp_path)
+    assert lacks["captures"] == {[str(column) for column in CAPTURES.columns if column.nullable][-1]}
+    assert lacks["log_agreement"] == {str(column) for column in LOG_AGREEMENT.columns}
+    make_older(tmp_path)
+    assert lacking(tmp_path) == lacks
 
 
 def test_a_pipeline_keeps_a_capture_set_of_the_same_name_and_writes_one_of_another() -> None:
@@ -187,6 +231,8 @@ def test_rows_that_nobody_wrote_are_a_fault_and_so_are_rows_that_lack() -> None:
     assert settled([lake], lacks, hashes_of(lake), KNOWN, may_stray=False)[1]
     torn = replace(found, cells={**found.cells, ("exchanges", "a"): "half"})
     assert settled([lake], torn, hashes_of(lake), KNOWN, may_stray=False)[1]
+    gone = replace(found, tables=found.tables - {"fidelity"})
+    assert settled([lake], gone, hashes_of(lake), KNOWN, may_stray=False)[1] == ["fidelity: no such table any more"]
     stray = replace(found, strays=("exchanges/x.parquet",))
     assert settled([lake], stray, hashes_of(lake), KNOWN, may_stray=False)[1]
 

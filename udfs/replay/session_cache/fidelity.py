@@ -151,6 +151,16 @@ def request_verdict(fetch: Record) -> int:
 
 
 @kernel
+def response_verdict(fetch: Record) -> int:
+    """The verdict on the partitions of an incremental response. Of a session that goes on from an earlier capture set
+    its partitions are known, but not what the broker had sent of them, so that the first response may leave some out.
+    """
+    if fetch.misreturned == 0:
+        return AGREED
+    return SESSION_FROM_BEFORE if fetch.act == FROM_BEFORE else OTHER_PARTITIONS
+
+
+@kernel
 def judge_contents(verdicts: Ints, fetch: Record) -> None:
     """Compare the partitions of a request and its response. verdicts: int64[metrics, verdicts], those of the client."""
     verdicts[REQUESTS, request_verdict(fetch)] += 1
@@ -161,4 +171,4 @@ def judge_contents(verdicts: Ints, fetch: Record) -> None:
         return
     verdicts[PARTITIONS, OTHER_PARTITIONS if fetch.strayed > 0 else AGREED] += 1
     if fetch.epoch > 0:
-        verdicts[RESPONSES, OTHER_PARTITIONS if fetch.misreturned > 0 else AGREED] += 1
+        verdicts[RESPONSES, response_verdict(fetch)] += 1

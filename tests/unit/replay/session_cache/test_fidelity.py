@@ -124,6 +124,16 @@ def test_a_session_from_before_the_capture_is_counted_apart() -> None:
     assert given["session_errors"] == {"session_from_before_capture": 1}
 
 
+def test_what_the_broker_had_sent_in_a_session_from_before_is_not_known_in_its_first_response_alone() -> None:
+    """As of a set that goes on from another one, which shows the session's partitions."""
+    (session,) = ids(0)
+    fetches = [Fetch(10 * n, "a", 5, session_id=session, epoch=9 + n, granted=session) for n in range(2)]
+    gold, f = gold_rows([captured(*fetches)], lanes(1)), FIDELITY
+    assert reasons(gold)["incremental_responses"] == {"session_from_before_capture": 1}
+    (row,) = [row for row in gold[f.name] if row[f.metric] == "incremental_responses"]
+    assert (row[f.checked], row[f.agreed], row[f.unknown]) == (1, 1, 1)
+
+
 def test_an_idle_session_from_before_the_capture_goes_on_though_no_message_names_its_partitions() -> None:
     (session,) = ids(0)
     idle = [Fetch(500 * n, "f", 0, True, session_id=session, epoch=9 + n) for n in range(4)]

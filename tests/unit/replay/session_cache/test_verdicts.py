@@ -23,7 +23,15 @@ from udfs.replay.session_cache.fidelity import (
     judge_contents,
     request_verdict,
 )
-from udfs.replay.session_cache.state import AFTER_LOSS, AS_EXPECTED, NO_TIME, SESSION_FETCH, UNEXPECTED
+from udfs.replay.session_cache.state import (
+    AFTER_LOSS,
+    AS_EXPECTED,
+    BY_RULES,
+    FROM_BEFORE,
+    NO_TIME,
+    SESSION_FETCH,
+    UNEXPECTED,
+)
 from udfs.replay.shared.fidelity_rows import AGREED
 
 BITS = (0, 1)
@@ -54,13 +62,14 @@ def test_partitions_are_judged_by_whole_answers_within_a_session(name: str) -> N
 
 
 def test_partitions_and_those_of_an_incremental_response_have_a_verdict_each() -> None:
-    for is_known, is_lost, strayed, misreturned, epoch in product(BITS, BITS, BITS, BITS, (0, 1)):
+    for is_known, is_lost, strayed, misreturned, epoch, act in product(*4 * [BITS], (0, 1), (BY_RULES, FROM_BEFORE)):
         verdicts = np.zeros((len(METRICS), VERDICTS), np.int64)
         told = {"is_known": is_known, "is_lost": is_lost, "strayed": strayed, "misreturned": misreturned}
-        judge_contents(verdicts, new_records(SESSION_FETCH, 1, response_us=9, epoch=epoch, **told)[0])
+        other = SESSION_FROM_BEFORE if act == FROM_BEFORE else OTHER_PARTITIONS
+        judge_contents(verdicts, new_records(SESSION_FETCH, 1, response_us=9, epoch=epoch, act=act, **told)[0])
         expected = np.zeros_like(verdicts)
         expected[PARTITIONS, OTHER_PARTITIONS if strayed else AGREED] = is_known
-        expected[RESPONSES, OTHER_PARTITIONS if misreturned else AGREED] = is_known and epoch
+        expected[RESPONSES, other if misreturned else AGREED] = is_known and epoch
         if not is_known:
             expected[PARTITIONS, SESSION_FROM_BEFORE if is_lost else OTHER_PARTITIONS] = 1
         for metric in (PARTITIONS, RESPONSES):
