@@ -19,11 +19,12 @@ from pathlib import Path
 
 from tests.conftest import REPOSITORY
 
-TESTS = {
+FOLDERS = {
     "replay": ["replay"], "facts": ["facts", "jobs/test_names.py"], "capture": ["capture"],
     "wire": ["wire", "replay/session_cache/test_contents.py"],
 }  # fmt: skip
-"""The packages of udfs, and where their tests are in tests/unit."""
+"""The packages of udfs, and where their tests are in tests/unit; those of a folder in a package are in a folder of its
+name, as `replay/session_cache`."""
 
 
 def left_out(folder: str, names: list[str]) -> set[str]:
@@ -32,10 +33,21 @@ def left_out(folder: str, names: list[str]) -> set[str]:
     return compiled | ({"lake"} if Path(folder) == REPOSITORY else set())
 
 
+def folders_of_tests(package: str) -> list[str]:
+    """Where the tests of a package, or of a folder in one, are in the clone. Raises SystemExit where there are none."""
+    folders = [f"tests/unit/{name}" for name in FOLDERS.get(package, [package])]
+    if not (REPOSITORY / "udfs" / package).is_dir() or not all((REPOSITORY / folder).exists() for folder in folders):
+        raise SystemExit(
+            f"--package={package}: udfs or tests/unit has no such folder. Name one of {', '.join(FOLDERS)}, "
+            "or a folder in one, as replay/shared"
+        )
+    return folders
+
+
 def arguments() -> argparse.Namespace:
     """What is asked for."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description="Which changes no unit test notices.")
-    parser.add_argument("--package", choices=tuple(TESTS), help="of udfs; default: each of them")
+    parser.add_argument("--package", help="of udfs, or a folder in one, as replay/shared; default: each package")
     parser.add_argument("--mutants", type=int, default=30, help="changes of each package; default: 30")
     parser.add_argument("--seed", type=int, default=1, help="by which they are chosen; default: 1")
     parser.add_argument("--seconds", type=float, default=2.0, help="that a test may take without the JIT; default: 2")
@@ -44,9 +56,8 @@ def arguments() -> argparse.Namespace:
 
 def run(copy: Path, package: str, asked: argparse.Namespace) -> int:
     """Print what comes of a package of a copy; the exit code."""
-    tests_in = [f"tests/unit/{name}" for name in TESTS[package]]
-    what = {"package": f"udfs/{package}", "tests_in": tests_in, "number": asked.mutants, "seed": asked.seed}
-    what["limit"] = asked.seconds
+    what = {"package": f"udfs/{package}", "tests_in": folders_of_tests(package), "number": asked.mutants}
+    what |= {"seed": asked.seed, "limit": asked.seconds}
     return subprocess.run(
         [sys.executable, "-m", "tests.mutation.sample", json.dumps(what)],
         cwd=copy,
@@ -61,7 +72,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "clone"
         shutil.copytree(REPOSITORY, copy, ignore=left_out)
-        packages = [asked.package] if asked.package else list(TESTS)
+        packages = [asked.package] if asked.package else list(FOLDERS)
         return max(run(copy, name, asked) for name in packages)
 
 

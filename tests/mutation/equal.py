@@ -7,6 +7,16 @@ from __future__ import annotations
 
 EQUAL: dict[tuple[str, str, str], str] = {
     (
+        "udfs/capture/reassembly.py",
+        "end > direction.position",
+        "end >= direction.position",
+    ): "no byte is between, and the position stays where it is",
+    (
+        "udfs/capture/reassembly.py",
+        "stream_end(streams[side]) > direction.position",
+        "stream_end(streams[side]) >= direction.position",
+    ): "a skip to where the position is counts no byte",
+    (
         "udfs/facts/arrow_tables.py",
         "len(of_table) >= HELD_BATCHES",
         "len(of_table) > HELD_BATCHES",

@@ -31,6 +31,8 @@ __all__ = ["llvmlite", "numba", "pd", "pyarrow"]
 
 MEMORY = 8 << 30
 """Bytes of addresses: a loop that never ends and keeps what it makes fails before the machine does."""
+IMPORTS = 60.0
+"""Seconds of processor time that importing tests may take: many times what it takes."""
 OPTIONS = ["-q", "-p", "no:cacheprovider", "--durations=0", "--durations-min=60"]
 Place = tuple[str, int]
 """A function: its file, and its first line with decorators."""
@@ -44,19 +46,36 @@ class Test(NamedTuple):
 
 
 class TimeLimit:
-    """Ends a process in which one test takes more than so many seconds of processor time, or importing tests does."""
+    """Ends a process in which one test or its fixtures take more than so many seconds of processor time, or importing
+    tests takes IMPORTS more.
+
+    What pytest does between tests and at the end is not limited: a test that fails there would end pytest itself.
+    """
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
-        signal.setitimer(signal.ITIMER_PROF, 10 + seconds)
+        signal.setitimer(signal.ITIMER_PROF, IMPORTS + seconds)
 
-    def pytest_runtest_logstart(self) -> None:
-        """Begin to count for the next test."""
-        signal.setitimer(signal.ITIMER_PROF, self.seconds)
-
-    def pytest_runtest_logfinish(self) -> None:
-        """Stop counting: what pytest does between tests and at the end is not limited."""
+    def pytest_collection_finish(self) -> None:
+        """Stop counting: tests are imported."""
         signal.setitimer(signal.ITIMER_PROF, 0)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_setup(self) -> Generator[None, object, object]:
+        """Count what fixtures take."""
+        return (yield from self._limited())
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self) -> Generator[None, object, object]:
+        """Count what the test takes."""
+        return (yield from self._limited())
+
+    def _limited(self) -> Generator[None, object, object]:
+        signal.setitimer(signal.ITIMER_PROF, self.seconds)
+        try:
+            return (yield)
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 class Calls:

@@ -8,7 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.mutation.__main__ import left_out
+import pytest
+
+from tests.mutation.__main__ import FOLDERS, folders_of_tests, left_out
 from tests.mutation.equal import EQUAL
 from tests.mutation.operators import mutants_in, mutants_of
 
@@ -52,6 +54,20 @@ def test_one_operator_is_changed_at_a_time(tmp_path: Path) -> None:
 def test_the_lake_of_a_clone_is_not_copied_but_the_code_of_lakes_is(repository: Path) -> None:
     assert left_out(str(repository), [".git", "jobs", "lake"]) == {".git", "lake"}
     assert left_out(str(repository / "jobs"), ["__pycache__", "lake"]) == {"__pycache__"}
+
+
+def test_each_package_and_each_replay_has_tests_to_run(repository: Path) -> None:
+    replays = [f"replay/{file.parent.name}" for file in (repository / "udfs/replay").glob("*/__init__.py")]
+    assert replays
+    for name in [*FOLDERS, *replays]:
+        assert all((repository / folder).exists() for folder in folders_of_tests(name))
+    assert folders_of_tests("replay/shared") == ["tests/unit/replay/shared"]
+
+
+@pytest.mark.parametrize("unknown", ["sums", "replay/sums"])
+def test_a_package_that_is_not_there_is_named(unknown: str) -> None:
+    with pytest.raises(SystemExit, match=f"--package={unknown}: udfs or tests/unit has no such folder"):
+        folders_of_tests(unknown)
 
 
 def test_a_change_that_is_said_to_be_none_can_be_made(repository: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from udfs.capture.digests import SEED, continue_digest
+from udfs.capture.digests import SEED, continue_digest, mix_bits
 
 LONGEST = 40
 
@@ -21,6 +21,12 @@ def test_every_bit_counts(size: int) -> None:
         content[:at] + bytes([content[at] ^ 1 << bit]) + content[at + 1 :] for at in range(size) for bit in range(8)
     ]
     assert len({digest(content), *map(digest, others)}) == 1 + 8 * size
+
+
+@pytest.mark.parametrize(("value", "mixed"), [(0, 0), (1, 0xB456_BCFC_34C2_CB2C), (2, 0x3ABF_2A20_6506_83E7)])
+def test_bits_are_mixed_as_murmur_hash_3_does(value: int, mixed: int) -> None:
+    """The finalizer of Austin Appleby's MurmurHash3_x64_128, as other libraries calculate it."""
+    assert int(mix_bits(np.uint64(value))) == mixed
 
 
 def test_bytes_that_change_places_give_another_digest() -> None:

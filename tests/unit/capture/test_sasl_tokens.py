@@ -67,6 +67,11 @@ def test_every_byte_of_a_token_is_counted_as_one() -> None:
     assert found.only["unframed_bytes"] == sum(sizes)
 
 
+def test_a_response_that_is_a_header_alone_is_no_token() -> None:
+    found = talk(*handshake(), asks(frame(PLAIN)), answers(frame(b"")), asks(request(2)), answers(response(2, b"")))
+    assert found.pairs()[-1] == (request(2)[4:], response(2, b"")[4:])
+
+
 def test_no_tokens_follow_a_handshake_of_version_1() -> None:
     """SaslAuthenticate requests do (KIP-152)."""
     found = talk(*handshake(version=1), asks(request(2, key=36)), answers(response(2)))

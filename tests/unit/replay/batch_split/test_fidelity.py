@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
+
 from schemas.tables.split_reasons import SPLITS
-from udfs.replay.batch_split.fidelity import NearLimit, split_verdicts
+from tests.unit.replay.batch_split.producers import sent, sent_batch
+from udfs.replay.batch_split.events import read_sent
+from udfs.replay.batch_split.fidelity import Metric, NearLimit, ProducerFidelity, split_verdicts
+from udfs.replay.batch_split.possible_estimates.state import new_memory
+from udfs.replay.batch_split.state import AS_PRODUCED
 from udfs.replay.shared.fidelity_rows import AGREED
+from udfs.wire.compressed_sizes import CODEC_NAMES
 
 NEAR_LIMIT, ORDER_OPEN = SPLITS.codes[SPLITS.near_limit], SPLITS.codes[SPLITS.close_append_order]
 STORED = SPLITS.codes[SPLITS.recompressed]
@@ -22,3 +30,22 @@ def test_splits_that_the_order_of_closes_or_a_record_more_decides_are_unknown_an
 def test_splits_of_batches_that_were_stored_in_a_size_nobody_knows_are_unknown_and_no_more_than_those() -> None:
     assert +split_verdicts(7, 2, 2, NearLimit(refused=1), 3) == {AGREED: 2, NEAR_LIMIT: 1, STORED: 3, NOT_REPLAYED: 1}
     assert +split_verdicts(2, 7, 7, NearLimit(), 9) == {AGREED: 2, STORED: 5}
+
+
+@pytest.mark.parametrize(
+    ("error", "limit", "stored", "verdict"),
+    [
+        (0, 900, AS_PRODUCED, None), (0, 899, AS_PRODUCED, NOT_CAPTURED), (10, 900, AS_PRODUCED, NOT_REPLAYED),
+        (10, 899, AS_PRODUCED, AGREED), (10, 900, CODEC_NAMES.index("zstd"), STORED),
+    ],
+)  # fmt: skip
+def test_a_batch_of_max_message_bytes_is_taken_and_a_larger_one_refused(
+    error: int, limit: int, stored: int, verdict: int | None
+) -> None:
+    """UnifiedLog.append: sizeInBytes > maxMessageSize."""
+    fidelity = ProducerFidelity(new_memory())
+    fidelity.count_refusals(
+        read_sent(sent_batch([sent(0, 8, 900, 9, error)]), {}, {}), np.array([limit]), np.array([stored])
+    )
+    assert +fidelity.verdicts == ({} if verdict is None else {(Metric.SPLITS, verdict): 1})
+    assert fidelity.unsized == (stored != AS_PRODUCED)

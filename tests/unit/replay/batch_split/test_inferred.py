@@ -22,6 +22,7 @@ from tests.unit.replay.batch_split.producers import (
 )
 from tests.unit.replay.batch_split.test_order import SETTINGS, produced
 from udfs.replay.batch_split.estimate import has_room, record_bytes
+from udfs.replay.batch_split.inferred import UNBOUNDED, Answers
 from udfs.replay.batch_split.settings import NOT_STATED, SplitLanes, TopicLimits
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
@@ -74,6 +75,18 @@ def verdicts(found: dict[str, list[Row]], metric: str) -> tuple[int, int, int]:
     f = FIDELITY
     (row,) = [row for row in found[f.name] if row[f.metric] == metric]
     return row[f.checked], row[f.agreed], row[f.unknown]
+
+
+@pytest.mark.parametrize(
+    ("taken", "refused", "limit"),
+    [(900, 1000, 900), (999, 1000, 999), (1000, 1000, None), (1001, 1000, None), (900, UNBOUNDED, 1024)],
+)
+def test_a_limit_is_at_least_what_was_taken_and_below_what_was_refused(
+    taken: int, refused: int, limit: int | None
+) -> None:
+    """A batch of max.message.bytes is taken. No limit explains a batch of a size that was both taken and refused."""
+    answers = Answers(np.array([taken]), np.array([refused]))
+    assert answers.limits(["t"], 500) == ({} if limit is None else {"t": limit})
 
 
 @pytest.mark.parametrize("batch_size", [4096, 10_000, KAFKA_SIZE, 38_000, 131_072])

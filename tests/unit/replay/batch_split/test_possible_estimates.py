@@ -155,6 +155,13 @@ def test_a_close_that_surely_was_or_was_not_decides() -> None:
     assert verdicts([(10, 9), (30, 8)], [(12, 25)]) == [MORE_RECORDS, FEWER_RECORDS]
 
 
+def test_a_close_or_split_that_was_by_the_time_of_a_batch_was_before_it() -> None:
+    assert verdicts([(25, 8)], [(5, 25)]) == [FEWER_RECORDS]
+    judged, records = given([(30, 9)], [(5, 25)])
+    splits = new_records(SPLIT, 1, earliest=26 * MS, latest=30 * MS, after=NONE, ratio=0.5)
+    assert judge_group(judged._replace(splits=splits), records, settings(), new_memory())[0].tolist() == [MORE_RECORDS]
+
+
 def test_a_close_that_may_have_been_leaves_it_open() -> None:
     assert verdicts([(10, 8)], [(5, 25)]) == verdicts([(10, 9)], [(5, 25)]) == [ORDER_OPEN]
     assert verdicts([(10, 7)], [(5, 25)]) == [FEWER_RECORDS], "no order gives that"

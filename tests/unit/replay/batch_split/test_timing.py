@@ -46,7 +46,7 @@ def test_a_split_of_which_no_part_was_captured_brings_no_batch_forward() -> None
     assert times_in(order, found).close.tolist() == [9000, 18_000]
 
 
-@pytest.mark.parametrize(("request_us", "filled_by"), [(7900, NONE), (8300, 8)], ids=["before its ms", "in its ms"])
+@pytest.mark.parametrize(("request_us", "filled_by"), [(7999, NONE), (8000, 8)], ids=["before its ms", "as it begins"])
 def test_a_batch_was_sent_before_it_was_full_if_its_request_is_before_the_ms_of_the_next_record(
     request_us: int, filled_by: int
 ) -> None:
@@ -81,6 +81,13 @@ def test_a_record_has_waited_for_what_was_before_it_and_cannot_have_been_in_its_
     times = times_in(order, found)
     assert times.append[7] < 8000 < 12_345 <= times.close[0] < times.append[8]
     assert (np.diff(times.append) > 0).all()
+
+
+def test_a_batch_of_one_record_that_was_refused_is_not_split() -> None:
+    """It fails (KIP-126): RecordAccumulator.splitAndReenqueue is for batches of more records."""
+    found = read(sent(0, 1, 250, 9, 10), sent(1, 2, 500, 12, 10), sent(1, 1, 250, 13, 0), sent(2, 1, 250, 14, 0))
+    (group,) = groups_of_sendings(found, LINGER, {})
+    assert group.refused.tolist() == [1]
 
 
 def refused_with_another_in_flight() -> Sent:

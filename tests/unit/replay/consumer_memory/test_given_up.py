@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from schemas.tables.memory_reasons import DRAINED
@@ -9,8 +10,16 @@ from tests.unit.replay.consumer_memory.events import Row, captured, fetch, of_gr
 from udfs.columns.records import new_records
 from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER
-from udfs.replay.consumer_memory.events import TAKEOVER
-from udfs.replay.consumer_memory.given_up import GIVEN_UP, LEAVE_GROUP, SYNC_GROUP, next_takeover
+from udfs.replay.consumer_memory.events import EXCHANGE, TAKEOVER
+from udfs.replay.consumer_memory.given_up import (
+    GIVEN_UP,
+    LEAVE_GROUP,
+    SYNC_GROUP,
+    gone_with_client,
+    next_takeover,
+    when_gone,
+)
+from udfs.replay.consumer_memory.takeovers import FETCH
 
 
 def held(rows: list[Row]) -> int:
@@ -70,3 +79,19 @@ def test_a_takeover_of_another_units_partition_of_the_same_key_is_not_the_next()
     takeovers = new_records(TAKEOVER, 2, unit=[0, 1], partition_key=1, taken_over_at=[10, 20])
     given_up = new_records(GIVEN_UP, 3, unit=[0, 1, 1], partition_key=1, last_requested_at=[5, 5, 25])
     assert next_takeover(given_up, takeovers).tolist() == [0, 1, NONE]
+
+
+@pytest.mark.parametrize(("taken_over_at", "gone_at"), [(49, 47), (50, 50)])
+def test_what_is_requested_again_was_lost_only_if_another_had_it_before(taken_over_at: int, gone_at: int) -> None:
+    """It was lost at 45, and the client fetches something else at 47; it requests this again at 50."""
+    given_up = new_records(GIVEN_UP, 1, last_requested_at=0, requested_again_at=50)
+    takeovers = new_records(TAKEOVER, 1, taken_over_at=taken_over_at, lost_at=45)
+    exchanges = new_records(EXCHANGE, 1, api_key=FETCH, requested_at=47)
+    assert when_gone(given_up, np.zeros(1, np.int64), takeovers, exchanges).tolist() == [gone_at]
+
+
+@pytest.mark.parametrize(("since", "gone_at"), [(50, 50), (51, NEVER)])
+def test_what_came_before_a_session_was_closed_is_gone_with_it(since: int, gone_at: int) -> None:
+    closes = new_records(EXCHANGE, 1, api_key=FETCH, requested_at=50, closes_session=1)
+    none = np.zeros(1, np.int64)
+    assert gone_with_client(none, none, np.array([since]), closes).tolist() == [gone_at]

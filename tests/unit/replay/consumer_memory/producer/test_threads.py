@@ -61,6 +61,31 @@ def looped(
     return loop
 
 
+def test_a_producer_behind_others_comes_to_the_same_as_alone() -> None:
+    """Streams and connections are numbered by producer."""
+    alone = produced([(0, 0, 50), (10, 1, 50)], FULL, 0, (0, 1), 0)
+    second = alone.producers.copy()
+    for name in ("batch", "stream", "connection", "request"):
+        second[f"first_{name}"], second[f"end_{name}"] = 2, 4
+    batches, requests = alone.batches.copy(), alone.requests.copy()
+    batches["stream"] += 2
+    requests["connection"] += 2
+    both = Produced(
+        np.concatenate([alone.producers, second]), np.concatenate([alone.batches, batches]),
+        np.concatenate([alone.requests, requests]), np.array([0, 1, 2, 3]),
+    )  # fmt: skip
+    settings = new_records(
+        BUFFER_SETTINGS, 1, buffer_memory=BATCH_SIZE, batch_size=BATCH_SIZE, max_block_us=LATER, threads=1
+    )
+    found = []
+    for unit in range(2):
+        loop = loop_of(both, unit, settings, new_meter(), np.zeros(1, BUFFER_OUTCOME))
+        loop_lanes(loop, read_only(np.zeros(1, np.int64)))
+        found.append(outcome(loop))
+    assert found[0] == found[1]
+    assert found[1]["waits"] == 1
+
+
 def outcome(loop: Loop) -> dict[str, int]:
     """What the only lane came to, and how many batches were built."""
     found = {name: int(loop.outcomes[0][name]) for name in loop.outcomes.dtype.names or ()}
