@@ -16,7 +16,7 @@ from jobs.report_page.advice.aims import (
     settings_phrase,
 )
 from jobs.report_page.advice.aims_alone import own_lane_rows, own_lane_text
-from jobs.report_page.advice.recommendation import value_text
+from jobs.report_page.advice.recommendation import exact_value_text
 from jobs.report_page.question import Findings
 from jobs.report_page.verdict import labelled_lines
 from jobs.scenarios.scenario import CAPTURED_LANE
@@ -71,7 +71,7 @@ def aim_sentences(findings: Findings, rows: Sequence[Row]) -> Iterator[str]:
 
 def setting_value_text(key: str, text: str) -> str:
     """A setting's value, as --set has it, for people."""
-    return value_text(key, str(setting_of(key).parse(text)))
+    return exact_value_text(key, str(setting_of(key).parse(text)))
 
 
 def trade_off_grid(findings: Findings, row: Row) -> Grid:

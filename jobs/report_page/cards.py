@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from jobs.report_page.advice.recommendation import Recommendation, value_text
+from jobs.report_page.advice.recommendation import Recommendation, exact_value_text
 from jobs.report_page.batch_split.splits import SAFE
 from jobs.report_page.consumer_memory.memory_pool import BOUNDED
 from jobs.report_page.fetch_max_bytes.catch_up import CATCH_UP
@@ -108,7 +108,7 @@ def clients_ranked(made: Sequence[Recommendation]) -> Grid:
     """The clients with something to change, those that gain most first."""
     cells = [
         [
-            client_name(one.scope.name), one.name, value_now_text(one), value_text(one.setting, one.recommended),
+            client_name(one.scope.name), one.name, value_now_text(one), exact_value_text(one.setting, one.recommended),
             one.gain.text,
             one.cost.text, confidence_text(one),
         ]

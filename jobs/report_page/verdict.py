@@ -13,7 +13,7 @@ from jobs.paths import COMMAND
 from jobs.report_page.advice.aims import aim_settings, limit_text
 from jobs.report_page.advice.floors import low_fidelity, low_fidelity_text
 from jobs.report_page.advice.in_force import summed_confidence
-from jobs.report_page.advice.recommendation import Recommendation, value_text
+from jobs.report_page.advice.recommendation import Recommendation, exact_value_text, value_text
 from jobs.report_page.advice.withheld import flags_to_state
 from jobs.report_page.capture_contents import captured_files, is_of_logs, quality_row, requests_by_api
 from jobs.report_page.fetch_max_bytes.follower_reads import follower_reads
@@ -153,7 +153,7 @@ def block_lines(block: list[Alike]) -> Iterator[str]:
 
 def changes_together(made: Sequence[Recommendation]) -> list[list[Alike]]:
     """The changes, a block each. A block has the changes that one lane makes together; clients for which all of these
-    are the same share a block.
+    are the same share a block, and so do topics.
     """
     of_scope: dict[object, list[Recommendation]] = {}
     for recommendation in made:
@@ -161,9 +161,7 @@ def changes_together(made: Sequence[Recommendation]) -> list[list[Alike]]:
             of_scope.setdefault((recommendation.algorithm, recommendation.scope), []).append(recommendation)
     blocks: dict[object, list[Alike]] = {}
     for together in of_scope.values():
-        key = tuple(
-            (recommendation.setting, recommendation.now, recommendation.recommended) for recommendation in together
-        )
+        key = tuple((one.scope.kind, one.setting, one.now, one.recommended) for one in together)
         for alike, recommendation in zip(blocks.setdefault(key, [[] for _ in together]), together, strict=True):
             alike.append(recommendation)
     return list(blocks.values())
@@ -183,7 +181,7 @@ def owners_text(alike: Alike) -> str:
 
 def change_text(recommendation: Recommendation) -> str:
     """A change of one value: `195 KiB (captured) -> 1 MiB`."""
-    return f"{value_now_text(recommendation)} -> {value_text(recommendation.setting, recommendation.recommended)}"
+    return f"{value_now_text(recommendation)} -> {exact_value_text(recommendation.setting, recommendation.recommended)}"
 
 
 def value_now_text(recommendation: Recommendation) -> str:
@@ -302,10 +300,11 @@ def lane_lines(head: str, lanes: Sequence[tuple[str, str]], sure_of: Callable[[]
 
 def kept_together(made: Sequence[Recommendation]) -> list[Alike]:
     """What is to be kept, those of one setting and value together."""
-    by_value: dict[tuple[str, str | None], Alike] = {}
+    by_value: dict[tuple[str, str, str | None], Alike] = {}
     for recommendation in made:
         if recommendation.verdict == KEEP:
-            by_value.setdefault((recommendation.setting, recommendation.now.value), []).append(recommendation)
+            key = recommendation.scope.kind, recommendation.setting, recommendation.now.value
+            by_value.setdefault(key, []).append(recommendation)
     return list(by_value.values())
 
 

@@ -14,6 +14,7 @@ from jobs.terminal.screen import printable_text
 
 _NUMBER_AND_UNIT = re.compile(r"(?<=\d)(KiB|MiB|GiB|kB|MB|GB|ms)\b")
 _SPANS = ((86_400, "days"), (3600, "hours"), (60, "minutes"))
+_SIZES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 SEPARATOR = " · "
 
 LEAST_CASES = 10
@@ -69,11 +70,22 @@ def utc_time(at: datetime) -> str:
 
 def short_size(value: float) -> str:
     """Bytes in three digits at most: `195 KiB`, `1.4 MiB`, `1 MiB`, `17 B`."""
-    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+    for unit, name in _SIZES:
         if value >= unit:
             share = value / unit
             return f"{share:,.0f} {name}" if share >= 99.95 else f"{share:.1f} {name}".replace(".0 ", " ")
     return f"{value:,.0f} B"
+
+
+def exact_size(value: int) -> str:
+    """Bytes as somebody is to set them: as `short_size` has them if that is exact, else in full.
+
+    >>> exact_size(1 << 20), exact_size(1536), exact_size(1408), exact_size(200_000)
+    ('1 MiB', '1.5 KiB', '1408 B', '200000 B')
+    """
+    unit = next((unit for unit, _ in _SIZES if value >= unit), 1)
+    parts = 1 if value >= 99.95 * unit else 10
+    return f"{value} B" if value * parts % unit else short_size(value)
 
 
 def percent(share: float | None) -> str:

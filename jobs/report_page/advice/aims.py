@@ -13,7 +13,7 @@ from jobs.replays.algorithm import OwnRows
 from jobs.report_page.question import Findings
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.terminal.lane_rows import SCENARIO
-from jobs.terminal.wording import changes_phrase, duration, percent, short_size
+from jobs.terminal.wording import changes_phrase, duration, exact_size, percent, short_size
 from schemas.tables.gold_aims import AIM_SETTINGS, TRADE_OFF
 from schemas.tables.outcomes import outcomes_of
 
@@ -37,7 +37,7 @@ def scope_of_row(row: Row) -> Scope:
 
 def limit_text(scope: Scope) -> str:
     """The topics of one limit, by that limit. scope: one of kind OF_LIMIT."""
-    return f"topics of max.message.bytes={short_size(float(scope.name))}"
+    return f"topics of max.message.bytes={exact_size(int(scope.name))}"
 
 
 def aim_text(row: Row) -> str:

@@ -20,7 +20,7 @@ from jobs.report_page.advice.batch_sizes import split_topics
 from jobs.report_page.question import Findings
 from jobs.scenarios.settings import setting_of
 from jobs.terminal.screen import printable_text, with_rest_count
-from jobs.terminal.wording import client_name, short_size
+from jobs.terminal.wording import client_name, exact_size
 from schemas.tables.gold_aims import AIM_SETTINGS
 from schemas.tables.gold_splits import BATCH_SPLIT
 from schemas.tables.outcomes import outcomes_of
@@ -55,7 +55,7 @@ def scope_text(findings: Findings, scope: Scope) -> str:
         named = f" ({', '.join(with_rest_count(topics[:MOST_TOPICS], len(topics)))})" if topics else ""
         return f"{limit_text(scope)}{named}"
     of_topic = topic_row(findings, scope.name)
-    limit = f" ({short_size(of_topic[BATCH_SPLIT.max_message_bytes])} at most)" if of_topic else ""
+    limit = f" ({exact_size(of_topic[BATCH_SPLIT.max_message_bytes])} at most)" if of_topic else ""
     return f"topic {scope.name}{limit}"
 
 

@@ -10,7 +10,7 @@ from pyspark.sql import Row
 
 from jobs.find.scopes import Scope
 from jobs.scenarios.settings import setting_of
-from jobs.terminal.wording import short_size
+from jobs.terminal.wording import exact_size, short_size
 from schemas.tables.gold_recommendations import RECOMMENDATIONS
 from schemas.tables.values import CHANGE, KEEP, WITHHELD
 from udfs.facts.arrow_tables import arrow_schema
@@ -91,6 +91,12 @@ class Recommendation:
         """How much a change gains, as a share of the metric before it. Recommendations are ranked by it."""
         before, after = self.gain.before or 0.0, self.gain.after or 0.0
         return (before - after) / before if before else 0.0
+
+
+def exact_value_text(setting: str, value: str | None) -> str:
+    """A value that somebody is to set: as `value_text` has it, but with all its bytes."""
+    is_bytes = value is not None and value.isdigit() and setting_of(setting).type == "bytes"
+    return exact_size(int(value)) if value is not None and is_bytes else value_text(setting, value)
 
 
 def value_text(setting: str, value: str | None) -> str:

@@ -57,6 +57,17 @@ def test_clients_for_which_a_change_is_the_same_are_told_together() -> None:
     assert "app and 2 more clients" in line
 
 
+def test_topics_of_a_limit_are_not_counted_among_clients() -> None:
+    limits = [replace(CHANGED, scope=Scope("limit", size)) for size in ("2500", "4096")]
+    lines = [line for line in screen(findings(), CHANGED, *limits) if line.startswith("CHANGE")]
+    assert [line.split("  ")[-2] for line in lines] == ["app", "topics of max.message.bytes=2500 B and 1 more limit"]
+
+
+def test_a_value_to_set_has_all_its_bytes() -> None:
+    (line,) = [line for line in screen(findings(), replace(CHANGED, recommended="1408")) if line.startswith("CHANGE")]
+    assert line.endswith("195 KiB (captured) -> 1408 B")
+
+
 def test_what_is_kept_says_what_would_do() -> None:
     slots = "broker.max.incremental.fetch.session.cache.slots"
     kept = replace(
