@@ -21,7 +21,7 @@ from schemas.tables.gold_aims import AIM_SETTINGS
 from schemas.tables.gold_memory import PRODUCER_MEMORY
 from schemas.tables.gold_recommendations import RECOMMENDATIONS
 from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_RANGES
-from schemas.tables.values import OF_CLIENT, OF_LIMIT
+from schemas.tables.values import OF_CLIENT, OF_CLUSTER, OF_LIMIT
 from tests.e2e.conftest import RUN_AT
 from tests.lakes import queried
 from udfs.errors import ArgumentError
@@ -58,6 +58,14 @@ def splits(spark: SparkSession, repository: Path, tmp_path_factory: pytest.TempP
     return searched(spark, repository / "tests/captures/split.pcap.zst", lake, "batch_split", aim)
 
 
+@pytest.fixture(scope="module")
+def two_limits(spark: SparkSession, repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Searched:
+    aim = f"batch_split: largest batch.size where split_rate <= 1% over {BATCH}=512B..4KiB"
+    lake = tmp_path_factory.mktemp("two-limits") / "lake"
+    capture = repository / "tests/captures/limits/two_limits.pcap.zst"
+    return searched(spark, capture, lake, "batch_split", aim)
+
+
 def few_split(of: Searched, column: str, names: Collection[str]) -> Iterator[int]:
     """The batch.size of lanes in which few batches of a client, or to some topics, are split at whatever pace."""
     r, worst = BATCH_SPLIT_RANGES, dict[str, float]()
@@ -82,6 +90,27 @@ def test_producers_and_limits_have_the_largest_batch_size_that_suits_them_alone(
         assert int(row[R.recommended]) == max(few_split(splits, column, names))
     (every,) = splits.rows(A, f"{A.scope_kind} = 'cluster'")
     assert all(int(row[R.recommended]) > int(setting_of(BATCH).parse(every[A.value])) for row in own)
+
+
+def test_topics_of_the_larger_of_two_limits_have_a_larger_batch_size(two_limits: Searched) -> None:
+    b, r = BATCH_SPLIT, BATCH_SPLIT_RANGES
+    captured = two_limits.rows(b, f"{b.scenario} = 'captured'")
+    split_by_limit = {row[b.max_message_bytes]: 0 for row in captured}
+    for row in captured:
+        split_by_limit[row[b.max_message_bytes]] += row[b.splits]
+    assert split_by_limit.keys() == {2100, 2500}
+    assert all(split_by_limit.values())
+
+    topics = {limit: {row[b.topic] for row in captured if row[b.max_message_bytes] == limit} for limit in (2100, 2500)}
+    best = {limit: max(few_split(two_limits, str(r.topic), of)) for limit, of in topics.items()}
+    own = {(row[R.scope_kind], row[R.scope]): row for row in two_limits.rows(R, f"{R.setting} = '{BATCH}'")}
+    assert int(own[OF_LIMIT, "2500"][R.recommended]) == best[2500] > best[2100]
+    assert (OF_LIMIT, "2100") not in own, "the lane for all is best for the smaller limit"
+    assert int(own[OF_CLUSTER, ""][R.recommended]) == best[2100]
+
+    clients = {scope: int(row[R.recommended]) for (kind, scope), row in own.items() if kind == OF_CLIENT}
+    assert clients["scan-writer"] == max(few_split(two_limits, str(r.client_id), {"scan-writer"}))
+    assert clients.get("relay", best[2100]) < clients["scan-writer"], "it writes to the topic of the smaller limit, too"
 
 
 @pytest.mark.parametrize(

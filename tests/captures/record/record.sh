@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# record.sh LAB JARS OLDER OUT [NAME...]   record OUT/split.pcap and OUT/crowded.pcap on a fresh cluster (as root, 5 minutes)
+# record.sh LAB JARS OLDER OUT [NAME...]   record OUT/split.pcap and OUT/crowded.pcap, or those named, on a fresh cluster (as root, 5 minutes)
 # LAB has the lab's cluster.sh and capture.sh, JARS Kafka's jars and OLDER those of an older client.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -23,8 +23,18 @@ topic() { # topic NAME PARTITIONS REPLICAS [CONFIG]
 split() {
   for codec in lz4 zstd; do
     topic "tight-$codec" 2 1 max.message.bytes=18000
-    client "$jars" SplitProducer "$boot" "tight-$codec" "$codec" 3200 1
+    client "$jars" SplitProducer "$boot" "tight-$codec" "$codec" 3200 1 1000 10 \
+      client.id="split-$codec" batch.size=16384
   done
+}
+
+# Two limits: a producer to each, and one to both.
+limits() {
+  topic invoices 1 1 max.message.bytes=2100
+  topic scans 1 1 max.message.bytes=2500
+  client "$jars" SplitProducer "$boot" invoices gzip 1500 1 120 4 client.id=invoice-writer batch.size=2048
+  client "$jars" SplitProducer "$boot" scans lz4 3000 2 120 4 client.id=scan-writer batch.size=2048
+  client "$jars" SplitProducer "$boot" invoices,scans lz4 6000 3 120 8 client.id=relay batch.size=2048
 }
 
 # Small sessions take the slots; after the two minutes in which they may not be evicted, larger ones push them out. Meanwhile
@@ -46,7 +56,7 @@ crowded() {
 
 javac -cp "$jars/*" -d "$state" "$here"/*.java "$backtest/SeededAdmin.java"
 export lab jars older boot state
-export -f client topic split crowded
+export -f client topic split limits crowded
 "$lab/cluster.sh" up "$jars" "$state" max.incremental.fetch.session.cache.slots=8
 trap '"$lab/cluster.sh" down "$state"; rm -rf "$state"' EXIT
 topic orders 12 1
