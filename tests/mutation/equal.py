@@ -32,6 +32,21 @@ EQUAL: dict[tuple[str, str, str], str] = {
         "session_id >= 0",
     ): "a client's place is NONE once its session is closed, so that there is none with the id 0 at it",
     (
+        "udfs/replay/session_cache/memory.py",
+        "cache.headroom[0] >= more",
+        "cache.headroom[0] > more",
+    ): "memory for more sessions is made one event sooner",
+    (
+        "udfs/replay/shared/int_map.py",
+        "place + 1",
+        "place - 1",
+    ): "a key is looked for in the places on the other side, as it was put there",
+    (
+        "udfs/replay/shared/key_numbers.py",
+        "width > LARGEST_TABLE",
+        "width >= LARGEST_TABLE",
+    ): "keys have the same numbers, whether a table or sorting gives them",
+    (
         "udfs/replay/shared/line_fit.py",
         "rest >= 0",
         "rest > 0",

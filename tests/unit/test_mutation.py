@@ -93,3 +93,29 @@ def test_a_change_that_no_test_notices_survives_and_is_shown(tmp_path: Path, rep
     assert "  tiny/sums.py:7 survived: one > other  ->  one >= other" in printed
     assert any("left out" in line and "test_a_test_that_fails" in line for line in printed)
     assert (tmp_path / "tiny" / "sums.py").read_text() == MODULE
+
+
+def test_a_test_that_takes_too_long_is_left_out_at_once_though_hypothesis_makes_its_examples(
+    tmp_path: Path, repository: Path
+) -> None:
+    write_package(tmp_path)
+    (tmp_path / "test_tiny.py").write_text(
+        "from hypothesis import given, settings, strategies as st\n"
+        "from tiny.sums import total\n\n\n"
+        "@settings(deadline=None)\n"
+        "@given(st.integers())\n"
+        "def test_totals(one: int) -> None:\n"
+        "    for _ in range(10_000_000):\n"
+        "        assert total(one, 1) == one + 1\n"
+    )
+    what = {"package": "tiny", "tests_in": ["test_tiny.py"], "number": 0, "seed": 1, "limit": 0.5}
+    run = subprocess.run(
+        [sys.executable, "-m", "tests.mutation.sample", json.dumps(what)],
+        cwd=tmp_path,
+        env=os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(repository)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=20,
+    )
+    assert "  left out, fails or takes too long without the JIT: test_tiny.py::test_totals" in run.stdout.splitlines()

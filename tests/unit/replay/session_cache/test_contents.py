@@ -12,6 +12,7 @@ from schemas.wire.fetch import FETCH_REQUEST, FETCH_RESPONSE
 from tests.bench.capture_frames import with_defaults
 from tests.unit.wire.reference import Struct, encode
 from udfs.columns.arrays import Records, read_only
+from udfs.columns.records import new_records
 from udfs.columns.sentinels import NONE
 from udfs.replay.session_cache.contents.measure import measure_all
 from udfs.replay.session_cache.contents.state import new_contents, with_entries, with_stretches
@@ -156,3 +157,15 @@ def test_a_follower_whose_log_was_cut_says_so_and_is_answered(
     second = [first[0], Want(**{**first[1]._asdict(), **change}), first[2]]
     _, fetch = measured(first, second, version=18)
     assert (fetch["listed"], fetch["returned"]) == (listed, returned)
+
+
+@pytest.mark.parametrize("is_listed", [0, 1])
+def test_a_partition_that_is_new_in_a_session_has_to_be_listed(is_listed: int) -> None:
+    """FetchSessionHandler lists what it adds; what an incremental request adds without is not what it says."""
+    contents = with_stretches(new_contents(), 1)
+    for number, wanted in enumerate(([Want("t", 0)], [Want("t", 0), Want("t", 1)])):
+        fetch = new_records(SESSION_FETCH, 1, number=number, version=13, epoch=number, end=len(wanted), response_us=1)
+        rows = rows_of(wanted).copy()
+        rows["is_listed"][1:] = is_listed
+        assert measure_all(fetch, 0, read_only(rows), contents) == 1
+    assert fetch["mislisted"][0] == 1 - is_listed

@@ -57,6 +57,15 @@ def test_the_only_slot_goes_to_whom_kafkas_rules_give_it(
     assert evictions(gold_rows([captured(*fetches)], lanes(1))) == evicted
 
 
+def test_a_new_session_takes_the_place_of_one_of_its_own_shard() -> None:
+    """Since 3.8 the broker has eight shards, whose turns follow each other; here each has one slot (KAFKA-9401)."""
+    in_turn = ids(*range(8))
+    first = [Fetch(n, f"c{n}", 1, granted=session) for n, session in enumerate(in_turn)]
+    late = [Fetch(200_000 + n, f"late{n}", 1, granted=session + 1) for n, session in enumerate(in_turn)]
+    gold = gold_rows([captured(*first, *late)], lanes(8, shards=8))
+    assert evictions(gold) == [(f"late{n}", f"c{n}") for n in range(8)]
+
+
 def test_a_client_may_be_called_anything() -> None:
     gold = gold_rows([captured(Fetch(0, "o\0ld", 5), Fetch(120_001, "o\0ther", 1))], lanes(1))
     assert evictions(gold) == [("o\0ther", "o\0ld")]

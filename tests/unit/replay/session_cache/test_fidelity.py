@@ -43,6 +43,12 @@ def test_whose_turn_it_is_makes_no_difference_where_no_shard_has_a_slot() -> Non
     assert reasons(gold) == {}
 
 
+def test_a_refusal_before_any_id_shows_whose_turn_it_is_is_unknown() -> None:
+    assert reasons(gold_rows([captured(Fetch(0, "a", 1))], lanes(80, shards=8))) == {
+        "session_grants": {"shard_unknown": 1}
+    }
+
+
 def test_a_refusal_where_the_model_has_room_is_a_disagreement() -> None:
     granted = [Fetch(n, f"c{n}", 1, granted=session_id) for n, session_id in enumerate(ids(0, 1, 2, 3, 4, 5, 6, 7))]
     late = Fetch(200_000, "late", 1)

@@ -130,6 +130,16 @@ def test_a_request_that_fails_before_its_session_is_looked_at_changes_nothing() 
     assert verdicts(gold, "share_errors") == Counter(agreed=1)
 
 
+def test_a_session_that_went_with_its_connection_is_not_there_for_the_next_request() -> None:
+    """ShareSessionCache drops the sessions of a connection that ends (KIP-932); the member begins another one."""
+    anew = {"connection_id": 7}
+    rows = [
+        request(1, "a", 0), ended(2, "a"), request(3, "a", 1, SHARE_SESSION_NOT_FOUND, **anew),
+        request(4, "a", 0, **anew), request(5, "a", 1, **anew),
+    ]  # fmt: skip
+    assert sums(share_gold(rows, share_lanes(2)), "limit=2", "created", "dropped", "not_found") == [2, 1, 1]
+
+
 def test_a_session_from_before_the_capture_is_unknown_until_it_has_shown() -> None:
     old = began_row(time=0, connection_id=ord("z"))
     rows = [old, request(1, "a", 0), request(2, "b", 0, REFUSED), request(3, "z", 9), request(4, "b", 0, REFUSED)]

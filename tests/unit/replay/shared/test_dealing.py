@@ -122,6 +122,17 @@ def test_a_task_holds_no_more_than_the_parts_that_overlap(monkeypatch: pytest.Mo
     assert max(handed_out) <= 10
 
 
+def test_a_part_has_no_more_bytes_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = batch_of([("a", 1, time, time) for time in range(1000)])
+    row_bytes = rows.get_total_buffer_size() // 1000
+    most = 100 * (row_bytes - 1)
+    monkeypatch.setattr(dealing, "PART_BYTES", most)
+    (parts,) = by_task([rows], 1).values()
+    counts = [batch.num_rows for part in parts for batch in pa.ipc.open_stream(part["rows"][0].as_buffer())]
+    assert sum(counts) == 1000
+    assert most // 2 < max(counts) * row_bytes <= most
+
+
 def test_rows_of_a_step_without_order_come_to_one_task_as_they_are() -> None:
     step = Step(VISITS, (), ())
     (dealt,) = deal([batch_of([("b", 1, 5, 0), ("a", None, None, 1)])], step, 1)

@@ -51,6 +51,17 @@ def test_the_columns_of_a_whole_file_are_read(file: Path) -> None:
     assert rows["server"].to_pylist() == ["a:1"] * 3
 
 
+def test_a_file_is_cut_into_parts_of_so_many_bytes_or_a_row_group(tmp_path: Path) -> None:
+    rows = pa.table({"connection_id": range(5)})
+    pq.write_table(rows, tmp_path / "five.parquet", row_group_size=1)
+    each = [part.size for part in file_parts(str(tmp_path / "five.parquet"), 1)]
+    assert len(each) == 5
+    assert min(each) > 0
+    parts = list(file_parts(str(tmp_path / "five.parquet"), 2 * max(each)))
+    assert [part.groups for part in parts] == [(0, 1), (2, 3), (4,)]
+    assert [part.size for part in parts] == [sum(each[first : first + 2]) for first in (0, 2, 4)]
+
+
 def test_columns_that_the_file_of_an_older_release_lacks_are_null(file: Path) -> None:
     pq.write_table(pq.read_table(file, partitioning=None).drop_columns([*COLUMNS[1:], "client"]), file)
     (part,) = file_parts(str(file), 1)
