@@ -15,9 +15,9 @@ def left(mark: str) -> list[str]:
     return [process.name for process in Path("/proc").iterdir() if process.name.isdigit() and runs(process, mark)]
 
 
-def left_for_good(mark: str) -> list[str]:
-    """Those that are there after the time in which they should have ended."""
-    until = time.monotonic() + STAYS_S
+def left_for_good(mark: str, seconds: float = STAYS_S) -> list[str]:
+    """Those that are there after the seconds in which they should have ended."""
+    until = time.monotonic() + seconds
     while left(mark) and time.monotonic() < until:
         time.sleep(0.1)
     return left(mark)

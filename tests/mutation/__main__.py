@@ -27,6 +27,10 @@ FOLDERS = {
 name, as `replay/session_cache`."""
 
 
+EXAMPLES = "test_examples.py"
+"""Runs the examples in docstrings of all packages."""
+
+
 def left_out(folder: str, names: list[str]) -> set[str]:
     """What is not copied of a folder: what is hidden or compiled, and the lake at the root (`jobs/lake` is code)."""
     compiled = shutil.ignore_patterns(".*", "__pycache__")(folder, names)
@@ -35,7 +39,7 @@ def left_out(folder: str, names: list[str]) -> set[str]:
 
 def folders_of_tests(package: str) -> list[str]:
     """Where the tests of a package, or of a folder in one, are in the clone. Raises SystemExit where there are none."""
-    folders = [f"tests/unit/{name}" for name in FOLDERS.get(package, [package])]
+    folders = [f"tests/unit/{name}" for name in [*FOLDERS.get(package, [package]), EXAMPLES]]
     if not (REPOSITORY / "udfs" / package).is_dir() or not all((REPOSITORY / folder).exists() for folder in folders):
         raise SystemExit(
             f"--package={package}: udfs or tests/unit has no such folder. Name one of {', '.join(FOLDERS)}, "

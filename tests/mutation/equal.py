@@ -22,6 +22,16 @@ EQUAL: dict[tuple[str, str, str], str] = {
         "len(of_table) > HELD_BATCHES",
     ): "one batch more is held, and rows are packed at the same row",
     (
+        "udfs/replay/partition_limits/curve.py",
+        "replicas // np.maximum(others, 1)",
+        "replicas * np.maximum(others, 1)",
+    ): "more limits are tried, which are too high to refuse anything and so add no step to the curve",
+    (
+        "udfs/replay/partition_limits/curve.py",
+        "brokers.table['unfenced'].sum() - factor + 1",
+        "brokers.table['unfenced'].sum() - factor - 1",
+    ): "more limits are tried, which are too high to refuse anything and so add no step to the curve",
+    (
         "udfs/replay/session_cache/cache.py",
         "session_id <= 0",
         "session_id < 0",
@@ -32,10 +42,25 @@ EQUAL: dict[tuple[str, str, str], str] = {
         "session_id >= 0",
     ): "a client's place is NONE once its session is closed, so that there is none with the id 0 at it",
     (
+        "udfs/replay/fetch_max_bytes/warm_up.py",
+        "1 << 20",
+        "1 >> 20",
+    ): "the same kernels are compiled, whatever limit they are called with",
+    (
+        "udfs/replay/session_cache/contents/entries.py",
+        "slot + 1",
+        "slot - 1",
+    ): "a partition is looked for in the slots on the other side, as it was put there",
+    (
         "udfs/replay/session_cache/memory.py",
         "cache.headroom[0] >= more",
         "cache.headroom[0] > more",
     ): "memory for more sessions is made one event sooner",
+    (
+        "udfs/replay/shared/columns.py",
+        "(end + 7) // 8",
+        "(end + 7) * 8",
+    ): "the bits behind those of the column's rows are cut off all the same",
     (
         "udfs/replay/shared/int_map.py",
         "place + 1",

@@ -68,8 +68,15 @@ def as_rows(value: Any) -> Any:
 
 
 def use() -> None:
-    """Have all kernels that are made from here on take records as compiled ones do."""
+    """Have all kernels that are made from here on take records as compiled ones do, and make such themselves."""
     depth = 0
+
+    def made_by(make: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(make)
+        def made(*arguments: Any, **named: Any) -> Any:
+            return as_rows(make(*arguments, **named)) if depth else make(*arguments, **named)
+
+        return made
 
     def compiled(function: Callable[..., Any], **options: bool) -> Callable[..., Any]:
         @functools.wraps(function)
@@ -88,3 +95,5 @@ def use() -> None:
         return called
 
     kernel._compile_both_forms = compiled
+    for make in (np.zeros, np.empty):
+        setattr(np, make.__name__, made_by(make))

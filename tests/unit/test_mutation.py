@@ -61,7 +61,7 @@ def test_each_package_and_each_replay_has_tests_to_run(repository: Path) -> None
     assert replays
     for name in [*FOLDERS, *replays]:
         assert all((repository / folder).exists() for folder in folders_of_tests(name))
-    assert folders_of_tests("replay/shared") == ["tests/unit/replay/shared"]
+    assert folders_of_tests("replay/shared") == ["tests/unit/replay/shared", "tests/unit/test_examples.py"]
 
 
 @pytest.mark.parametrize("unknown", ["sums", "replay/sums"])

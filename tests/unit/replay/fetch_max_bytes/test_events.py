@@ -7,11 +7,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from schemas.tables.steps import READS
+from schemas.tables.event_kinds import LogEvent
+from schemas.tables.steps import LOG_EVENTS, READS
 from tests.unit.replay.fetch_max_bytes.captured_reader import batch_rows, catch_up, read_batch
 from tests.unit.replay.fetch_max_bytes.captured_reader import reads_of as read_table
 from udfs.columns.time_units import NEVER
 from udfs.replay.fetch_max_bytes.events import KEYS, logs_and_reads, logs_from_rows, reads_of
+from udfs.replay.fetch_max_bytes.partition_log.events import stretches_of_events
 from udfs.replay.fetch_max_bytes.state import READ, UNKNOWN
 
 
@@ -54,3 +56,20 @@ def test_a_reads_numbers_and_sizes_come_as_they_went() -> None:
     assert [reads[name][1] for name in ("returned_bytes", "response_time", "log_known")] == [UNKNOWN, NEVER, False]
     assert (reads["first_size"].tolist(), reads["end_size"].tolist()) == ([0, 2], [2, 2])
     assert rows.schema.names == [str(column) for column in READS.columns]
+
+
+def test_a_stretch_has_the_rows_of_one_kind_of_one_partition() -> None:
+    rows = [
+        (1, 0, LogEvent.BATCH),
+        (1, 0, LogEvent.BATCH),
+        (1, 1, LogEvent.BATCH),
+        (1, 1, LogEvent.READ),
+        (2, 1, LogEvent.READ),
+    ]
+    columns = dict(
+        zip((LOG_EVENTS.topic_key, LOG_EVENTS.partition, LOG_EVENTS.kind), zip(*rows, strict=True), strict=True)
+    )
+    batch = pa.RecordBatch.from_pydict({name: [int(value) for value in values] for name, values in columns.items()})
+    edges = [tuple(stretch)[-2:] for stretch in stretches_of_events(batch)]
+    assert edges == [(0, 2), (2, 3), (3, 4), (4, 5)]
+    assert list(stretches_of_events(batch.slice(0, 0))) == []

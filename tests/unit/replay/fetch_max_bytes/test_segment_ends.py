@@ -50,6 +50,18 @@ def test_a_first_batch_that_came_alone_shows_none_for_a_broker_may_have_limited_
     assert verdicts(*PRODUCED, *shown(0, 0, SIZE), *shown(1, 0, SIZE)) == (2, 0, {"fewer_bytes": 2})
 
 
+def test_reads_that_returned_nothing_show_none() -> None:
+    """As those that were answered at once, for another partition had records."""
+    limited = shown(2, 0, SIZE, max_bytes=SIZE)
+    events = [*PRODUCED, *shown(0, 10, 0, bound_high=10), *shown(1, 10, 0, bound_high=10), *limited]
+    rows = gold(events, lanes_of(AS_CAPTURED, 1 << 30), 10_000)["fetch_fairness"]
+    assert [row["bytes"] for row in rows if row["mode"] == "open"] == [SIZE, 4 * SIZE]
+
+
+def test_a_read_to_the_end_of_the_log_shows_none() -> None:
+    assert verdicts(*PRODUCED, *shown(0, 0, 4 * SIZE), *shown(1, 20, 2 * SIZE)) == (2, 2, {})
+
+
 def test_no_lane_reads_beyond_the_end_of_a_segment() -> None:
     events = [*PRODUCED, *shown(0, 0, 2 * SIZE), *shown(1, 0, 2 * SIZE)]
     rows = gold(events, lanes_of(AS_CAPTURED, 1 << 30), 10_000)["fetch_fairness"]

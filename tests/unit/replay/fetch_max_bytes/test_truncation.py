@@ -41,6 +41,11 @@ def test_an_epoch_replaces_what_earlier_ones_had_from_its_first_offset_on() -> N
     assert kept((0, 9, 5, 0), (10, 19, 5, 1), (20, 29, 5, 1), (15, 24, 5, 3)) == [True, False, False, True]
 
 
+def test_a_batch_that_ends_with_the_first_offset_of_a_later_epoch_is_replaced() -> None:
+    assert kept((0, 9, 5, 0), (9, 19, 5, 1)) == [False, True]
+    assert kept((0, 9, 5, 0), (10, 19, 5, 1)) == [True, True]
+
+
 def test_a_produced_batch_is_what_was_fetched_of_its_offsets_and_size() -> None:
     assert kept((10, 19, 5, EPOCH_UNKNOWN), (10, 19, 5, 0), (10, 19, 6, 1)) == [False, False, True]
 

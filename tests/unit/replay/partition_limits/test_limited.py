@@ -26,6 +26,15 @@ def test_admin_placement_over_racks() -> None:
     ]  # fmt: skip
 
 
+def test_no_rack_has_a_second_replica_while_another_has_none() -> None:
+    """AdminUtils.assignReplicasToBrokersRackAware, where one rack has three of four brokers."""
+    brokers = cluster({0: "a", 1: "a", 2: "a", 3: "b"})
+    assert all(3 in replicas for replicas in limited(brokers, 12, 2))
+    for replicas in limited(brokers, 12, 3):
+        assert 3 in replicas
+        assert len(set(replicas)) == 3
+
+
 def test_racks_that_only_some_brokers_have_are_left_out_of_account() -> None:
     some: dict[int, str | None] = {0: "a", 1: None, 2: "a"}
     assert limited(cluster(some), 3, 2) == limited(cluster(dict.fromkeys(range(3))), 3, 2)

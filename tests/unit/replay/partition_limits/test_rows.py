@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from schemas.tables.gold_limits import PARTITION_LIMIT_HEADROOM, PARTITION_LIMIT_REFUSALS, PARTITION_LIMITS
 from tests.unit.replay.partition_limits.clusters import CLUSTER_LIMIT, created, grown, replay, requested
 from udfs.columns.time_units import US_PER_DAY
+from udfs.replay.partition_limits.rows import breach_times, growth_per_day
 
 R = PARTITION_LIMIT_REFUSALS
 TWO = {"two": {CLUSTER_LIMIT: 2}}
@@ -47,3 +49,11 @@ def test_changes_are_summed_by_who_requested_them_where_a_log_says() -> None:
     }
     assert summed == {("User:ann", 1, 1), ("User:bob", 1, 0), ("", 1, 1)}
     assert [row["principal"] for row in found[R]] == ["User:bob"]
+
+
+def test_a_limit_is_reached_with_as_many_replicas_as_it_allows_or_later_as_they_go_on_growing() -> None:
+    times, counts = np.array([0, US_PER_DAY]), np.array([[3, 3, 3, 3], [5, 5, 5, 3]])
+    growth = growth_per_day(counts, times)
+    assert growth.tolist() == [2, 2, 2, 0]
+    reached = breach_times(counts, times, np.array([3, 5, 9, 9]), growth)
+    assert reached.tolist() == [0, US_PER_DAY, 3 * US_PER_DAY, 0]

@@ -34,6 +34,16 @@ def test_partitions_that_are_added_lie_where_metadata_shows_them(is_made: bool) 
     assert on_brokers([*([created(1, "a", 2, 1)] if is_made else []), *rows]) == [0, 2, 3]
 
 
+def test_a_topic_made_with_the_brokers_own_number_of_partitions_has_those_that_metadata_shows() -> None:
+    """A CreateTopics request may leave the number open (KIP-464)."""
+    assert on_brokers([created(1, "a", -1, 1), *shown("a", [[1], [1], [2]], 5)]) == [2, 1, 0]
+
+
+def test_a_partition_that_was_added_later_is_moved_from_where_it_lay() -> None:
+    made = [created(1, "a", 2, 1), grown(2, "a", 4), *shown("a", [[1], [1], [2], [2]], 5)]
+    assert on_brokers([*made, requested(7, "reassign_partition", "a", partition=3, assignments=["3:3"])]) == [2, 1, 1]
+
+
 @pytest.mark.parametrize("release", ["4.3", "kip"])
 def test_a_limit_that_the_placement_is_within_leaves_it_there(release: str) -> None:
     rows = [created(1, "a", 5, 1), *shown("a", [[1], [1], [2], [1], [1]], 5)]

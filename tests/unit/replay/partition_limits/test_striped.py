@@ -22,6 +22,14 @@ def test_striped_placement_over_racks() -> None:
     assert striped(cluster(racks, fenced=[20]), 3, 4) == [[11, 21, 31, 10], [21, 30, 10, 20], [31, 11, 21, 30]]
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_as_many_replicas_as_brokers_are_on_each_of_them_the_leader_on_one_that_is_not_fenced(seed: int) -> None:
+    racks: dict[int, str | None] = {10: "1", 11: "1", 20: "2", 21: "2", 30: "3", 31: "3"}
+    for replicas in striped(cluster(racks, fenced=[11, 21, 31]), 5, 6, seed):
+        assert sorted(replicas) == [*racks]
+        assert replicas[0] in (10, 20, 30)
+
+
 @pytest.mark.parametrize("replicas", [0, 3])
 def test_no_replicas_and_more_than_brokers_are_refused(replicas: int) -> None:
     brokers = cluster(dict.fromkeys(range(2)))

@@ -130,6 +130,12 @@ def test_a_request_that_fails_before_its_session_is_looked_at_changes_nothing() 
     assert verdicts(gold, "share_errors") == Counter(agreed=1)
 
 
+def test_a_session_from_before_the_capture_needs_a_slot_in_a_lane() -> None:
+    old = began_row(time=0, connection_id=ord("z"))
+    gold = share_gold([old, request(1, "a", 0), request(3, "z", 9)], share_lanes(2, 1))
+    assert [sums(gold, lane, "not_found") for lane in ("limit=2", "limit=1")] == [[0], [1]]
+
+
 def test_a_session_that_went_with_its_connection_is_not_there_for_the_next_request() -> None:
     """ShareSessionCache drops the sessions of a connection that ends (KIP-932); the member begins another one."""
     anew = {"connection_id": 7}

@@ -76,6 +76,17 @@ def test_partitions_and_those_of_an_incremental_response_have_a_verdict_each() -
             assert verdicts[metric].tolist() == expected[metric].tolist(), (told, epoch)
 
 
+def test_a_session_that_is_not_seen_is_as_idle_as_the_capture_is_long() -> None:
+    """It took a slot in each shard when the capture began; 121 s later it makes room where all others were used."""
+    first, begin = ids(*range(8)), 1_000_000
+    granted = [Fetch(begin + n, f"c{n}", 1, granted=session) for n, session in enumerate(first)]
+    refused = [Fetch(begin + 1000 + n, f"r{n}", 1) for n in range(8)]
+    used = Fetch(begin + 60_000, "c0", 1, session_id=first[0], epoch=1, granted=first[0])
+    late = Fetch(begin + 121_000, "late", 1, granted=first[0] + 1)
+    given = reasons(gold_rows([captured(*granted, *refused, used, late)], lanes(16, shards=8)))
+    assert given["session_grants"] == {"session_not_seen": 8}
+
+
 @pytest.mark.parametrize(("waited_ms", "is_from_before"), [(120_000, True), (120_001, False)])
 @pytest.mark.parametrize("begin_ms", [0, 1_000_000])
 def test_a_refusal_may_be_for_a_session_that_is_not_seen_until_it_would_be_idle(

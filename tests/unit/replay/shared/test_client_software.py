@@ -20,6 +20,7 @@ from udfs.replay.shared.client_software import (
     Software,
     java_clients,
     librdkafka_clients,
+    release_code_of_text,
     software_by_connection,
     software_rows,
 )
@@ -74,6 +75,11 @@ def test_the_newest_version_that_a_client_asks_for_counts() -> None:
 
 def test_a_connection_with_neither_of_these_requests_is_not_said_to_be_a_java_clients_or_not() -> None:
     assert java([request(1, HEARTBEAT, 4, "librdkafka"), row_of(EXCHANGES, connection_id=2)]) == {}
+
+
+@pytest.mark.parametrize(("text", "code"), [("1.5", 1005), ("2.16.1", 2016), ("2", 0), ("", 0), ("two.one", 0)])
+def test_a_release_is_a_number_by_which_later_ones_are_greater(text: str, code: int) -> None:
+    assert release_code_of_text(text) == code
 
 
 def test_of_several_names_and_versions_the_greatest_counts() -> None:
