@@ -95,5 +95,5 @@ def use() -> None:
         return called
 
     kernel._compile_both_forms = compiled
-    for make in (np.zeros, np.empty):
-        setattr(np, make.__name__, made_by(make))
+    for name in ("zeros", "empty"):
+        setattr(np, name, made_by(getattr(np, name)))
