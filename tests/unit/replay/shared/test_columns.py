@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from udfs.replay.shared.columns import rows_alike
+from udfs.replay.shared.silver_columns import number_of_all
 
 LARGEST = (1 << 31) - 1
 
@@ -27,3 +28,11 @@ def test_however_far_apart_values_are_no_two_rows_become_alike() -> None:
 
 def test_without_columns_all_rows_are_alike() -> None:
     assert rows_alike(2)[0].tolist() == [0, 0]
+
+
+def test_numbers_of_rows_differ_where_any_column_does() -> None:
+    one, other = (pa.array([*range(1000), None]) for _ in range(2))
+    assert len(set(number_of_all(one).to_pylist())) == 1001
+    swapped = number_of_all(pa.array([1, 2, None]), pa.array([2, 1, 1])).to_pylist()
+    assert len(set(swapped)) == 3
+    assert number_of_all(one, other).to_pylist() == number_of_all(other, one).to_pylist()
