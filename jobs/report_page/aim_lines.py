@@ -21,7 +21,7 @@ from jobs.report_page.question import Findings
 from jobs.report_page.verdict import labelled_lines
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import setting_of
-from jobs.terminal.screen import AS_CAPTURED, Grid, grid_lines
+from jobs.terminal.screen import AS_CAPTURED, WIDTH, Grid, grid_lines
 from jobs.terminal.wording import SEPARATOR, changed_settings, quantity
 from schemas.tables.gold_aims import AIM_SETTINGS, TRADE_OFF
 from schemas.tables.values import OF_CLUSTER
@@ -46,7 +46,7 @@ def aim_lines(findings: Findings) -> Iterator[str]:
         yield from labelled_lines("AIM", f"{first[AIM_SETTINGS.algorithm]}: {aim_text(first)}")
         for sentence in aim_sentences(findings, rows):
             yield from labelled_lines("", sentence)
-        yield from (f"        {line}" for line in grid_lines(trade_off_grid(findings, first)))
+        yield from trade_off_lines(findings, first)
 
 
 def aim_sentences(findings: Findings, rows: Sequence[Row]) -> Iterator[str]:
@@ -74,10 +74,20 @@ def setting_value_text(key: str, text: str) -> str:
     return exact_value_text(key, str(setting_of(key).parse(text)))
 
 
-def trade_off_grid(findings: Findings, row: Row) -> Grid:
-    """The lanes of the trade-off with what they come to in the outcomes that the aim names."""
+def trade_off_lines(findings: Findings, row: Row) -> list[str]:
+    """The trade-off as lines, with the names of settings below it where they would make it wider than a screen."""
+    above, below = (
+        [f"        {line}" for line in grid_lines(trade_off_grid(findings, row, most))] for most in (MOST_HEADING, 0)
+    )
+    return above if max(map(len, above), default=0) <= WIDTH else below
+
+
+def trade_off_grid(findings: Findings, row: Row, most: int = MOST_HEADING) -> Grid:
+    """The lanes of the trade-off with what they come to in the outcomes that the aim names. most: characters of the
+    names of settings above their column; longer ones stand in a note.
+    """
     t, rows, names = TRADE_OFF, lanes_of_aim(findings, row), outcome_names(row)
-    heading, labels, notes = lanes_column([of[t.scenario] for of in rows])
+    heading, labels, notes = lanes_column([of[t.scenario] for of in rows], most)
     chosen = "chosen" if row[AIM_SETTINGS.is_met] else "nearest"
     cells = [
         [
@@ -90,14 +100,14 @@ def trade_off_grid(findings: Findings, row: Row) -> Grid:
     return Grid((heading, *names, ""), cells, (heading, ""), notes)
 
 
-def lanes_column(lanes: Sequence[str]) -> tuple[str, list[str], list[str]]:
+def lanes_column(lanes: Sequence[str], most: int = MOST_HEADING) -> tuple[str, list[str], list[str]]:
     """(heading, cells, notes) of a column of lanes: the settings' names stand above, so that a line holds all values;
     in a note where they would be wider than the values.
     """
     names, values = settings_and_values(lanes)
     cells = [AS_CAPTURED if lane == CAPTURED_LANE else of for lane, of in zip(lanes, values, strict=True)]
     as_captured = "  - is as captured" if any("-" in cell.split(SEPARATOR) for cell in cells) else ""
-    if len(names) <= MOST_HEADING:
+    if len(names) <= most:
         return names, cells, [as_captured] if as_captured else []
     return "lane*", cells, [f"  * {names}{';' if as_captured else ''}{as_captured[1:]}"]
 

@@ -87,6 +87,19 @@ def test_the_screen_says_what_meets_the_aim_what_does_as_well_and_what_others_tr
     assert captured.split() == ["replayed", "as", "captured", "without", "end", "1", "MiB"]
 
 
+def test_a_trade_off_of_two_settings_and_three_outcomes_fits_a_screen() -> None:
+    slow = {"catch_up": 168.0, "catch_up_p90": 466.0, "held": 571.0 * 1024, "held_p90": 644.0 * 1024}
+    slow |= {"longest_wait": 120.0, "longest_wait_p90": 202.0}
+    two = f"{FETCH}=328KiB,consumer.max.partition.fetch.bytes=584KiB"
+    aim = AIM.replace(" over", " and longest_wait <= 1ms over")
+    lanes = [lane(two, slow, is_met=False), lane("captured", slow, is_chosen=True)]
+    searched = setting(aim=aim, outcomes=slow, captured=slow)
+    found = findings({aim_settings: [searched], trade_off_lanes: lanes}, {"fetch_max_bytes": ("captured", two)})
+    told = [line for line in aim_lines(found) if line.startswith("        ")]
+    assert max(map(len, told)) <= 120
+    assert told[-1].split() == ["*", "fetch.max.bytes", "·", "max.partition.fetch.bytes"]
+
+
 def test_the_trade_off_is_drawn_with_the_chosen_lane_by_what_each_pays_at_the_p90() -> None:
     small = {"catch_up": 400.0, "catch_up_p90": 500.0, "held": 2.0 * MiB, "held_p90": 3.0 * MiB}
     lanes = [lane(LANE, MEETS, is_chosen=True), lane("captured", small)]
