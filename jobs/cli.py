@@ -154,9 +154,9 @@ def _run_job(arguments: argparse.Namespace) -> None:
 
     run = resolve_run(arguments)
     from jobs.gates.rule_failures import readable_rule_failures
-    from jobs.terminal.failures import readable_spark_failures
+    from jobs.terminal.failures import ReadableSparkFailures
 
-    with readable_spark_failures(), readable_rule_failures(run.gates.rules), ExitStack() as until_done:
+    with ReadableSparkFailures(), readable_rule_failures(run.gates.rules), ExitStack() as until_done:
         _load_job(run, until_done).main(run)
 
 

@@ -37,11 +37,11 @@ def _names_here(rows: DataFrame) -> pa.Table:
     return rows.toArrow().cast(CAPTURED_NAMES)
 
 
-def _named_rows(rows: DataFrame, what: str, *columns: Column | None) -> DataFrame:
-    """Rows of CAPTURED_NAMES; columns: server, name, value, first and last, each a Column or None."""
-    named = zip(CAPTURED_NAMES, [F.lit(what), *columns], strict=True)
+def _named_rows(rows: DataFrame, what: str, **columns: Column) -> DataFrame:
+    """Rows of CAPTURED_NAMES; columns: by its names, and null where left out."""
     kinds = {pa.string(): "string", pa.int64(): "bigint"}
-    return rows.select(*((F.lit(c) if c is None else c).cast(kinds[f.type]).alias(f.name) for f, c in named))
+    columns["what"] = F.lit(what)
+    return rows.select(*(columns.get(f.name, F.lit(None)).cast(kinds[f.type]).alias(f.name) for f in CAPTURED_NAMES))
 
 
 def names_of_servers(connections: DataFrame) -> DataFrame:
@@ -52,16 +52,16 @@ def names_of_servers(connections: DataFrame) -> DataFrame:
     host = F.regexp_replace(F.regexp_replace(server, r":\d+$", ""), r"^\[|\]$", "")
     port = F.regexp_extract(server, r":(\d+)$", 1)
     clusters = of_servers.where(F.col(_C.cluster_id).isNotNull())
-    return _named_rows(nodes, BROKER, server, host, port, F.col(_C.broker).cast("bigint"), None).union(
-        _named_rows(clusters, CLUSTER, server, F.col(_C.cluster_id), F.lit(""), None, None)
-    )
+    brokers = _named_rows(nodes, BROKER, server=server, name=host, value=port, first=F.col(_C.broker))
+    return brokers.union(_named_rows(clusters, CLUSTER, server=server, name=F.col(_C.cluster_id), value=F.lit("")))
 
 
 def names_of_vendors(metadata: DataFrame, connections: DataFrame) -> DataFrame:
     """The servers whose brokers are not Apache Kafka's."""
     of_vendors = metadata.where(F.col(_M.vendor).isNotNull()).select(_M.connection_id, _M.vendor).distinct()
     rows = of_vendors.join(connections.select(_C.connection_id, _C.server), str(_C.connection_id)).distinct()
-    return _named_rows(rows, VENDOR, F.col(_C.server), F.col(_C.server), F.col(_M.vendor), None, None)
+    server = F.col(_C.server)
+    return _named_rows(rows, VENDOR, server=server, name=server, value=F.col(_M.vendor))
 
 
 def names_of_topics(rows: DataFrame, connections: DataFrame) -> DataFrame:
@@ -77,4 +77,12 @@ def names_of_topics(rows: DataFrame, connections: DataFrame) -> DataFrame:
     )
     served = of_connections.join(connections.select(_C.connection_id, _C.server), str(_C.connection_id))
     spans = served.groupBy(_C.server, topic, topic_id).agg(F.min("first").alias("first"), F.max("last").alias("last"))
-    return _named_rows(spans, SHOWN_ID, F.col(_C.server), F.col(topic), F.col(topic_id), F.col("first"), F.col("last"))
+    return _named_rows(
+        spans,
+        SHOWN_ID,
+        server=F.col(_C.server),
+        name=F.col(topic),
+        value=F.col(topic_id),
+        first=F.col("first"),
+        last=F.col("last"),
+    )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from types import TracebackType
 
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
@@ -26,28 +25,33 @@ _JAVA_GONE = (
 )
 
 
-@contextmanager
-def readable_spark_failures() -> Iterator[None]:
+class ReadableSparkFailures:
     """Raise SparkError with the root cause in place of what Spark or its gateway raises in the block, and
     KeyboardInterrupt in place of what fails behind an interrupt.
     """
-    for name in _LOGGERS:
-        PySparkLogger.getLogger(name).disabled = True
-    logging.getLogger().addFilter(_is_no_lost_connection)
-    try:
-        yield
-    except Exception as fault:
-        # What an interrupt breaks fails as whatever was at work, so all is caught here; what is not Spark's goes on.
-        if is_interrupted():
-            raise KeyboardInterrupt from fault
-        if not isinstance(fault, Py4JError | PySparkException | ConnectionError):
-            raise
-        is_gone = isinstance(fault, Py4JNetworkError | ConnectionError)
-        log = spark_log()
-        where = f"Spark's log: {log}" if log.exists() else "More is in the log of Spark's driver"
-        raise SparkError(f"Spark failed: {_JAVA_GONE if is_gone else root_cause(str(fault))}. {where}") from fault
-    finally:
+
+    def __enter__(self) -> None:
+        """Silence what Spark's client would log of failures besides raising them."""
+        for name in _LOGGERS:
+            PySparkLogger.getLogger(name).disabled = True
+        logging.getLogger().addFilter(_is_no_lost_connection)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Raise what is to be read; a fault that is neither Spark's nor an interrupt's goes on as it is."""
         logging.getLogger().removeFilter(_is_no_lost_connection)
+        if isinstance(fault, Exception) and is_interrupted():  # what an interrupt breaks fails as whatever was at work
+            raise KeyboardInterrupt from fault
+        if isinstance(fault, Py4JError | PySparkException | ConnectionError):
+            raise _spark_error(fault) from fault
+
+
+def _spark_error(fault: Exception) -> SparkError:
+    cause = _JAVA_GONE if isinstance(fault, Py4JNetworkError | ConnectionError) else root_cause(str(fault))
+    log = spark_log()
+    where = f"Spark's log: {log}" if log.exists() else "More is in the log of Spark's driver"
+    return SparkError(f"Spark failed: {cause}. {where}")
 
 
 def _is_no_lost_connection(record: logging.LogRecord) -> bool:

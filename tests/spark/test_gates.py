@@ -28,7 +28,7 @@ from jobs.lake.delta_tables import read_table, table_without_rows, write_table
 from jobs.lake.packed_tables import write_packed
 from jobs.lake.target import Target
 from jobs.scenarios.located_yaml import Fault
-from jobs.terminal.failures import readable_spark_failures
+from jobs.terminal.failures import ReadableSparkFailures
 from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, QUARANTINE, RECORD_BATCHES
 from schemas.tables.table import Table
@@ -147,7 +147,7 @@ def nothing_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_what_spark_cannot_read_is_told_with_everything_else_at_once(
     spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(RuleError) as raised, readable_spark_failures():
+    with pytest.raises(RuleError) as raised, ReadableSparkFailures():
         check_rules(spark, rules(tmp_path, UNREADABLE))
     head, *lines = str(raised.value).splitlines()
     assert head == "gates: 6 faults"

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from jobs.cli import INTERRUPTED, run_guarded
 from jobs.lake.delta_tables import TASKS_AT_A_TIME, run_side_by_side
-from jobs.terminal.failures import readable_spark_failures
+from jobs.terminal.failures import ReadableSparkFailures
 from jobs.terminal.interrupts import CANCELLING, cancel_at_interrupt
 from jobs.terminal.progress import stage
 
@@ -66,7 +66,7 @@ def test_an_interrupt_ends_sparks_work_and_is_told_in_one_line(
     begun = tmp_path / "begun"
 
     def work() -> None:
-        with readable_spark_failures(), cancel_at_interrupt(spark):
+        with ReadableSparkFailures(), cancel_at_interrupt(spark):
             spark.range(1).mapInArrow(waiting(begun), "id bigint").collect()
 
     started = time.monotonic()
@@ -88,7 +88,7 @@ def test_an_interrupt_cancels_what_threads_do_side_by_side_and_what_they_still_s
 
     started = time.monotonic()
     Thread(target=interrupt_once, args=(begun,), daemon=True).start()
-    with pytest.raises(KeyboardInterrupt), readable_spark_failures(), cancel_at_interrupt(spark), stage("try", spark):
+    with pytest.raises(KeyboardInterrupt), ReadableSparkFailures(), cancel_at_interrupt(spark), stage("try", spark):
         run_side_by_side(spark, [work] * 2 * TASKS_AT_A_TIME)
     assert time.monotonic() - started < FOREVER_S / 10
     assert not spark.sparkContext.statusTracker().getActiveJobsIds()
@@ -131,5 +131,5 @@ def test_what_fails_behind_an_interrupt_is_the_interrupt(spark: SparkSession) ->
     with cancel_at_interrupt(spark):
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
-        with pytest.raises(KeyboardInterrupt), readable_spark_failures():
+        with pytest.raises(KeyboardInterrupt), ReadableSparkFailures():
             raise ConnectionRefusedError

@@ -31,7 +31,7 @@ from jobs.session.spark_properties import (
     SMALL,
     read_properties,
 )
-from jobs.terminal.failures import readable_spark_failures
+from jobs.terminal.failures import ReadableSparkFailures
 from jobs.terminal.progress import stage
 from tests.class_archive import option_to_read
 from udfs.errors import CaptureError, SparkError
@@ -142,7 +142,7 @@ def test_a_workers_fault_is_one_line_with_the_log(spark: SparkSession) -> None:
         yield from ()
 
     told = f"Spark failed: CaptureError: mixed.pcap: cut at byte 7. Spark's log: {spark_log()}"
-    with pytest.raises(SparkError) as raised, readable_spark_failures():
+    with pytest.raises(SparkError) as raised, ReadableSparkFailures():
         spark.range(1).mapInArrow(refuse, "id long").count()
     assert str(raised.value) == told
     assert "cut at byte 7" in spark_log().read_text()
@@ -153,7 +153,7 @@ def test_a_column_of_another_type_is_an_error(spark: SparkSession) -> None:
         for batch in batches:
             yield pa.RecordBatch.from_arrays([batch.column(0).cast(pa.int32())], ["id"])
 
-    with pytest.raises(SparkError, match="ARROW_TYPE_MISMATCH"), readable_spark_failures():
+    with pytest.raises(SparkError, match="ARROW_TYPE_MISMATCH"), ReadableSparkFailures():
         spark.range(1).mapInArrow(narrow, "id long").count()
 
 

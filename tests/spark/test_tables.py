@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from jobs.lake.declared_columns import check_declared_columns, spark_schema
 from jobs.lake.delta_tables import check_tables, local_table, read_table, rows_in, rows_of_driver, write_table
 from jobs.lake.table_address import table_path
-from jobs.terminal.failures import readable_spark_failures
+from jobs.terminal.failures import ReadableSparkFailures
 from schemas.tables.gold import FIDELITY, GOLD, RUNS
 from schemas.tables.silver import QUARANTINE, SILVER
 from schemas.tables.steps import LOG_EVENTS, READS, SENT
@@ -127,7 +127,7 @@ def test_no_rows_take_the_place_of_rows(spark: SparkSession, tmp_path: Path) -> 
 def test_rows_of_another_capture_set_cannot_slip_in(spark: SparkSession, tmp_path: Path) -> None:
     write_table(quarantined(spark, "b", 7), str(tmp_path), QUARANTINE, "b")
     mixed = quarantined(spark, "a", 1).union(quarantined(spark, "b", 2))
-    with pytest.raises(SparkError, match="REPLACE_WHERE"), readable_spark_failures():
+    with pytest.raises(SparkError, match="REPLACE_WHERE"), ReadableSparkFailures():
         write_table(mixed, str(tmp_path), QUARANTINE, "a")
 
 
@@ -156,7 +156,7 @@ def test_a_table_of_other_columns_is_neither_read_nor_written_over(spark: SparkS
         LakeError, match=r"no column `capture_id`.*unknown column `id`; unknown column `size`.*Use another --lake"
     ):
         read_table(spark, str(tmp_path), QUARANTINE)
-    with pytest.raises((LakeError, SparkError)), readable_spark_failures():
+    with pytest.raises((LakeError, SparkError)), ReadableSparkFailures():
         write_table(quarantined(spark, "a", 1), str(tmp_path), QUARANTINE, "a")
     assert read_table(spark, str(tmp_path), other).count() == 1
 

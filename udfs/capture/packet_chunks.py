@@ -13,7 +13,7 @@ from udfs.capture.chunk_output import LOSSES, REQUESTS, RESPONSES, new_output
 from udfs.capture.connection_boundaries import IS_FRAME
 from udfs.capture.conversation import FOLLOWED_CONNECTION
 from udfs.capture.framing import FRAME
-from udfs.capture.reassembly import Followed, reassemble
+from udfs.capture.reassembly import Chunk, Followed, reassemble
 from udfs.capture.segments import DIRECTION, UNKNOWN, Arena, Packets
 from udfs.capture.tcp_headers import ACK, CONNECTION_BYTES, SYN
 from udfs.columns.arrays import Bytes, Ints, Records, read_only, stretch_edges
@@ -233,13 +233,15 @@ def run_chunk(
     connections, directions = np.zeros(most, FOLLOWED_CONNECTION), np.zeros(2 * most, DIRECTION)
     connections[:1], directions[:2] = carried.connection, carried.directions
     n, output, kept = reassemble(
-        packets._replace(payload=read_only(packets.payload)),
+        Chunk(
+            packets._replace(payload=read_only(packets.payload)),
+            is_carried=carried.endpoints is not None,
+            is_last=is_last,
+        ),
         Followed(connections, directions),
         new_output(carried.requests, len(packets.run)),
         arena=arena,
         apis=API_TABLE,
-        is_carried=carried.endpoints is not None,
-        is_last=is_last,
     )
     result = Frames(
         arena=arena.data,

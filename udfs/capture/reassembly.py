@@ -115,17 +115,25 @@ def count_repeated(packets: Packets, rows: Ints, pieces: Ints, first: int, bring
             direction.doubled_packets += packets.point[row] > 0
 
 
+class ConnectionPackets(NamedTuple):
+    """A connection's packets, rows [first, end) of a chunk; is_final: whether no later chunk has any."""
+
+    packets: Packets
+    first: int
+    end: int
+    is_final: bool
+
+
 @allocating_kernel
-def lay_out_side(
-    packets: Packets, first: int, end: int, side: int, direction: Record, is_final: bool, arena: Arena
-) -> Stream:
-    """The stream of one side: its packets in [first, end), whose stream offsets are known, laid out in the arena."""
+def lay_out_side(connection: ConnectionPackets, side: int, direction: Record, arena: Arena) -> Stream:
+    """The stream of one side: its packets, whose stream offsets are known, laid out in the arena."""
+    packets, first, end = connection.packets, connection.first, connection.end
     rows = np.empty(end - first, np.int64)
     rows = sort_rows(rows[: find_placed_rows(packets, first, end, side, rows)], packets.offset)
     pieces, extents, repeated = lay_out_packets(rows, packets, direction.position, arena)
     direction.repeated_bytes += repeated
     count_repeated(packets, rows, pieces, first, np.zeros(end - first, np.bool_), direction)
-    settled = settled_extents(extents, floor_of(direction), direction.position, is_final)
+    settled = settled_extents(extents, floor_of(direction), direction.position, connection.is_final)
     return Stream(
         arena=arena.data,
         extents=extents[:settled],
@@ -134,8 +142,8 @@ def lay_out_side(
         places=packets.place,
         packets=packets.number,
         barrier=first_unsettled(packets, pieces, extents, settled),
-        is_final=is_final,
-        sent=end_of_sent(direction) if is_final else BEHIND_ALL,
+        is_final=connection.is_final,
+        sent=end_of_sent(direction) if connection.is_final else BEHIND_ALL,
         near=np.zeros(1, np.int64),
         split=direction.split,
     )
@@ -229,6 +237,17 @@ def end_connection(
     return output
 
 
+class Chunk(NamedTuple):
+    """Packets by connection and in its order.
+
+    is_carried: connection 0 goes on from an earlier chunk. is_last: no chunk follows.
+    """
+
+    packets: Packets
+    is_carried: bool
+    is_last: bool
+
+
 class Followed(NamedTuple):
     """The connections of a chunk while they are followed: FOLLOWED_CONNECTION[n] and DIRECTION[2n].
 
@@ -241,39 +260,33 @@ class Followed(NamedTuple):
 
 @allocating_kernel
 def reassemble(
-    packets: Packets,
-    followed: Followed,
-    output: ChunkOutput,
-    arena: Arena,
-    apis: Shorts,
-    is_carried: bool,
-    is_last: bool,
+    chunk: Chunk, followed: Followed, output: ChunkOutput, arena: Arena, apis: Shorts
 ) -> tuple[int, ChunkOutput, Ints]:
     """Frame a chunk of packets, connection by connection.
 
-    apis: API_TABLE. is_carried: connection 0 goes on from an earlier chunk, with its state in the first rows of
-    `followed`, its open requests in `output` and their bytes in the arena. is_last: no chunk follows.
+    A connection that is carried has its state in the first rows of `followed`, its open requests in `output` and their
+    bytes in the arena. apis: API_TABLE.
 
     Returns (how many connections there are, their output, what the next chunk needs: int64[m, 4] as by
-    `unframed_pieces`). The last connection is unfinished unless is_last.
+    `unframed_pieces`). The last connection is unfinished unless the chunk is the last.
     """
-    n = len(packets.run)
+    packets, n = chunk.packets, len(chunk.packets.run)
     kept = np.empty((0, 4), np.int64)
     index = row = 0
-    while row < n or (is_carried and index == 0):
-        if index > 0 or not is_carried:
+    while row < n or (chunk.is_carried and index == 0):
+        if index > 0 or not chunk.is_carried:
             new_connection(followed.connections, followed.directions, index, packets.run[row], output.counts[REQUESTS])
         conn, sides = followed.connections[index], followed.directions[2 * index : 2 * index + 2]
         first_request = conn.first_open
         end = connection_end(packets, conn, row)
-        is_final = is_last or end < n
+        connection = ConnectionPackets(packets, row, end, chunk.is_last or end < n)
         place_packets(packets, row, end, sides)
         streams = (
-            lay_out_side(packets, row, end, side=0, direction=sides[0], is_final=is_final, arena=arena),
-            lay_out_side(packets, row, end, side=1, direction=sides[1], is_final=is_final, arena=arena),
+            lay_out_side(connection, side=0, direction=sides[0], arena=arena),
+            lay_out_side(connection, side=1, direction=sides[1], arena=arena),
         )
         output = frame_connection(conn, sides, streams, apis, output)
-        if is_final:
+        if connection.is_final:
             output = end_connection(conn, sides, streams, first_request, output)
         else:
             kept = unframed_pieces(packets, streams, sides)

@@ -28,7 +28,7 @@ from udfs.facts.fetch_session import (
     find_or_add_entry,
     new_session,
 )
-from udfs.facts.session_follower import GREATEST_EPOCH, follow_sessions
+from udfs.facts.session_follower import GREATEST_EPOCH, FollowedSession, follow_sessions
 from udfs.kernels.kernel import allocating_kernel
 
 _F = FETCH_PARTITIONS
@@ -175,7 +175,8 @@ def _behind_answer(session: Session, fetch: LastFetch, answer: LateResponse | No
         Forgotten(none, none),
         returned,
     )
-    return follow_sessions(listed, 0, lists, session, 0, np.zeros(1, np.int64), 1)[3]
+    followed = FollowedSession(session, 0)
+    return follow_sessions(listed, 0, lists, followed, np.zeros(1, np.int64), row_limit=1)[3].session
 
 
 def _requested_rows(fetch: LastFetch) -> Ints:

@@ -25,7 +25,7 @@ from udfs.facts.fetch_lists import LISTED_FETCH, FetchPartitionRows, Forgotten, 
 from udfs.facts.fetch_session import NOWHERE, Session, new_session, resize_session
 from udfs.facts.message_bodies import note_faults, request_bodies, request_body_starts, response_bodies
 from udfs.facts.number_columns import Picked
-from udfs.facts.session_follower import follow_sessions
+from udfs.facts.session_follower import FollowedSession, follow_sessions
 from udfs.wire.encoding import least_bytes
 from udfs.wire.layout import newest_version
 from udfs.wire.messages import DecodedFrames, decode_bodies
@@ -41,11 +41,10 @@ NO_SESSIONS: Mapping[int, Session] = MappingProxyType({})
 
 
 @dataclass
-class FollowedSession:
-    """The fetch session of the connection that the last chunk left unfinished; NOWHERE if there is none."""
+class CarriedSession:
+    """The fetch session of the connection that the last chunk left unfinished."""
 
-    session: Session = field(default_factory=lambda: new_session(1))
-    connection: int = NOWHERE
+    followed: FollowedSession = field(default_factory=lambda: FollowedSession(new_session(1), NOWHERE))
 
 
 @dataclass(frozen=True)
@@ -199,7 +198,7 @@ def session_capacities(fetches: Records) -> Ints:
 def fetch_rows(
     exchanges: Exchanges,
     messages: FetchMessages,
-    carried: FollowedSession,
+    carried: CarriedSession,
     earlier: Mapping[int, Session] = NO_SESSIONS,
 ) -> Iterator[pa.RecordBatch]:
     """Rows of `fetch_partitions` for decoded Fetch messages.
@@ -210,29 +209,29 @@ def fetch_rows(
     fetches = decoded_fetches(exchanges, messages)
     capacity = session_capacities(fetches)
     exchange = messages.request_exchanges[messages.request_exchanges != UNKNOWN]
-    session, connection = carried.session, carried.connection
-    if connection != NOWHERE:
-        session = resize_session(
-            session, int(capacity[0]) if len(fetches) and fetches["connection"][0] == connection else 0
-        )
+    followed = carried.followed
+    if followed.connection != NOWHERE:
+        goes_on = len(fetches) and fetches["connection"][0] == followed.connection
+        session = resize_session(followed.session, int(capacity[0]) if goes_on else 0)
+        followed = FollowedSession(session, followed.connection)
     going_on = sorted(earlier)
     at = 0
     for stop, next_one in zip(
         [*np.searchsorted(fetches["connection"], going_on).tolist(), len(fetches)], [*going_on, NOWHERE], strict=True
     ):
         while at < stop:
-            room, n, at, session, connection = follow_sessions(
-                fetches[:stop], at, messages.lists, session, connection, capacity, ROWS_AT_A_TIME
+            room, n, at, followed = follow_sessions(
+                fetches[:stop], at, messages.lists, followed, capacity, ROWS_AT_A_TIME
             )
             rows = FetchPartitionRows._make(column[:n] for column in room)
             exchanges.readable_known[exchange[rows.fetch]] = rows.is_readable
             yield followed_partition_rows(exchanges, messages, fetches, exchange, rows)
         if stop < len(fetches):
-            session, connection = resize_session(earlier[next_one], int(capacity[stop])), next_one
+            followed = FollowedSession(resize_session(earlier[next_one], int(capacity[stop])), next_one)
     idle = (fetches["session_epoch"] > 0) & (exchanges.readable_known[exchange] == UNKNOWN)
     exchanges.readable_known[exchange[idle]] = fetches["is_readable"][idle]  # no row has a partition of theirs
-    is_unfinished = len(exchanges.frames.connections) > exchanges.frames.finished == connection
-    carried.session, carried.connection = session, 0 if is_unfinished else NOWHERE
+    is_unfinished = len(exchanges.frames.connections) > exchanges.frames.finished == followed.connection
+    carried.followed = FollowedSession(followed.session, 0 if is_unfinished else NOWHERE)
 
 
 def replica_ids(request: DecodedFrames) -> Ints:

@@ -35,7 +35,7 @@ from udfs.facts.connections import connection_rows, not_refused_columns
 from udfs.facts.exchange_messages import Messages, response_errors
 from udfs.facts.exchange_rows import LOG_COLUMNS, count_rows, exchange_rows
 from udfs.facts.exchanges import Exchanges, completed_exchanges
-from udfs.facts.fetches import FollowedSession, fetch_messages, fetch_rows
+from udfs.facts.fetches import CarriedSession, fetch_messages, fetch_rows
 from udfs.facts.logged_bodies import LoggedBodies, Texts, read_bodies
 from udfs.facts.logged_requests import LogChunk, LoggedConnection, int_values, line_numbers, log_chunks, logged_frames
 from udfs.facts.metadata import metadata_rows
@@ -143,7 +143,7 @@ def fetch_tables(
     for rows in fetch_rows(exchanges, fetch_messages(exchanges, messages), carried.session):
         yield FETCH_PARTITIONS, rows
     if exchanges.frames.finished == len(exchanges.frames.connections):
-        carried.session = FollowedSession()
+        carried.session = CarriedSession()
 
 
 def unreadable_rows(lines: pa.RecordBatch, capture_id: str) -> pa.RecordBatch:

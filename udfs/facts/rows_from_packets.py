@@ -21,7 +21,7 @@ from udfs.facts.continued_connections import ContinuedConnections, EarlierSet
 from udfs.facts.exchange_messages import decode_both, note_messages_without_rows
 from udfs.facts.exchange_rows import count_rows, exchange_rows
 from udfs.facts.exchanges import Exchanges, completed_exchanges
-from udfs.facts.fetches import FollowedSession, decode_fetches, fetch_rows
+from udfs.facts.fetches import CarriedSession, decode_fetches, fetch_rows
 from udfs.facts.hashed_names import HashedNames
 from udfs.facts.metadata import metadata_rows
 from udfs.facts.pseudonyms import Pseudonyms
@@ -42,7 +42,7 @@ class EarlierChunks:
     """
 
     names: HashedNames = field(default_factory=HashedNames)
-    session: FollowedSession = field(default_factory=FollowedSession)
+    session: CarriedSession = field(default_factory=CarriedSession)
     software: ClientSoftware = field(default_factory=ClientSoftware)
     records: RecordSampling | None = None
     continued: ContinuedConnections | None = None
@@ -69,7 +69,7 @@ def rows_from_packets(
         for table, rows in tables_of_chunk(chunk, capture_id, carried):
             yield from pack_rows(table, rows if pseudonyms is None else pseudonyms.applied_to(table, rows))
         if len(chunk.connections) == chunk.finished:
-            carried.session, carried.software = FollowedSession(), ClientSoftware()
+            carried.session, carried.software = CarriedSession(), ClientSoftware()
 
 
 def tables_of_chunk(

@@ -8,6 +8,8 @@ are known; its rows are marked, and `joined_session` says from when on these are
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from schemas.wire.errors import INVALID_FETCH_SESSION_EPOCH
 from udfs.columns.arrays import Ints, Record, Records
 from udfs.facts.fetch_lists import FetchPartitionRows, Forgotten, Lists, Requested, Returned, unwritten_rows
@@ -268,16 +270,24 @@ def follow_connection(
     return f, n
 
 
+class FollowedSession(NamedTuple):
+    """The session of a connection; `connection` is NOWHERE if none is followed."""
+
+    session: Session
+    connection: int
+
+
 @allocating_kernel
 def follow_sessions(
-    fetches: Records, first: int, lists: Lists, session: Session, connection: int, capacity: Ints, row_limit: int
-) -> tuple[FetchPartitionRows, int, int, Session, int]:
+    fetches: Records, first: int, lists: Lists, followed: FollowedSession, capacity: Ints, row_limit: int
+) -> tuple[FetchPartitionRows, int, int, FollowedSession]:
     """Follow the fetches from `first` on until about `row_limit` rows are written.
 
-    fetches: LISTED_FETCH[n], by connection and in its order. session, connection: where the last call left off;
-    connection is NOWHERE for none. capacity: int64[n], how many partitions a connection's session can come to hold, by
-    fetch. Returns (rows, how many of them are written, the fetch to go on from, session, connection).
+    fetches: LISTED_FETCH[n], by connection and in its order. followed: where the last call left off. capacity:
+    int64[n], how many partitions a connection's session can come to hold, by fetch. Returns (rows, how many of them
+    are written, the fetch to go on from, the session that it goes on with).
     """
+    session, connection = followed.session, followed.connection
     rows = unwritten_rows(row_limit)
     n = 0
     f = first
@@ -290,4 +300,4 @@ def follow_sessions(
                 break
             rows = unwritten_rows(most)
         f, n = follow_connection(fetches, f, lists, session, rows, n)
-    return rows, n, f, session, connection
+    return rows, n, f, FollowedSession(session, connection)

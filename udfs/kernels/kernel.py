@@ -33,6 +33,11 @@ def allocating_kernel(function: _Function) -> _Function:
     return cast(_Function, _compile_both_forms(function))
 
 
+def inlined_kernel(function: _Function) -> _Function:
+    """Put the function's code in its callers' before they are compiled: for views, which a kernel cannot return."""
+    return cast(_Function, _njit(inline="always")(function))
+
+
 def _compile_both_forms(function: Callable[..., Any], **options: bool) -> Any:
     """A kernel that is compiled in one form for calls from Python and in another for calls from kernels.
 

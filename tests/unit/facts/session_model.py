@@ -14,7 +14,7 @@ import numpy as np
 from schemas.wire.errors import INVALID_FETCH_SESSION_EPOCH
 from udfs.facts.fetch_lists import LISTED_FETCH, Forgotten, Lists, Requested, Returned
 from udfs.facts.fetch_session import NOWHERE, new_session, resize_session
-from udfs.facts.session_follower import follow_sessions
+from udfs.facts.session_follower import FollowedSession, follow_sessions
 
 Partition = tuple[int, int]  # topic, partition
 
@@ -283,11 +283,11 @@ def followed(fetches: list[Fetch], *, row_limit: int = 1000, resize: bool = Fals
     array, lists = fetch_array(fetches)
     sizes = array["requested_to"] - array["requested_from"] + array["returned_to"] - array["returned_from"]
     capacity = np.full(len(array), sizes.sum() + 1)
-    session, connection, at, out = new_session(1), NOWHERE, 0, []
+    state, at, out = FollowedSession(new_session(1), NOWHERE), 0, []
     while at < len(array):
         if resize:
-            session = resize_session(session, int(capacity[at]))
-        rows, n, at, session, connection = follow_sessions(array, at, lists, session, connection, capacity, row_limit)
+            state = FollowedSession(resize_session(state.session, int(capacity[at])), state.connection)
+        rows, n, at, state = follow_sessions(array, at, lists, state, capacity, row_limit)
         cells = zip(*(column[:n].tolist() for column in rows), strict=True)
         out += [product_row(dict(zip(rows._fields, row, strict=True)), array) for row in cells]
     return out

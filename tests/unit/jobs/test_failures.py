@@ -7,7 +7,7 @@ from py4j.java_gateway import GatewayClient
 from py4j.protocol import ERROR_ON_RECEIVE, Py4JNetworkError
 
 from jobs.session.spark import why_not_started
-from jobs.terminal.failures import readable_spark_failures, root_cause
+from jobs.terminal.failures import ReadableSparkFailures, root_cause
 from udfs.errors import SparkError
 
 PYTHON_WORKER = """\
@@ -58,7 +58,7 @@ def test_a_cause_stays_short() -> None:
 @pytest.mark.parametrize("fault", [ConnectionRefusedError(111, "Connection refused"), Py4JNetworkError("no answer")])
 def test_a_java_that_is_gone_is_called_so(fault: Exception) -> None:
     told = r"Spark failed: its Java process has ended: .* Try the same command again"
-    with pytest.raises(SparkError, match=told), readable_spark_failures():
+    with pytest.raises(SparkError, match=told), ReadableSparkFailures():
         raise fault
 
 
@@ -102,7 +102,7 @@ def test_a_connection_that_java_s_end_breaks_is_one_message_without_a_stack_trac
 ) -> None:
     client = GatewayClient()
     monkeypatch.setattr(client, "_get_connection", BrokenConnection)
-    with readable_spark_failures():
+    with ReadableSparkFailures():
         client.send_command("a command")
     assert caplog.records == []
     client.send_command("another")

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from udfs.columns.arrays import Bools, Ints, Records, read_only
 from udfs.columns.records import as_bytes
 from udfs.columns.time_units import NEVER
-from udfs.kernels.kernel import kernel
+from udfs.kernels.kernel import inlined_kernel, kernel
 from udfs.replay.fetch_max_bytes.closed_loop.ends import end_lane, start_lane
 from udfs.replay.fetch_max_bytes.closed_loop.quota import new_meters
 from udfs.replay.fetch_max_bytes.closed_loop.simulation import run_until
@@ -62,89 +62,121 @@ class Together(NamedTuple):
     shares: Bools
 
 
+@inlined_kernel
+def part_of(flat: Any, ends: Any, r: int) -> Any:
+    """Reader `r`'s part of an array of all readers; ends: int64[readers + 1], where that of each begins."""
+    return flat[ends[r] : ends[r + 1]]
+
+
+@inlined_kernel
+def unit_of(flat: Unit, ends: Unit, r: int) -> Unit:
+    """Reader `r`'s own unit, a view."""
+    return Unit(
+        partitions=part_of(flat.partitions, ends.partitions, r),
+        batches=part_of(flat.batches, ends.batches, r),
+        changes=part_of(flat.changes, ends.changes, r),
+        nodes=part_of(flat.nodes, ends.nodes, r),
+        taking=part_of(flat.taking, ends.taking, r),
+        sending=part_of(flat.sending, ends.sending, r),
+    )
+
+
+@inlined_kernel
+def start_of(flat: Start, ends: Start, r: int) -> Start:
+    """Reader `r`'s own start, a view."""
+    return Start(
+        partitions=part_of(flat.partitions, ends.partitions, r),
+        nodes=part_of(flat.nodes, ends.nodes, r),
+        applications=part_of(flat.applications, ends.applications, r),
+    )
+
+
+@inlined_kernel
+def orders_of(flat: Orders, ends: Orders, r: int) -> Orders:
+    """Reader `r`'s own orders, a view."""
+    return Orders(
+        client=part_of(flat.client, ends.client, r),
+        session=part_of(flat.session, ends.session, r),
+        requested=part_of(flat.requested, ends.requested, r),
+        served=part_of(flat.served, ends.served, r),
+    )
+
+
+@inlined_kernel
+def state_of(flat: State, ends: State, r: int) -> State:
+    """Reader `r`'s own state, a view, but for the meters, which all readers have in common."""
+    return State(
+        partitions=part_of(flat.partitions, ends.partitions, r),
+        nodes=part_of(flat.nodes, ends.nodes, r),
+        applications=part_of(flat.applications, ends.applications, r),
+        orders=orders_of(flat.orders, ends.orders, r),
+        answers=part_of(flat.answers, ends.answers, r),
+        marks=part_of(flat.marks, ends.marks, r),
+        moved=Heap(
+            time=part_of(flat.moved.time, ends.moved.time, r),
+            code=part_of(flat.moved.code, ends.moved.code, r),
+            events=part_of(flat.moved.events, ends.moved.events, r),
+        ),
+        meters=flat.meters,
+        random=part_of(flat.random, ends.random, r),
+    )
+
+
+@inlined_kernel
+def sums_of(flat: Sums, ends: Sums, r: int, partitions: int, lanes: int) -> Sums:
+    """Reader `r`'s own sums, a view."""
+    return Sums(
+        partitions=part_of(flat.partitions, ends.partitions, r).reshape((partitions, lanes)),
+        responses=part_of(flat.responses, ends.responses, r),
+        sizes=part_of(flat.sizes, ends.sizes, r).reshape((lanes, BUCKETS)),
+    )
+
+
+@inlined_kernel
+def captured_lane_of(flat: CapturedLane, ends: CapturedLane, r: int) -> CapturedLane:
+    """Reader `r`'s own captured lane, a view."""
+    nodes = ends.nodes[r + 1] - ends.nodes[r]
+    return CapturedLane(
+        turns=part_of(flat.turns, ends.turns, r),
+        nodes=part_of(flat.nodes, ends.nodes, r),
+        pieces=part_of(flat.pieces, ends.pieces, r).reshape((nodes, PIECES)),
+        catch_up_us=part_of(flat.catch_up_us, ends.catch_up_us, r),
+        positions=part_of(flat.positions, ends.positions, r),
+    )
+
+
+@inlined_kernel
+def outcome_of(flat: ReaderLanes, ends: ReaderLanes, r: int, lanes: int) -> ReaderLanes:
+    """Reader `r`'s own outcome, a view."""
+    partitions = ends.given_up_backlogs[r + 1] - ends.given_up_backlogs[r]
+    return ReaderLanes(
+        sums=sums_of(flat.sums, ends.sums, r, partitions, lanes),
+        timeline=Timeline(
+            buckets=part_of(flat.timeline.buckets, ends.timeline.buckets, r).reshape((lanes, partitions, -1)),
+            held=part_of(flat.timeline.held, ends.timeline.held, r).reshape((lanes, TICKS)),
+            lanes=part_of(flat.timeline.lanes, ends.timeline.lanes, r),
+            stays=part_of(flat.timeline.stays, ends.timeline.stays, r),
+        ),
+        lanes=part_of(flat.lanes, ends.lanes, r),
+        catch_up_us=part_of(flat.catch_up_us, ends.catch_up_us, r).reshape((partitions, lanes)),
+        given_up_backlogs=part_of(flat.given_up_backlogs, ends.given_up_backlogs, r),
+        captured=captured_lane_of(flat.captured, ends.captured, r),
+        responses=part_of(flat.responses, ends.responses, r).reshape((lanes, -1)),
+        given_up=part_of(flat.given_up, ends.given_up, r).reshape((lanes, -1)),
+    )
+
+
 @kernel
 def step_reader(together: Together, r: int, lane: int, phase: int, until: int) -> int:
     """Have reader `r` start, run through `until` (us), or end; returns when something happens next (us)."""
-    # All views are taken here, for a kernel without numba's runtime cannot return one.
     flat, ends, lanes = together.flat, together.ends, len(together.shares)
     nodes = ends.unit.nodes[r + 1] - ends.unit.nodes[r]
-    numbers = ends.outcome.given_up_backlogs[r + 1] - ends.outcome.given_up_backlogs[r]
     sim = ReaderSim(
-        Unit(
-            flat.unit.partitions[ends.unit.partitions[r] : ends.unit.partitions[r + 1]],
-            flat.unit.batches[ends.unit.batches[r] : ends.unit.batches[r + 1]],
-            flat.unit.changes[ends.unit.changes[r] : ends.unit.changes[r + 1]],
-            flat.unit.nodes[ends.unit.nodes[r] : ends.unit.nodes[r + 1]],
-            flat.unit.taking[ends.unit.taking[r] : ends.unit.taking[r + 1]],
-            flat.unit.sending[ends.unit.sending[r] : ends.unit.sending[r + 1]],
-        ),
-        flat.rules[ends.rules[r] : ends.rules[r + 1]].reshape((nodes, lanes)),
-        Start(
-            flat.start.partitions[ends.start.partitions[r] : ends.start.partitions[r + 1]],
-            flat.start.nodes[ends.start.nodes[r] : ends.start.nodes[r + 1]],
-            flat.start.applications[ends.start.applications[r] : ends.start.applications[r + 1]],
-        ),
-        State(
-            flat.state.partitions[ends.state.partitions[r] : ends.state.partitions[r + 1]],
-            flat.state.nodes[ends.state.nodes[r] : ends.state.nodes[r + 1]],
-            flat.state.applications[ends.state.applications[r] : ends.state.applications[r + 1]],
-            Orders(
-                flat.state.orders.client[ends.state.orders.client[r] : ends.state.orders.client[r + 1]],
-                flat.state.orders.session[ends.state.orders.session[r] : ends.state.orders.session[r + 1]],
-                flat.state.orders.requested[ends.state.orders.requested[r] : ends.state.orders.requested[r + 1]],
-                flat.state.orders.served[ends.state.orders.served[r] : ends.state.orders.served[r + 1]],
-            ),
-            flat.state.answers[ends.state.answers[r] : ends.state.answers[r + 1]],
-            flat.state.marks[ends.state.marks[r] : ends.state.marks[r + 1]],
-            Heap(
-                flat.state.moved.time[ends.state.moved.time[r] : ends.state.moved.time[r + 1]],
-                flat.state.moved.code[ends.state.moved.code[r] : ends.state.moved.code[r + 1]],
-                flat.state.moved.events[ends.state.moved.events[r] : ends.state.moved.events[r + 1]],
-            ),
-            flat.state.meters,
-            flat.state.random[ends.state.random[r] : ends.state.random[r + 1]],
-        ),
-        ReaderLanes(
-            Sums(
-                flat.outcome.sums.partitions[
-                    ends.outcome.sums.partitions[r] : ends.outcome.sums.partitions[r + 1]
-                ].reshape((numbers, lanes)),
-                flat.outcome.sums.responses[ends.outcome.sums.responses[r] : ends.outcome.sums.responses[r + 1]],
-                flat.outcome.sums.sizes[ends.outcome.sums.sizes[r] : ends.outcome.sums.sizes[r + 1]].reshape(
-                    (lanes, BUCKETS)
-                ),
-            ),
-            Timeline(
-                flat.outcome.timeline.buckets[
-                    ends.outcome.timeline.buckets[r] : ends.outcome.timeline.buckets[r + 1]
-                ].reshape((lanes, numbers, -1)),
-                flat.outcome.timeline.held[ends.outcome.timeline.held[r] : ends.outcome.timeline.held[r + 1]].reshape(
-                    (lanes, TICKS)
-                ),
-                flat.outcome.timeline.lanes[ends.outcome.timeline.lanes[r] : ends.outcome.timeline.lanes[r + 1]],
-                flat.outcome.timeline.stays[ends.outcome.timeline.stays[r] : ends.outcome.timeline.stays[r + 1]],
-            ),
-            flat.outcome.lanes[ends.outcome.lanes[r] : ends.outcome.lanes[r + 1]],
-            flat.outcome.catch_up_us[ends.outcome.catch_up_us[r] : ends.outcome.catch_up_us[r + 1]].reshape(
-                (numbers, lanes)
-            ),
-            flat.outcome.given_up_backlogs[ends.outcome.given_up_backlogs[r] : ends.outcome.given_up_backlogs[r + 1]],
-            CapturedLane(
-                flat.outcome.captured.turns[ends.outcome.captured.turns[r] : ends.outcome.captured.turns[r + 1]],
-                flat.outcome.captured.nodes[ends.outcome.captured.nodes[r] : ends.outcome.captured.nodes[r + 1]],
-                flat.outcome.captured.pieces[
-                    ends.outcome.captured.pieces[r] : ends.outcome.captured.pieces[r + 1]
-                ].reshape((nodes, PIECES)),
-                flat.outcome.captured.catch_up_us[
-                    ends.outcome.captured.catch_up_us[r] : ends.outcome.captured.catch_up_us[r + 1]
-                ],
-                flat.outcome.captured.positions[
-                    ends.outcome.captured.positions[r] : ends.outcome.captured.positions[r + 1]
-                ],
-            ),
-            flat.outcome.responses[ends.outcome.responses[r] : ends.outcome.responses[r + 1]].reshape((lanes, -1)),
-            flat.outcome.given_up[ends.outcome.given_up[r] : ends.outcome.given_up[r + 1]].reshape((lanes, -1)),
-        ),
+        unit=unit_of(flat.unit, ends.unit, r),
+        rules=part_of(flat.rules, ends.rules, r).reshape((nodes, lanes)),
+        start=start_of(flat.start, ends.start, r),
+        state=state_of(flat.state, ends.state, r),
+        outcome=outcome_of(flat.outcome, ends.outcome, r, lanes),
     )
     if phase == STARTS:
         return start_lane(sim, lane)
