@@ -130,6 +130,8 @@ def test_a_node_of_which_nothing_is_drawn_keeps_its_own_times() -> None:
 def test_one_application_pauses_behind_a_nodes_only_response_as_it_does_behind_others(
     node: list[int], is_one_process: bool, gaps: list[float]
 ) -> None:
-    taking = Timings(np.array(node, np.int64), np.ones(len(node), np.int64), np.ones(len(node), np.int64))
+    taking = Timings(
+        np.array(node, np.int64), np.ones(len(node), np.int64), np.ones(len(node), np.int64), np.zeros(len(node), bool)
+    )
     observed = CapturedPace(taking, taking, np.zeros(3), is_one_process)
     assert gaps_of_all_nodes(np.array([5.0, 0.0, 7.0]), observed).tolist() == gaps

@@ -222,9 +222,9 @@ def take_response(sim: ReaderSim, lane: int, node: int) -> int:
     """
     rules, state, first = sim.rules[node, lane], sim.state.nodes[node], sim.unit.nodes[node].first_partition
     application = sim.state.applications[rules.application]
-    # The pace was measured from when the application had done with earlier records (busy_before in pace.py).
-    begin = state.now if rules.overlaps == 1 else max(state.now, application.busy_until)
-    ready = begin + round(rules.speed * sim.unit.nodes[node].gap_us)
+    ready = state.now + round(rules.speed * sim.unit.nodes[node].gap_us)
+    if rules.overlaps == 0:  # the pace was measured from when it had done with earlier records (busy_before in pace.py)
+        ready = max(ready, application.busy_until)
     served, last = 0, ready
     polled_at = time_of_next_poll(sim, lane, node, ready)
     for i in range(first, first + state.requested):

@@ -250,7 +250,8 @@ def gaps_of_all_nodes(gap_us: Floats, observed: CapturedPace) -> Floats:
     takes the records of all nodes, it pauses as it does behind those of the others: in another run that node may be the
     first to answer. gap_us: float64[nodes], us, 0 for nodes that show none.
     """
-    shows_one = np.bincount(observed.taking.node, minlength=len(gap_us)) > 0
+    taking = observed.taking
+    shows_one = np.bincount(taking.node[~taking.is_behind], minlength=len(gap_us)) > 0
     if not observed.is_one_process or not shows_one.any():
         return gap_us
     return np.where(shows_one, gap_us, np.median(gap_us[shows_one]))

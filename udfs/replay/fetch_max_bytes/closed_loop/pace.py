@@ -60,11 +60,15 @@ class ReaderPace(NamedTuple):
 
 
 class Timings(NamedTuple):
-    """How long each of n amounts took, in the order of time: int64[n] each. time: us."""
+    """How long each of n amounts took, in the order of time: int64[n] each. time: us.
+
+    is_behind: bool[n], its time began when an application had done with earlier ones, though it was there before.
+    """
 
     node: Ints
     amount: Ints
     time: Ints
+    is_behind: Bools
 
 
 class CapturedPace(NamedTuple):
@@ -88,12 +92,14 @@ def observed_pace(fetches: PacedFetches, nodes: int, is_one_process: bool) -> Ca
     """
     at_once = (fetches.size > 0) & (fetches.ready_at <= fetches.request)
     took = np.maximum(fetches.response - fetches.request, 0)[at_once]
-    sending = Timings(fetches.node[at_once], fetches.size[at_once], took)
+    sending = Timings(fetches.node[at_once], fetches.size[at_once], took, np.zeros(len(took), np.bool_))
     return CapturedPace(taking_times(fetches, is_one_process), sending, lateness(fetches, nodes), is_one_process)
 
 
 class Sample(NamedTuple):
-    """Which rows of Timings count, and in which order. share: where `fit_line` puts the time of an amount of 0."""
+    """Which rows of Timings count, and in which order. share: where `fit_line` puts the time of an amount of 0, and
+    `fit_application` twice the quantile of the times.
+    """
 
     rows: Ints
     share: float
@@ -121,8 +127,9 @@ def pace_of_samples(observed: CapturedPace, taking_sample: Sample, sending_sampl
     order.
     """
     nodes = len(observed.late_us)
-    gap_us, taking = fit_lines_of_nodes(observed.taking, taking_sample, nodes, observed.is_one_process)
-    answer_us, sending = fit_lines_of_nodes(observed.sending, sending_sample, nodes, False)
+    fit_taking = fit_application if observed.is_one_process else fit_lines_of_nodes
+    gap_us, taking = fit_taking(observed.taking, taking_sample, nodes)
+    answer_us, sending = fit_lines_of_nodes(observed.sending, sending_sample, nodes)
     has_none = np.bincount(observed.sending.node, minlength=nodes) == 0
     # Where every fetch waited, answers take about as long as those that come when the wait is over.
     answer_us = np.where(has_none, observed.late_us, answer_us)
@@ -138,10 +145,10 @@ def taking_times(fetches: PacedFetches, is_one_process: bool) -> Timings:
     follows = (fetches.node[1:] == fetches.node[:-1]) & (request[1:] >= request[:-1]) & (request[1:] >= response[:-1])
     kept = np.flatnonzero(follows & ~fetches.is_stopped[1:])
     kept = kept[np.argsort(response[kept], kind="stable")]
-    done, records, began = request[kept + 1], fetches.records[kept], response[kept]
-    if is_one_process:
-        began = np.maximum(began, busy_before(done, records))
-    return Timings(fetches.node[kept], records, np.maximum(done - began, 0))
+    done, records, came = request[kept + 1], fetches.records[kept], response[kept]
+    busy_until = busy_before(done, records) if is_one_process else came
+    time = np.maximum(done - np.maximum(came, busy_until), 0)
+    return Timings(fetches.node[kept], records, time, busy_until > came)
 
 
 def busy_before(done: Ints, records: Ints) -> Ints:
@@ -165,36 +172,60 @@ def lateness(fetches: PacedFetches, nodes: int) -> Floats:
     return late_us
 
 
-@allocating_kernel
-def fit_lines_of_nodes(timings: Timings, sample: Sample, nodes: int, together: bool) -> tuple[Floats, PaceCurves]:
-    """Each node's time for an amount of 0, float64[nodes] (us), and the curves of the time that amounts take beyond it.
+@kernel
+def append_curve(points: Records, begin: int, amounts: Ints, times: Floats, slope: float) -> int:
+    """Write the curve of some amounts and times behind `begin` points, so that it ends at `slope` a unit; returns where
+    it ends.
 
-    together: there is one curve for all nodes, else one a node.
+    points: POINT[n]. amounts: int64[m]. times: float64[m], us.
     """
-    rows = sample.rows
-    node, amount, time = timings.node[rows], timings.amount[rows], timings.time[rows]
-    base, slope = np.zeros(nodes), np.zeros(nodes)
+    end, took, total = begin + 1, 0.0, 0
+    for i in range(len(amounts)):
+        if amounts[i] > 0:
+            took += times[i]
+            total += amounts[i]
+            points[end].amount, points[end].time = total, took
+            end += 1
+    scale = slope * total / took if took > 0 else 0.0
+    for point in range(begin, end):
+        points[point].time *= scale
+    return end
+
+
+@allocating_kernel
+def fit_lines_of_nodes(timings: Timings, sample: Sample, nodes: int) -> tuple[Floats, PaceCurves]:
+    """Each node's time for an amount of 0, float64[nodes] (us), and its curve of what amounts take beyond it."""
+    node, amount, time = timings.node[sample.rows], timings.amount[sample.rows], timings.time[sample.rows]
+    base, first = np.zeros(nodes), np.zeros(nodes + 1, np.int64)
+    points = np.zeros(len(node) + nodes, POINT)
     for n in range(nodes):
-        is_of_node = node == n
-        base[n], slope[n] = fit_line(amount[is_of_node], time[is_of_node], sample.share)
-    curves = 1 if together else nodes
-    points, first = np.zeros(len(rows) + curves, POINT), np.zeros(curves + 1, np.int64)
-    for curve in range(curves):
-        end, took, total = first[curve] + 1, 0.0, 0.0
-        for row in range(len(rows)):
-            n = node[row]
-            if together or n == curve:
-                beyond_base = max(time[row] - base[n], 0.0) if slope[n] > 0 else 0.0
-                total += slope[n] * amount[row]
-                if amount[row] > 0:
-                    took += beyond_base
-                    points[end].amount, points[end].time = points[end - 1].amount + amount[row], took
-                    end += 1
-        scale = total / took if took > 0 else 0.0  # so that the times end at the total
-        for point in range(first[curve], end):
-            points[point].time *= scale
-        first[curve + 1] = end
-    return base, PaceCurves(points[: first[curves]].copy(), first)
+        amounts, times = amount[node == n], time[node == n]
+        base[n], slope = fit_line(amounts, times, sample.share)
+        first[n + 1] = append_curve(points, first[n], amounts, np.maximum(times - base[n], 0.0), slope)
+    return base, PaceCurves(points[: first[nodes]].copy(), first)
+
+
+@allocating_kernel
+def fit_application(timings: Timings, sample: Sample, nodes: int) -> tuple[Floats, PaceCurves]:
+    """Each node's time from a response to the next fetch without work on records, float64[nodes] (us), and the curve of
+    the time that one application works on the records of all nodes.
+
+    The application can only make that time longer, so that the shortest are nearest to it. While it works on earlier
+    records, a response has this time beside the work.
+    """
+    node, amount, time = timings.node[sample.rows], timings.amount[sample.rows], timings.time[sample.rows]
+    is_behind = timings.is_behind[sample.rows]
+    base, work = np.zeros(nodes), time.astype(np.float64)
+    for n in range(nodes):
+        rows = np.flatnonzero((node == n) & ~is_behind)
+        if len(rows) > 0:
+            base[n] = np.quantile(time[rows], sample.share / 2)
+            work[rows] = np.maximum(work[rows] - base[n], 0.0)
+    total = amount.sum()
+    slope = work[amount > 0].sum() / total if total > 0 else 0.0
+    points, first = np.zeros(len(node) + 1, POINT), np.zeros(2, np.int64)
+    first[1] = append_curve(points, 0, amount, work, slope)
+    return base, PaceCurves(points[: first[1]].copy(), first)
 
 
 @kernel
