@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.unit.replay.fetch_max_bytes.closed_units import MS, Client, Part, replayed, turns
+from tests.unit.replay.fetch_max_bytes.closed_units import MS, Client, Part, Times, replayed, turns
 from udfs.columns.arrays import Records
 from udfs.columns.records import new_records
 from udfs.columns.sentinels import NONE
@@ -17,6 +17,7 @@ from udfs.replay.fetch_max_bytes.closed_loop.changes import Destinations, Reader
 from udfs.replay.fetch_max_bytes.closed_loop.events import ANSWERED_FETCH, BOUND, FETCHED_PARTITION, MOVE, SERVING
 from udfs.replay.fetch_max_bytes.closed_loop.state import GO_ON, LEAVE
 from udfs.replay.fetch_max_bytes.settings import JAVA_3, JAVA_4, LIBRDKAFKA
+from udfs.replay.shared.lanes import AS_CAPTURED
 
 TEN = Part([100] * 10, max_bytes=100)
 """Ten fetches, one every 2 ms: answered after 1 ms, and 1 ms until the next."""
@@ -56,13 +57,15 @@ def test_a_session_that_opens_anew_has_the_clients_order(reopens: list[int], exp
 
 
 def test_one_application_takes_the_records_of_all_brokers_in_turn() -> None:
-    """10 records of each of two brokers at 1 ms a record, and 1 ms before each lot: one process needs twice as long."""
+    """10 records of each of two brokers at 1 ms a record: one process needs twice as long for them, and the 1 ms before
+    the second lot is beside its work on the first.
+    """
     parts = [Part([100] * 2, records=10, max_bytes=100, node=node) for node in (0, 1)]
     client = Client(record_us=1.0 * MS)
     one = replayed(parts, [client, replace(client, profile=LIBRDKAFKA)])
     two = replayed(parts, [client], shares=False)
     fetch = 1 * MS
-    assert one.catch_up_us[:, 0].tolist() == [fetch + 11 * MS + fetch, fetch + 2 * 11 * MS + fetch]
+    assert one.catch_up_us[:, 0].tolist() == [fetch + 11 * MS + fetch, fetch + 21 * MS + fetch]
     assert one.catch_up_us[:, 1].tolist() == two.catch_up_us[:, 0].tolist() == [fetch + 11 * MS + fetch] * 2
 
 
@@ -76,6 +79,16 @@ def test_a_poll_returns_what_is_buffered_of_all_brokers_up_to_max_poll_records()
     # 18; of 10 and 10 the second poll() may return no more, and only a third one sees the end.
     assert out.catch_up_us[0].tolist() == [ready + wait * MS + 1 * MS for wait in (11, 0, 12, 10)]
     assert out.catch_up_us[1].tolist() == [ready + wait * MS + 1 * MS for wait in (11, 0, 18, 20)]
+
+
+def test_each_poll_takes_the_application_its_own_time_besides_the_work_on_its_records() -> None:
+    """30 records at 1 ms each, by polls of 10, 15 and 30 records at 2 ms a poll(): until the client asks again."""
+    parts, taking = [Part([100, 100], records=30, max_bytes=100)], [(60, 60.0 * MS)]
+    clients = [Client(overlaps=True, record_us=AS_CAPTURED, max_poll_records=most) for most in (10, 15, 31)]
+    out = replayed(parts, clients, pace=Times(poll=2.0 * MS, taking=taking))
+    ready = 1 * MS + 1 * MS
+    # The poll() that empties the buffer is the fourth, the third, and, where it has room for more, the first.
+    assert out.catch_up_us[0].tolist() == [ready + wait * MS + 1 * MS for wait in (30 + 3 * 2, 30 + 2 * 2, 0)]
 
 
 @pytest.mark.parametrize("profile", [JAVA_3, JAVA_4])

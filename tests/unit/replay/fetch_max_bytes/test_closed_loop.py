@@ -444,9 +444,13 @@ def test_a_client_is_as_slow_as_it_was_when_it_had_taken_as_many_records() -> No
 
 
 def test_what_a_response_waits_for_another_brokers_records_is_not_its_own_time() -> None:
-    """Both answer at 10; the second is asked again when the records of the first are done, and its own."""
+    """Both answer at 10; the second is asked again when the records of the first are done, and its own. Its own 20 us
+    are work, and what it needs without any is known from the first alone.
+    """
     both = fetches(([0, 30], [10, 40], [10, 0]), ([0, 50], [10, 60], [10, 0]))
-    assert pace_of(observed_pace(both, 2, is_one_process=True)).gap_us.tolist() == [20.0, 20.0]
+    together = pace_of(observed_pace(both, 2, is_one_process=True))
+    assert together.gap_us.tolist() == [20.0, 20.0]
+    assert time_until(together.taking.points, 20) == 20.0
     assert pace_of(observed_pace(both, 2, is_one_process=False)).gap_us.tolist() == [20.0, 40.0]
 
 

@@ -26,10 +26,8 @@ from udfs.replay.fetch_max_bytes.closed_loop.drawn_pace import (
     STRETCHES,
     draw_blocks,
     drawn_rows,
-    gaps_of_all_nodes,
     rules_that_differ,
 )
-from udfs.replay.fetch_max_bytes.closed_loop.pace import CapturedPace, Timings
 from udfs.replay.fetch_max_bytes.closed_loop.settings import RULES
 from udfs.replay.fetch_max_bytes.closed_loop.state import LOG_BATCH, NODE, POINT, READ_PARTITION, READING_CHANGE, Unit
 from udfs.replay.fetch_max_bytes.replay import replay_fetches
@@ -121,17 +119,3 @@ def test_a_node_of_which_nothing_is_drawn_keeps_its_own_times() -> None:
     assert 300 in drawn_rows(node, np.arange(2), True, np.full(1, 1))
     apart = drawn_rows(node, np.arange(2), False, np.full(1, 1))
     assert np.bincount(node[apart]).tolist() == [300, 1]
-
-
-@pytest.mark.parametrize(
-    ("node", "is_one_process", "gaps"),
-    [([0, 2, 2], True, [5.0, 6.0, 7.0]), ([0, 2, 2], False, [5.0, 0.0, 7.0]), ([], True, [5.0, 0.0, 7.0])],
-)
-def test_one_application_pauses_behind_a_nodes_only_response_as_it_does_behind_others(
-    node: list[int], is_one_process: bool, gaps: list[float]
-) -> None:
-    taking = Timings(
-        np.array(node, np.int64), np.ones(len(node), np.int64), np.ones(len(node), np.int64), np.zeros(len(node), bool)
-    )
-    observed = CapturedPace(taking, taking, np.zeros(3), is_one_process)
-    assert gaps_of_all_nodes(np.array([5.0, 0.0, 7.0]), observed).tolist() == gaps

@@ -165,6 +165,13 @@ def time_to_work_on(sim: ReaderSim, lane: int, node: int, done: int, records: in
 
 
 @kernel
+def time_of_polls(sim: ReaderSim, lane: int, node: int, polls: int) -> int:
+    """How long so many calls of poll() take the application, beside its work on records (us)."""
+    rules = sim.rules[node, lane]
+    return round(rules.speed * polls * sim.unit.nodes[node].poll_us) if rules.us_per_record < 0 else 0
+
+
+@kernel
 def poll_records(sim: ReaderSim, lane: int, node: int, records: int, ready: int) -> int:
     """Have the application take records that are in the buffer at `ready`; returns when they have left it.
 
@@ -178,12 +185,15 @@ def poll_records(sim: ReaderSim, lane: int, node: int, records: int, ready: int)
     application = sim.state.applications[rules.application]
     if application.poll_room == 0 or ready > application.poll_at:
         application.poll_at, application.poll_room = max(ready, application.busy_until), rules.max_poll_records
+        application.busy_until = application.poll_at + time_of_polls(sim, lane, node, 1)
     begin = max(application.busy_until, application.poll_at)
     if records > application.poll_room:
         more = (records - application.poll_room - 1) // rules.max_poll_records + 1
         before = application.poll_room + (more - 1) * rules.max_poll_records
-        application.poll_at = begin + time_to_work_on(sim, lane, node, application.records, before)
+        worked = time_to_work_on(sim, lane, node, application.records, before)
+        application.poll_at = begin + worked + time_of_polls(sim, lane, node, more - 1)
         application.poll_room += more * rules.max_poll_records
+        begin += time_of_polls(sim, lane, node, more)
     application.poll_room -= records
     application.busy_until = begin + time_to_work_on(sim, lane, node, application.records, records)
     application.records += records
@@ -208,6 +218,7 @@ def time_of_next_poll(sim: ReaderSim, lane: int, node: int, time: int) -> int:
     while done >= rules.max_poll_records:
         done -= rules.max_poll_records
         poll_before = poll_at - time_to_work_on(sim, lane, node, done, rules.max_poll_records)
+        poll_before -= time_of_polls(sim, lane, node, 1)
         if poll_before < time:
             break
         poll_at = poll_before

@@ -32,7 +32,7 @@ from udfs.replay.fetch_max_bytes.closed_loop.drawn_times import (
 from udfs.replay.fetch_max_bytes.closed_loop.intent import Intent, with_pace
 from udfs.replay.fetch_max_bytes.closed_loop.order import draw_below
 from udfs.replay.fetch_max_bytes.closed_loop.outcomes import new_outcome
-from udfs.replay.fetch_max_bytes.closed_loop.pace import MOST_SHARE, CapturedPace, Sample, pace_of_samples
+from udfs.replay.fetch_max_bytes.closed_loop.pace import MOST_SHARE, Sample, pace_of_samples
 from udfs.replay.fetch_max_bytes.closed_loop.replay import (
     Member,
     ReplayedReader,
@@ -237,30 +237,16 @@ def drawn_unit(intent: Intent, random: Ints, taking_share: float, sending_share:
     taking = drawn_rows(observed.taking.node, begin, observed.is_one_process, random)
     sending = drawn_rows(observed.sending.node, begin, False, random)
     pace = pace_of_samples(observed, Sample(taking, taking_share), Sample(sending, sending_share))
-    pace = pace._replace(gap_us=gaps_of_all_nodes(pace.gap_us, observed))
     return intent.unit._replace(
         nodes=with_pace(intent.unit.nodes.copy(), pace), taking=pace.taking.points, sending=pace.sending.points
     )
-
-
-def gaps_of_all_nodes(gap_us: Floats, observed: CapturedPace) -> Floats:
-    """The gaps with those of nodes that show none: float64[nodes], us.
-
-    How long the reader pauses behind a node's only response is not known, for no fetch follows. If one application
-    takes the records of all nodes, it pauses as it does behind those of the others: in another run that node may be the
-    first to answer. gap_us: float64[nodes], us, 0 for nodes that show none.
-    """
-    taking = observed.taking
-    shows_one = np.bincount(taking.node[~taking.is_behind], minlength=len(gap_us)) > 0
-    if not observed.is_one_process or not shows_one.any():
-        return gap_us
-    return np.where(shows_one, gap_us, np.median(gap_us[shows_one]))
 
 
 def in_another_run(unit: Unit, of_client: float, of_brokers: float) -> Unit:
     """The same in another run, in which client and brokers take so many times as long."""
     nodes, taking, sending = unit.nodes, unit.taking.copy(), unit.sending.copy()
     nodes["gap_us"] *= of_client
+    nodes["poll_us"] *= of_client
     taking["time"] *= of_client
     for name in ("answer_us", "late_us"):
         nodes[name] *= of_brokers

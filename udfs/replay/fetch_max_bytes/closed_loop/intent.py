@@ -31,7 +31,7 @@ from udfs.replay.fetch_max_bytes.closed_loop.placing import (
     servings_of,
     times_of_enough,
 )
-from udfs.replay.fetch_max_bytes.closed_loop.settings import profiles_of_nodes
+from udfs.replay.fetch_max_bytes.closed_loop.settings import CapturedWork, profiles_of_nodes
 from udfs.replay.fetch_max_bytes.closed_loop.state import NODE, Unit
 from udfs.replay.fetch_max_bytes.settings import JAVA_4, LIBRDKAFKA
 
@@ -60,7 +60,7 @@ class Intent(NamedTuple):
     servings: Servings
     requested_at: Ints
     profiles: Ints
-    largest: Ints
+    work: CapturedWork
     throttled: Ints
     is_delayed: Bools
     lost_seeks: Ints
@@ -100,7 +100,7 @@ def intent_of(captured: CapturedFetches, reader: str, broker_max_bytes: int) -> 
         servings=servings,
         requested_at=reads.partitions["first_request"],
         profiles=profiles,
-        largest=np.maximum.reduceat(paced.records, first),
+        work=CapturedWork(np.maximum.reduceat(paced.records, first), observed.is_at_work),
         throttled=np.add.reduceat(is_throttled & (paced.size == 0), first, dtype=np.int64),
         is_delayed=np.logical_or.reduceat(is_throttled & (paced.size != 0), first),
         lost_seeks=changes.lost,
@@ -191,7 +191,8 @@ def unit_of(nodes: Nodes, reads: NodeReads, logs: ReaderLogs, changes: Changes, 
 
 def with_pace(nodes: Records, pace: ReaderPace) -> Records:
     """The nodes with their pace: NODE[nodes]. Nodes whose records one application takes share the curve of taking."""
-    nodes["gap_us"], nodes["answer_us"], nodes["late_us"] = pace.gap_us, pace.answer_us, pace.late_us
+    for name in ("gap_us", "poll_us", "answer_us", "late_us"):
+        nodes[name] = getattr(pace, name)
     nodes["first_taking"], nodes["end_taking"] = pace.taking.first[:-1], pace.taking.first[1:]
     nodes["first_sending"], nodes["end_sending"] = pace.sending.first[:-1], pace.sending.first[1:]
     return nodes

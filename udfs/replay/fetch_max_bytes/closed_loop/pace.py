@@ -8,6 +8,7 @@ import numpy as np
 
 from udfs.columns.arrays import Bools, Floats, Ints, Records
 from udfs.kernels.kernel import allocating_kernel, kernel
+from udfs.replay.fetch_max_bytes.closed_loop.polls import TakenResponses, work_between_polls
 from udfs.replay.fetch_max_bytes.closed_loop.state import POINT, first_above
 from udfs.replay.shared.line_fit import fit_line
 
@@ -47,12 +48,13 @@ class PaceCurves(NamedTuple):
 class ReaderPace(NamedTuple):
     """How long a reader's nodes take (us).
 
-    gap_us, answer_us, late_us: float64[nodes], as in NODE. taking: how long the application works on records, by how
-    many it had taken before; one curve for the process, or one a node. sending: how long record bytes take to arrive,
-    by how many were sent before; one curve a node.
+    gap_us, poll_us, answer_us, late_us: float64[nodes], as in NODE. taking: how long the application works on records,
+    by how many it had taken before; one curve for the process, or one a node. sending: how long record bytes take to
+    arrive, by how many were sent before; one curve a node.
     """
 
     gap_us: Floats
+    poll_us: Floats
     answer_us: Floats
     late_us: Floats
     taking: PaceCurves
@@ -74,14 +76,18 @@ class Timings(NamedTuple):
 class CapturedPace(NamedTuple):
     """What the capture shows of a reader's pace.
 
-    taking: records, from a response to the fetch that follows. sending: record bytes, from a fetch that found them to
-    the response. late_us: float64[nodes], as in NODE. is_one_process: one application takes the records of all nodes.
+    taking: records, from a response to the fetch that follows; of an application that is always at work, from the
+    poll() that returned them to the next one. sending: record bytes, from a fetch that found them to the response.
+    late_us: float64[nodes], as in NODE. is_one_process: one application takes the records of all nodes. is_at_work: it
+    always is. shortest_wait_us: then, from a response to a poll().
     """
 
     taking: Timings
     sending: Timings
     late_us: Floats
     is_one_process: bool
+    is_at_work: bool = False
+    shortest_wait_us: int = 0
 
 
 def observed_pace(fetches: PacedFetches, nodes: int, is_one_process: bool) -> CapturedPace:
@@ -93,7 +99,35 @@ def observed_pace(fetches: PacedFetches, nodes: int, is_one_process: bool) -> Ca
     at_once = (fetches.size > 0) & (fetches.ready_at <= fetches.request)
     took = np.maximum(fetches.response - fetches.request, 0)[at_once]
     sending = Timings(fetches.node[at_once], fetches.size[at_once], took, np.zeros(len(took), np.bool_))
-    return CapturedPace(taking_times(fetches, is_one_process), sending, lateness(fetches, nodes), is_one_process)
+    late_us = lateness(fetches, nodes)
+    work = work_between_polls(taken_responses(fetches)) if is_one_process else None
+    if work is None:
+        return CapturedPace(taking_times(fetches, is_one_process), sending, late_us, is_one_process)
+    taking = Timings(work.node, work.records, work.time, np.zeros(len(work.node), np.bool_))
+    return CapturedPace(taking, sending, late_us, is_one_process, True, work.shortest_wait_us)
+
+
+def taken_responses(fetches: PacedFetches) -> TakenResponses:
+    """A reader's responses in the order of the fetches that follow them."""
+    follows = followed_rows(fetches)
+    rows = follows[np.argsort(fetches.request[follows + 1], kind="stable")]
+    return TakenResponses(
+        fetches.node[rows],
+        fetches.response[rows],
+        fetches.request[rows + 1],
+        fetches.records[rows],
+        fetches.is_stopped[rows + 1],
+    )
+
+
+def followed_rows(fetches: PacedFetches) -> Ints:
+    """The fetches behind whose responses the node fetches again: int64[n].
+
+    A fetch that was sent before the response had come is left out, for it did not wait for these records.
+    """
+    request, response = fetches.request, fetches.response
+    follows = (fetches.node[1:] == fetches.node[:-1]) & (request[1:] >= request[:-1]) & (request[1:] >= response[:-1])
+    return np.flatnonzero(follows)
 
 
 class Sample(NamedTuple):
@@ -127,23 +161,24 @@ def pace_of_samples(observed: CapturedPace, taking_sample: Sample, sending_sampl
     order.
     """
     nodes = len(observed.late_us)
-    fit_taking = fit_application if observed.is_one_process else fit_lines_of_nodes
-    gap_us, taking = fit_taking(observed.taking, taking_sample, nodes)
+    poll_us = np.zeros(nodes)
+    if observed.is_at_work:
+        gap_us = np.full(nodes, float(observed.shortest_wait_us))
+        poll_us[:], taking = fit_polls(observed.taking, taking_sample.rows)
+    else:
+        fit_taking = fit_application if observed.is_one_process else fit_lines_of_nodes
+        gap_us, taking = fit_taking(observed.taking, taking_sample, nodes)
     answer_us, sending = fit_lines_of_nodes(observed.sending, sending_sample, nodes)
     has_none = np.bincount(observed.sending.node, minlength=nodes) == 0
     # Where every fetch waited, answers take about as long as those that come when the wait is over.
     answer_us = np.where(has_none, observed.late_us, answer_us)
-    return ReaderPace(gap_us, answer_us, observed.late_us, taking, sending)
+    return ReaderPace(gap_us, poll_us, answer_us, observed.late_us, taking, sending)
 
 
 def taking_times(fetches: PacedFetches, is_one_process: bool) -> Timings:
-    """How long records take from a response to the fetch that follows.
-
-    A fetch that was sent before the response had come is left out, for it did not wait for these records.
-    """
-    request, response = fetches.request, fetches.response
-    follows = (fetches.node[1:] == fetches.node[:-1]) & (request[1:] >= request[:-1]) & (request[1:] >= response[:-1])
-    kept = np.flatnonzero(follows & ~fetches.is_stopped[1:])
+    """How long records take from a response to the fetch that follows."""
+    request, response, kept = fetches.request, fetches.response, followed_rows(fetches)
+    kept = kept[~fetches.is_stopped[kept + 1]]
     kept = kept[np.argsort(response[kept], kind="stable")]
     done, records, came = request[kept + 1], fetches.records[kept], response[kept]
     busy_until = busy_before(done, records) if is_one_process else came
@@ -211,20 +246,44 @@ def fit_application(timings: Timings, sample: Sample, nodes: int) -> tuple[Float
     the time that one application works on the records of all nodes.
 
     The application can only make that time longer, so that the shortest are nearest to it. While it works on earlier
-    records, a response has this time beside the work.
+    records, a response has this time beside the work. A node none of whose responses shows it has that of the others,
+    for in another run it may be the first to answer.
     """
     node, amount, time = timings.node[sample.rows], timings.amount[sample.rows], timings.time[sample.rows]
     is_behind = timings.is_behind[sample.rows]
-    base, work = np.zeros(nodes), time.astype(np.float64)
+    base, shows_one, work = np.zeros(nodes), np.zeros(nodes, np.bool_), time.astype(np.float64)
     for n in range(nodes):
         rows = np.flatnonzero((node == n) & ~is_behind)
-        if len(rows) > 0:
+        shows_one[n] = len(rows) > 0
+        if shows_one[n]:
             base[n] = np.quantile(time[rows], sample.share / 2)
-            work[rows] = np.maximum(work[rows] - base[n], 0.0)
+            work[rows] -= base[n]
+    if shows_one.any():
+        base[~shows_one] = np.median(base[shows_one])
     total = amount.sum()
-    slope = work[amount > 0].sum() / total if total > 0 else 0.0
+    slope = max(work[amount > 0].sum(), 0.0) / total if total > 0 else 0.0
+    work = np.maximum(work, 0.0)
     points, first = np.zeros(len(node) + 1, POINT), np.zeros(2, np.int64)
     first[1] = append_curve(points, 0, amount, work, slope)
+    return base, PaceCurves(points[: first[1]].copy(), first)
+
+
+@allocating_kernel
+def fit_polls(timings: Timings, rows: Ints) -> tuple[float, PaceCurves]:
+    """How long a poll() takes an application without work on records (us), and the curve of the work: the line of least
+    squares through the calls, if it rises and begins above 0, else the line through 0.
+
+    rows: int64[n], the calls that count, in this order.
+    """
+    amount, time = timings.amount[rows], timings.time[rows].astype(np.float64)
+    total, mean = amount.sum(), amount.mean()
+    spread = ((amount - mean) ** 2).sum()
+    slope = ((amount - mean) * (time - time.mean())).sum() / spread if spread > 0 else 0.0
+    base = time.mean() - slope * mean
+    if slope <= 0 or base <= 0:
+        base, slope = 0.0, time.sum() / total
+    points, first = np.zeros(len(rows) + 1, POINT), np.zeros(2, np.int64)
+    first[1] = append_curve(points, 0, amount, np.maximum(time - base, 0.0), slope)
     return base, PaceCurves(points[: first[1]].copy(), first)
 
 

@@ -86,7 +86,7 @@ def share_meters(
 
 def lane_rules(intent: Intent, reader: Reader, lanes: FetchLanes) -> Records:
     """By which rules each node of a reader reads in each lane: RULES[nodes, lanes]."""
-    return rules_by_node(intent.nodes, intent.profiles, intent.largest, lanes, reader)
+    return rules_by_node(intent.nodes, intent.profiles, intent.work, lanes, reader)
 
 
 def backlogs_of_partitions(unit: Unit, numbers: int) -> Ints:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from typing import NamedTuple
 
 import numpy as np
 
@@ -59,15 +60,25 @@ RULES: Kind = np.dtype(
 OF_QUOTA = ("byte_rate", "quota_windows", "quota_window_ms", "quota_is_known")
 
 
-def rules_by_node(nodes: Nodes, profiles: Ints, largest: Ints, lanes: FetchLanes, reader: Reader) -> Records:
+class CapturedWork(NamedTuple):
+    """What the capture shows of an application's work.
+
+    largest: int64[nodes], the most records of a response. is_at_work: it always is, so that its work between two calls
+    of poll() is known (polls.py).
+    """
+
+    largest: Ints
+    is_at_work: bool
+
+
+def rules_by_node(nodes: Nodes, profiles: Ints, work: CapturedWork, lanes: FetchLanes, reader: Reader) -> Records:
     """RULES[nodes, lanes].
 
     Where records are produced twice as fast, the capture's clock ticks twice as fast for a client: what takes it 1 ms
     takes 2 ms of that clock. max_wait_us is by that clock.
 
-    profiles: int64[nodes], by which rules each reads in the capture. largest: int64[nodes], the most records of a
-    captured response. What a client does at random is the same in all lanes, so that lanes with the same rules are the
-    same.
+    profiles: int64[nodes], by which rules each reads in the capture. What a client does at random is the same in all
+    lanes, so that lanes with the same rules are the same.
     """
     limits, clients, captured = lanes.limits(reader), lanes.client(reader.kind), nodes.nodes
     lane_rules = np.zeros((len(captured), len(limits)), RULES)
@@ -86,7 +97,7 @@ def rules_by_node(nodes: Nodes, profiles: Ints, largest: Ints, lanes: FetchLanes
     )
     for name in ("max_poll_records", "us_per_record", "consumers"):
         lane_rules[name] = clients[name]
-    lane_rules["overlaps"] = works_beside_fetch(clients, largest) & (profile < LIBRDKAFKA)
+    lane_rules["overlaps"] = works_beside_fetch(clients, work) & (profile < LIBRDKAFKA)
     lane_rules["profile"] = profile
     lane_rules["order"] = set_or_captured(clients["order"], np.full(len(captured), CLIENT_ORDER))
     follows_capture = clients["profile"] == AS_CAPTURED
@@ -110,14 +121,14 @@ def set_or_captured(values: Ints, captured: Ints) -> Ints:
     return np.where(values == AS_CAPTURED, captured[:, np.newaxis], values)
 
 
-def works_beside_fetch(clients: Records, largest: Ints) -> Bools:
+def works_beside_fetch(clients: Records, work: CapturedWork) -> Bools:
     """Where work on the last records goes on beside the next fetch: bool[nodes, lanes].
 
-    Where no captured response took two polls, the pace cannot distinguish work beside a fetch from what delays it.
-    clients: CLIENT_SETTINGS[lanes]. largest: int64[nodes], the most records of a captured response.
+    Where no captured response took two polls, and the application is not always at work, the pace cannot distinguish
+    work beside a fetch from what delays it. clients: CLIENT_SETTINGS[lanes].
     """
     polls = clients["max_poll_records"]
-    took_two = largest > polls[CAPTURED]
+    took_two = (work.largest > polls[CAPTURED]) | work.is_at_work
     changes = (clients["us_per_record"] != AS_CAPTURED) | (polls != polls[CAPTURED])
     return took_two[:, np.newaxis] | changes
 

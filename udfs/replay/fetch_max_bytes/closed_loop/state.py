@@ -70,6 +70,7 @@ NODE: Kind = np.dtype(
         ("horizon", np.int64),  # us: the capture's end
         ("request_cap", np.int64),  # a lane is cut off after so many requests
         ("gap_us", np.float64),  # from a response to the fetch that follows, less what its records take
+        ("poll_us", np.float64),  # how long each poll() takes the application, beside its work on records
         ("answer_us", np.float64),  # from a fetch that finds enough to its response, less what its record bytes take
         ("late_us", np.float64),  # from the end of the longest wait to the response
         ("first_taking", np.int64),  # its curve of what records take: points [first_taking, end_taking) of Unit.taking

@@ -1,0 +1,98 @@
+"""How long an application works from one poll() to the next: known where it is always at work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from udfs.columns.time_units import US_PER_MS as MS
+from udfs.replay.fetch_max_bytes.closed_loop.pace import PacedFetches, observed_pace, pace_of, time_until
+from udfs.replay.fetch_max_bytes.closed_loop.polls import NO_WAIT_US, WorkBetweenPolls, work_between_polls
+from udfs.replay.fetch_max_bytes.closed_loop.polls import TakenResponses as Taken
+
+RECORDS = (10, 40, 20, 70, 30) * 6
+"""What each poll() returns."""
+
+
+@dataclass
+class Application:
+    """Works so long on each record, and so long in each poll(); its responses come so long after their fetches."""
+
+    record_us: int = 400
+    poll_us: int = 2 * MS
+    response_us: int = 3 * MS
+
+    def taken(self) -> Taken:
+        """Fetches of one broker, one a poll()."""
+        at, came, fetched = 0, [], []
+        for before in (0, *RECORDS[:-1]):
+            came.append(at + self.response_us)
+            at = max(came[-1] + 100, at + (self.poll_us + self.record_us * before if before else 0))
+            fetched.append(at)
+        none = np.zeros(len(RECORDS), np.int64)
+        return Taken(none, np.array(came), np.array(fetched), np.array(RECORDS), none.astype(bool))
+
+
+def line(work: WorkBetweenPolls | None) -> tuple[float, float]:
+    assert work is not None
+    slope, base = np.polyfit(work.records, work.time, 1)
+    return float(base), float(slope)
+
+
+def test_the_work_of_an_application_that_is_always_at_work_is_the_time_between_its_polls() -> None:
+    assert line(work_between_polls(Application().taken())) == pytest.approx((2 * MS, 400))
+
+
+def test_responses_that_are_on_their_way_while_the_application_works_do_not_count_as_slow() -> None:
+    """A Java consumer reads its sockets in poll() alone."""
+    slow = line(work_between_polls(Application(response_us=5 * MS).taken()))
+    assert slow == pytest.approx((2 * MS, 400))
+
+
+def test_of_an_application_that_waits_for_its_brokers_polls_do_not_show_the_work() -> None:
+    assert work_between_polls(Application(response_us=40 * MS).taken()) is None
+
+
+def test_fetches_that_one_poll_sends_to_several_brokers_are_one() -> None:
+    one, again = Application().taken(), np.repeat(np.arange(len(RECORDS)), 2)
+    both = Taken._make(column[again] for column in one)
+    both.fetched[1::2] += 50
+    both.node[1::2] = 1
+    work = work_between_polls(both)
+    assert work is not None
+    assert set(work.records.tolist()) == {2 * records for records in RECORDS}
+    assert line(work) == pytest.approx((2 * MS, 200))
+
+
+def test_the_time_in_which_a_reader_stood_still_is_no_work() -> None:
+    stopped = Application().taken()
+    stopped.fetched[15:] += 60_000 * MS
+    stopped.came[16:] += 60_000 * MS
+    stopped.is_stopped[15] = True
+    assert line(work_between_polls(stopped)) == pytest.approx((2 * MS, 400))
+
+
+def test_a_few_polls_show_no_pace() -> None:
+    assert work_between_polls(Taken._make(column[:8] for column in Application().taken())) is None
+
+
+def test_the_pace_of_an_application_at_work_is_its_polls_and_its_records() -> None:
+    """What a response waits for the application is not the client's own time: the shortest such wait is."""
+    taken = Application().taken()
+    request, none = np.append(taken.came[0] - 3 * MS, taken.fetched), np.zeros(len(RECORDS) + 1, np.int64)
+    fetches = PacedFetches(
+        node=none,
+        request=request,
+        response=np.append(taken.came, request[-1] + 3 * MS),
+        records=np.append(taken.records, 10),
+        size=none + 1000,
+        ready_at=none,
+        is_stopped=none.astype(bool),
+        max_wait_us=none + 500 * MS,
+    )
+    pace = pace_of(observed_pace(fetches, 1, is_one_process=True))
+    assert pace.poll_us.tolist() == pytest.approx([2 * MS])
+    assert time_until(pace.taking.points, 100) == pytest.approx(100 * 400)
+    assert pace.gap_us[0] <= NO_WAIT_US
