@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
-from jobs.replays.fetch_max_bytes.ranges import fetch_ranges, held_caveats, held_text
+from jobs.replays.fetch_max_bytes.ranges import fetch_ranges, held_text, table_caveats
 from jobs.replays.ranged import NOT_READ, time_with_range
 from jobs.terminal.lane_rows import BETWEEN, NO_ROW, in_lane_order, merge_equal_lanes
 from jobs.terminal.screen import Grid, grid_lines, size_text
@@ -88,7 +88,7 @@ QUERIES = {"open": open_lanes, "closed": closed_lanes}
 
 def closed_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
     """A row per reader and lane of the closed loop, in the order of the lanes."""
-    notes = (*CLOSED_NOTES, *(f"    held: {caveat}." for caveat in held_caveats(rows)), NO_ROW)
+    notes = (*CLOSED_NOTES, *(f"    {caveat}" for caveat in table_caveats(rows)), NO_ROW)
     return Grid(CLOSED_HEAD, cells_by_lane(rows, lane_names, closed_cells), ("reader", "lane", "of"), notes)
 
 

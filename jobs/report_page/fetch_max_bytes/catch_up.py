@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.fetch_max_bytes.answers import closed_lanes
-from jobs.replays.fetch_max_bytes.ranges import held_caveats, held_text
+from jobs.replays.fetch_max_bytes.ranges import held_caveats, held_text, table_caveats
 from jobs.replays.ranged import NO_DIFFERENCE, NOT_READ, UNREAD, Ranged, are_apart, time_with_range, with_range
 from jobs.report_page.fetch_max_bytes.fairness import (
     MOST_PLOTTED,
@@ -209,7 +209,7 @@ def held_table(findings: Findings) -> Grid:
         for row in rows
     ]  # fmt: skip
     head = (lane_heading(findings.lanes[algorithms.FETCH_MAX_BYTES]), "catch-up", "held", "KIP-74 bound", "fetches")
-    return Grid(head, cells, head[:1], (HELD_NOTE, *(f"held: {caveat}." for caveat in held_caveats(rows))))
+    return Grid(head, cells, head[:1], (HELD_NOTE, *table_caveats(rows)))
 
 
 CATCH_UP = Question(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Row
 
 from jobs.replays.fetch_max_bytes.answers import closed_lanes, closed_table
+from jobs.replays.fetch_max_bytes.ranges import CATCH_UP_IS_TOO_NARROW
 from jobs.report_page.consumer_memory.needed_memory import other_limits_text
 from jobs.report_page.fetch_max_bytes.catch_up import held_table
 from jobs.report_page.question import Findings
@@ -13,15 +14,21 @@ from schemas.tables import algorithms
 from tests.unit.report.findings import findings, sentence
 
 LANES = ("captured", "consumer.fetch.max.bytes=50MiB")
-NARROW = "f equal runs only 61 % held what lies in such a range, where 80 % should."
+NARROW = "f equal runs of consumers only 69 % held what lies in such a range, where 80 % should."
 
 
-def lane(name: str, held: int, within: tuple[float, float] | None = None) -> Row:
+def lane(
+    name: str,
+    held: int,
+    within: tuple[float, float] | None = None,
+    reader: str = "consumer",
+    took: tuple[float, float] | None = None,
+) -> Row:
     """A row of the query `closed_lanes`."""
     return Row(
-        reader="consumer", scenario=name, took=9.0, never=False, given_up=0, waiting=0, requests=9, cut=0,
+        reader=reader, scenario=name, took=9.0, never=False, given_up=0, waiting=0, requests=9, cut=0,
         longest=Row(longest_wait_ms=0.0, partition="orders-7"), held=held, bound=9 << 20, own_bound=8 << 20,
-        catch_up_ms_range=None, longest_wait_ms_range=None,
+        catch_up_ms_range=took and Row(p10=took[0], p90=took[1]), longest_wait_ms_range=None,
         held_bytes_range=within and Row(p10=within[0], p90=within[1]),
     )  # fmt: skip
 
@@ -40,6 +47,22 @@ def test_the_screen_has_the_range_and_how_many_equal_runs_lie_in_such_a_range() 
     held = [row[list(table.head).index("held")] for row in table.rows]
     assert held == ["500 B", "2.0 KiB (1.0 to 4.0 KiB)"]
     assert table.notes[-2:] == (f"    held: o{NARROW}", NO_ROW)
+
+
+def test_followers_have_a_figure_of_their_own() -> None:
+    rows = [lane(name, 2048, (1024.0, 4096.0), reader) for name in LANES for reader in ("consumer", "follower")]
+    said = [note for note in closed_table(rows, LANES).notes if note.startswith("    held: ")]
+    assert said[0] == f"    held: o{NARROW}"
+    assert said[1:] == [
+        "    held: of equal runs of followers only 26 % held what lies in such a range, where 80 % should."
+    ]
+
+
+def test_beside_the_range_of_a_catch_up_is_how_many_equal_runs_lie_in_such_a_range() -> None:
+    rows = [lane(name, 500, took=(5.0, 20.0)) for name in LANES]
+    says = f"catch-up: {CATCH_UP_IS_TOO_NARROW}."
+    assert closed_table(rows, LANES).notes[-2:] == (f"    {says}", NO_ROW)
+    assert held_table(found(rows)).notes[1:] == (says,)
 
 
 def test_the_page_says_so_in_the_answer_and_below_the_table() -> None:
