@@ -25,7 +25,7 @@ MOST_COLUMNS, SYMBOL, BETWEEN = 3, 20, 12
 """A legend's most columns; in pixels, the width of a symbol with the space beside it, and the space between columns."""
 MEASURED = 6.5
 """About the width in pixels of a character in a legend, as vl-convert measures; a browser's font may take CHARACTER."""
-UNKNOWN = "unknown"
+UNKNOWN_VALUE = "unknown"
 FONT = 14
 """The size of texts in pixels, which is still legible where a phone shows the plot at two thirds of its width."""
 INK, MUTED, GRID = "#1f2430", "#5b6472", "#dde1e7"
@@ -264,6 +264,6 @@ def colour_channel(plot: Plot) -> dict[str, Any]:
         else None
     )
     # What is unknown is drawn in grey, because it is no result.
-    colours = [MUTED if name == UNKNOWN else COLOURS[i % len(COLOURS)] for i, name in enumerate(names)]
+    colours = [MUTED if name == UNKNOWN_VALUE else COLOURS[i % len(COLOURS)] for i, name in enumerate(names)]
     scale = {"domain": names, "range": colours}
     return {"color": {"field": plot.colour.field, "type": "nominal", "legend": legend, "scale": scale}}

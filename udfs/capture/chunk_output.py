@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from udfs.capture.framing import FRAME
-from udfs.capture.segments import UNKNOWN
 from udfs.columns.arrays import Ints, Record, Records
+from udfs.columns.sentinels import UNKNOWN
 from udfs.kernels.kernel import allocating_kernel, kernel
 
 LOSS = np.dtype(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from udfs.capture.conversation import KAFKA
-from udfs.capture.segments import BEHIND_ALL, JUMP_BYTES, UNKNOWN, Packets, signed_distance
+from udfs.capture.segments import BEHIND_ALL, JUMP_BYTES, Packets, signed_distance
 from udfs.capture.tcp_headers import ACK, FIN, RST, SYN
 from udfs.columns.arrays import Record, Records
+from udfs.columns.sentinels import UNKNOWN
 from udfs.kernels.kernel import kernel
 
 # Flags beyond those of a TCP header mark rows that are frames of a dump; `sequence` then names their connection.

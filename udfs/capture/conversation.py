@@ -17,14 +17,7 @@ from udfs.capture.chunk_output import (
     is_output_full,
     report_loss,
 )
-from udfs.capture.frame_search import (
-    ENOUGH_OF_HEADER,
-    MOST_OF_HEADER,
-    find_request,
-    find_response,
-    lose_sync,
-    skip_to,
-)
+from udfs.capture.frame_search import ENOUGH_OF_HEADER, MOST_OF_HEADER, find_request, find_response, lose_sync, skip_to
 from udfs.capture.framing import (
     COMPLETE,
     CUT,
@@ -44,8 +37,9 @@ from udfs.capture.framing import (
 )
 from udfs.capture.open_requests import OpenRequests, waiting_request
 from udfs.capture.sasl import begins_tokens, skip_broker_token, skip_client_token
-from udfs.capture.segments import BEHIND_ALL, UNKNOWN
+from udfs.capture.segments import BEHIND_ALL
 from udfs.columns.arrays import Bytes, Record, Records, Shorts
+from udfs.columns.sentinels import UNKNOWN
 from udfs.kernels.kernel import kernel
 from udfs.wire.faults import DecodeFault
 from udfs.wire.header import is_client_id, request_header

@@ -42,7 +42,7 @@ ALIENS = {
 TEXT = re.compile(rb"[\t\n\r -~]{2,}")
 BROKER_LOG = re.compile(rb"\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[,.]\d{3}\]? ")
 """How a line of log4j's begins, in the patterns that Kafka's files for it have."""
-UNKNOWN = "of no known format"
+NO_FORMAT = "of no known format"
 
 
 @dataclass(frozen=True)
@@ -106,4 +106,4 @@ def _meaning(head: bytes) -> str:
             "a log of a broker, such as server.log, without requests; the request log has them, once the logger "
             "kafka.request.logger is at DEBUG (docs/capturing.md)"
         )
-    return "text; `tcpdump -w FILE` writes a capture, and prints text without -w" if TEXT.fullmatch(head) else UNKNOWN
+    return "text; `tcpdump -w FILE` writes a capture, and prints text without -w" if TEXT.fullmatch(head) else NO_FORMAT

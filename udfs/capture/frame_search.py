@@ -23,8 +23,8 @@ from udfs.capture.framing import (
     stream_end,
 )
 from udfs.capture.open_requests import OpenRequests, waiting_request
-from udfs.capture.segments import UNKNOWN
 from udfs.columns.arrays import Bytes, Record, Shorts
+from udfs.columns.sentinels import UNKNOWN
 from udfs.kernels.kernel import kernel
 from udfs.wire.header import PRODUCE, begins_request, plausible_request, request_header
 from udfs.wire.primitives import read_signed

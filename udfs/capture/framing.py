@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.capture.segments import UNKNOWN
 from udfs.columns.arrays import Bytes, Ints, Record
+from udfs.columns.sentinels import UNKNOWN
 from udfs.kernels.kernel import kernel
 from udfs.wire.primitives import read_signed
 

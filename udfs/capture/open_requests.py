@@ -14,8 +14,9 @@ import numpy as np
 
 from udfs.capture.chunk_output import ChunkOutput, close_requests
 from udfs.capture.framing import SIZE_BYTES
-from udfs.capture.segments import UNKNOWN, sort_rows
+from udfs.capture.segments import sort_rows
 from udfs.columns.arrays import Ints, Record, Records
+from udfs.columns.sentinels import UNKNOWN
 from udfs.kernels.kernel import allocating_kernel, kernel
 
 # More than receive buffers hold: socket.receive.buffer.bytes is 100 KB; where it is -1, Linux stops at 6 MB (tcp_rmem).

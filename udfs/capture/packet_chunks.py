@@ -14,10 +14,11 @@ from udfs.capture.connection_boundaries import IS_FRAME
 from udfs.capture.conversation import FOLLOWED_CONNECTION
 from udfs.capture.framing import FRAME
 from udfs.capture.reassembly import Chunk, Followed, reassemble
-from udfs.capture.segments import DIRECTION, UNKNOWN, Arena, Packets
+from udfs.capture.segments import DIRECTION, Arena, Packets
 from udfs.capture.tcp_headers import ACK, CONNECTION_BYTES, SYN
 from udfs.columns.arrays import Bytes, Ints, Records, read_only, stretch_edges
 from udfs.columns.arrow_columns import gather_batches, offsets_and_bytes
+from udfs.columns.sentinels import UNKNOWN
 from udfs.kernels.kernel import kernel
 from udfs.wire.byte_spans import gather_spans
 from udfs.wire.header import API_TABLE

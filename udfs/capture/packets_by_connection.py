@@ -10,10 +10,11 @@ import numpy as np
 
 from udfs.capture.packet_chunks import Frames, UnfinishedConnection, packet_number, run_chunk
 from udfs.capture.packet_store import HELD_PACKET, PACKETS, Content
-from udfs.capture.segments import UNKNOWN, Packets
+from udfs.capture.segments import Packets
 from udfs.capture.tcp_headers import CONNECTION_BYTES
 from udfs.columns.arrays import Ints, Records, read_only, stretch_edges
 from udfs.columns.picking import pick_columns
+from udfs.columns.sentinels import UNKNOWN
 from udfs.kernels.kernel import kernel
 
 PACKET_COST_BYTES = 256

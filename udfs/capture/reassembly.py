@@ -26,7 +26,6 @@ from udfs.capture.framing import (
 from udfs.capture.open_requests import forget_oldest, open_requests
 from udfs.capture.segments import (
     BEHIND_ALL,
-    UNKNOWN,
     Arena,
     Packets,
     floor_of,
@@ -39,6 +38,7 @@ from udfs.capture.segments import (
 )
 from udfs.capture.tcp_headers import SYN
 from udfs.columns.arrays import Bools, Ints, Record, Records, Shorts
+from udfs.columns.sentinels import UNKNOWN
 from udfs.kernels.kernel import allocating_kernel, kernel
 
 

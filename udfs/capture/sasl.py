@@ -24,8 +24,8 @@ from udfs.capture.framing import (
     stream_end,
 )
 from udfs.capture.open_requests import OpenRequests, waiting_request
-from udfs.capture.segments import UNKNOWN
 from udfs.columns.arrays import Record, Shorts
+from udfs.columns.sentinels import UNKNOWN
 from udfs.kernels.kernel import kernel
 from udfs.wire.primitives import read_signed
 

@@ -17,11 +17,11 @@ from typing import NamedTuple
 import numpy as np
 
 from udfs.columns.arrays import Bytes, Ints, Record
+from udfs.columns.sentinels import UNKNOWN
 from udfs.kernels.kernel import allocating_kernel, kernel
 from udfs.kernels.prefetch import prefetch_cells
 from udfs.wire.primitives import copy_bytes
 
-UNKNOWN = -(1 << 62)
 BEHIND_ALL = (1 << 62) - 1
 """A place, stream offset or capture point that is greater than every real one."""
 

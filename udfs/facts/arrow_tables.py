@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from schemas.tables.table import Table
-from udfs.capture.segments import UNKNOWN
 from udfs.columns.arrays import Ints
 from udfs.columns.arrow_columns import concatenate_batches, offsets_and_bytes
+from udfs.columns.sentinels import UNKNOWN
 from udfs.columns.time_units import NS_PER_US
 from udfs.facts.number_columns import Picked
 

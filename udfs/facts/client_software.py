@@ -11,8 +11,8 @@ import numpy as np
 
 from schemas.wire.api_versions import API_VERSIONS_REQUEST
 from udfs.capture.packet_chunks import Frames
-from udfs.capture.segments import UNKNOWN
 from udfs.columns.arrays import Bools, Ints
+from udfs.columns.sentinels import UNKNOWN
 from udfs.facts.exchanges import Exchanges
 from udfs.facts.hashed_names import ABSENT
 from udfs.facts.message_bodies import Bodies

@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from schemas.tables.silver import CONNECTIONS, QUARANTINE
 from udfs.capture.conversation import KAFKA
-from udfs.capture.segments import UNKNOWN
 from udfs.columns.arrays import Bools, Ints, Records
 from udfs.columns.arrow_columns import arrow_array, repeated_text_column
+from udfs.columns.sentinels import UNKNOWN
 from udfs.facts.arrow_tables import make_rows, ns_to_us
 from udfs.facts.continued_connections import ContinuedConnections
 from udfs.facts.exchange_rows import present_bytes

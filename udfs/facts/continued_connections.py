@@ -16,9 +16,9 @@ import pyarrow as pa
 from schemas.tables import values
 from schemas.tables.silver import FETCH_PARTITIONS
 from schemas.wire.fetch import FETCH_RESPONSE
-from udfs.capture.segments import UNKNOWN
 from udfs.columns.arrays import Ints
 from udfs.columns.arrow_columns import compute
+from udfs.columns.sentinels import UNKNOWN
 from udfs.facts.earlier_sessions import (
     ENTRY_COLUMNS,
     FETCH_COLUMNS,

@@ -13,9 +13,9 @@ from schemas.tables.silver import EXCHANGES
 from schemas.tables.steps import EXCHANGE_COUNTS
 from schemas.wire.apis import APIS
 from udfs.capture.framing import SIZE_BYTES
-from udfs.capture.segments import UNKNOWN
 from udfs.columns.arrays import Bools, Ints
 from udfs.columns.arrow_columns import dictionary_column
+from udfs.columns.sentinels import UNKNOWN
 from udfs.facts.arrow_tables import make_rows, ns_to_us, nulls_besides
 from udfs.facts.exchanges import LACKING, ORPHAN_RESPONSE, UNANSWERED, Exchanges, shared_columns
 from udfs.facts.number_columns import Picked

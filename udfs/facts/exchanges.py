@@ -15,11 +15,11 @@ import pyarrow.compute as pc
 from schemas.tables.silver import EXCHANGES
 from udfs.capture.endpoints import connection_endpoints
 from udfs.capture.packet_chunks import Frames
-from udfs.capture.segments import UNKNOWN
 from udfs.capture.tcp_headers import CONNECTION_BYTES
 from udfs.columns.arrays import Ints, read_only
 from udfs.columns.arrow_columns import dictionary_column, repeated_text_column
 from udfs.columns.picking import pick_columns
+from udfs.columns.sentinels import UNKNOWN
 from udfs.facts.arrow_tables import Values, ns_to_us
 from udfs.facts.hashed_names import HashedNames, hash_spans
 from udfs.facts.number_columns import Picked

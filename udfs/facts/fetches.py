@@ -14,10 +14,10 @@ import pyarrow as pa
 from schemas.tables.silver import FETCH_PARTITIONS
 from schemas.tables.values import CONSUMER, FOLLOWER, FULL, INCREMENTAL, SESSIONLESS
 from schemas.wire.fetch import FETCH_REQUEST, FETCH_REQUEST_START, FETCH_RESPONSE
-from udfs.capture.segments import UNKNOWN
 from udfs.columns.arrays import Bytes, Ints, Records
 from udfs.columns.arrow_columns import arrow_array, dictionary_column
 from udfs.columns.picking import pick_values, position_among
+from udfs.columns.sentinels import UNKNOWN
 from udfs.facts.arrow_tables import Values, make_rows
 from udfs.facts.exchange_messages import Messages
 from udfs.facts.exchanges import Exchanges, shared_columns

@@ -15,11 +15,12 @@ from udfs.capture.endpoints import logged_connection
 from udfs.capture.framing import FRAME
 from udfs.capture.packet_chunks import Frames, number_runs, packet_number
 from udfs.capture.request_log import LOGGED_REQUESTS
-from udfs.capture.segments import DIRECTION, UNKNOWN
+from udfs.capture.segments import DIRECTION
 from udfs.columns.arrays import Bytes, Ints, Records
 from udfs.columns.arrow_columns import arrow_array, bool_values, gather_batches
 from udfs.columns.arrow_columns import compute as pc
 from udfs.columns.picking import position_among
+from udfs.columns.sentinels import UNKNOWN
 from udfs.facts.hashed_names import hash_spans
 from udfs.facts.logged_bodies import Texts
 from udfs.facts.repeated_lines import LastRequest, find_repeated_lines

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.capture.segments import UNKNOWN
 from udfs.columns.arrays import Bools, Bytes, Codes, Ints, Shorts
+from udfs.columns.sentinels import UNKNOWN
 from udfs.facts.exchanges import LACKING, Exchanges
 from udfs.kernels.kernel import kernel
 from udfs.wire.faults import DecodeFault

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from udfs.capture.segments import UNKNOWN
 from udfs.columns.arrays import Bools, Bytes, Ints, as_int64s, read_only
 from udfs.columns.arrow_columns import unwritten_array
+from udfs.columns.sentinels import UNKNOWN
 from udfs.kernels.kernel import kernel
 from udfs.wire.primitives import cell
 

@@ -13,10 +13,10 @@ import pyarrow as pa
 from schemas.tables.silver import RECORD_BATCHES
 from schemas.tables.values import FROM_FETCH, FROM_PRODUCE
 from schemas.wire.produce import PRODUCE_REQUEST, PRODUCE_RESPONSE
-from udfs.capture.segments import UNKNOWN
 from udfs.columns.arrays import Bools, Ints
 from udfs.columns.arrow_columns import arrow_array, dictionary_column, repeated_text_column
 from udfs.columns.picking import pick_values, position_among
+from udfs.columns.sentinels import UNKNOWN
 from udfs.facts.arrow_tables import Values, make_rows, nulls_besides
 from udfs.facts.exchanges import Exchanges, shared_columns
 from udfs.facts.fetches import FetchMessages, consumer_exchanges

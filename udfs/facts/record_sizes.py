@@ -16,11 +16,12 @@ from schemas.tables.silver import RECORD_BATCHES
 from schemas.tables.values import FROM_FETCH
 from udfs.columns.arrays import Bools, Bytes
 from udfs.columns.arrow_columns import arrow_array, compute
+from udfs.columns.sentinels import NONE
 from udfs.facts.arrow_tables import TYPES, nulls_besides
 from udfs.facts.record_sampling import RecordSampling
 from udfs.wire.compressed_sizes import compressed_parts
 from udfs.wire.message_sets import FAULTS, Unwrapped
-from udfs.wire.record_batches import MAGIC_VALUE_V2, RECORD_BATCH_OVERHEAD, UNKNOWN, RecordBatches
+from udfs.wire.record_batches import MAGIC_VALUE_V2, RECORD_BATCH_OVERHEAD, RecordBatches
 from udfs.wire.records import (
     Budget,
     BudgetOf,
@@ -60,8 +61,8 @@ def record_columns(
     """
     t = RECORD_BATCHES
     of_wrappers = {
-        t.uncompressed_bytes: arrow_array(content.uncompressed, content.uncompressed != UNKNOWN),
-        t.records_fault: FAULT_NAMES.take(np.where(content.fault == UNKNOWN, len(FAULTS), content.fault)),
+        t.uncompressed_bytes: arrow_array(content.uncompressed, content.uncompressed != NONE),
+        t.records_fault: FAULT_NAMES.take(np.where(content.fault == NONE, len(FAULTS), content.fault)),
     }
     for rows, columns in sampled_columns(arena, content.batches, source, reads_records, sampling, budget_of):
         wrappers = {name: of_all.slice(rows.start, len(rows)) for name, of_all in of_wrappers.items()}

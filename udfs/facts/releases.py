@@ -9,13 +9,13 @@ from schemas.tables.silver_topics import CLUSTER_METADATA
 from schemas.tables.values import KRAFT, RELEASE, ZOOKEEPER
 from schemas.wire.releases import BOTH_CONTROLLERS, BROKERS_ONLY, MARKS, ZOOKEEPER_ONLY
 from udfs.columns.arrays import Bools, Ints
+from udfs.columns.sentinels import NONE
 from udfs.facts.exchange_messages import Messages
 from udfs.facts.exchanges import Exchanges
 from udfs.facts.metadata import entry_rows
 from udfs.facts.vendors import VENDORS, vendors_of
 from udfs.wire.messages import DecodedFrames
 
-UNKNOWN = -1
 CONTROLLERS = (None, KRAFT, ZOOKEEPER)
 VENDOR_BY_PLACE = dict(enumerate(VENDORS))
 MARK_PLACES = {mark.release: place for place, mark in enumerate(MARKS)}
@@ -24,7 +24,7 @@ MARK_PLACES = {mark.release: place for place, mark in enumerate(MARKS)}
 def release_rows(exchanges: Exchanges, versions: Messages) -> pa.RecordBatch:
     """One row for each ApiVersions response that shows the broker's release."""
     newest = newest_marks(versions.response, len(versions.response_exchanges))
-    known = np.flatnonzero(newest != UNKNOWN)
+    known = np.flatnonzero(newest != NONE)
     releases = pa.array([MARKS[place].release for place in newest[known].tolist()], pa.string())
     controllers = pa.array([CONTROLLERS[code] for code in controllers_of(versions.response, newest)[known].tolist()])
     vendors = vendors_of(versions.response, len(newest))[known].tolist()
@@ -39,13 +39,13 @@ def release_rows(exchanges: Exchanges, versions: Messages) -> pa.RecordBatch:
 
 
 def newest_marks(decoded: DecodedFrames, responses: int) -> Ints:
-    """The place in MARKS of the newest mark that each response has, or UNKNOWN: int64[responses]."""
+    """The place in MARKS of the newest mark that each response has, or NONE: int64[responses]."""
     offered = decoded.levels["api_keys"]
     api_key, version = offered.column("api_key"), offered.column("max_version")
     key = np.where((api_key >= 0) & (api_key < NO_MARK), api_key, NO_MARK)
-    newest = np.full(responses, UNKNOWN)
+    newest = np.full(responses, NONE)
     np.maximum.at(newest, offered.parent, NEWEST[key, np.clip(version, NO_VERSION, NEWEST_VERSION)])
-    return np.where(offers_api(decoded, BROKERS_ONLY, responses), newest, UNKNOWN)
+    return np.where(offers_api(decoded, BROKERS_ONLY, responses), newest, NONE)
 
 
 def offers_api(decoded: DecodedFrames, api: int, responses: int) -> Bools:
@@ -66,12 +66,12 @@ def controllers_of(decoded: DecodedFrames, newest: Ints) -> Ints:
 
 
 def newest_by_offer() -> Ints:
-    """The place in MARKS of the newest mark that an API has, or UNKNOWN: int64[keys, versions].
+    """The place in MARKS of the newest mark that an API has, or NONE: int64[keys, versions].
 
     The row is the API's key, the column the newest version that is offered of it. The last row is for all keys without
     a mark, the last column for all versions without one.
     """
-    newest = np.full((NO_MARK + 1, NEWEST_VERSION + 2), UNKNOWN)
+    newest = np.full((NO_MARK + 1, NEWEST_VERSION + 2), NONE)
     for place, mark in enumerate(MARKS):
         newest[mark.api_key, mark.version : NO_VERSION] = place
     return newest

@@ -25,10 +25,10 @@ from schemas.wire.declared import (
     SHARE_FETCH,
     Declared,
 )
-from udfs.capture.segments import UNKNOWN
 from udfs.columns.arrays import Ints
 from udfs.columns.arrow_columns import arrow_array, repeated_text_column
 from udfs.columns.arrow_columns import compute as pc
+from udfs.columns.sentinels import UNKNOWN
 from udfs.facts.arrow_tables import make_rows, ns_to_us, pack_rows
 from udfs.facts.client_software import logged_software
 from udfs.facts.connections import connection_rows, not_refused_columns

@@ -11,9 +11,9 @@ from schemas.tables.silver_shares import SHARE_FETCHES, SHARE_PARTITIONS
 from schemas.tables.table import Table
 from schemas.tables.values import ACKNOWLEDGE, FETCH
 from schemas.wire.declared import SHARE_ACKNOWLEDGE, SHARE_FETCH, Declared
-from udfs.capture.segments import UNKNOWN
 from udfs.columns.arrays import Bools, Ints
 from udfs.columns.arrow_columns import repeated_text_column
+from udfs.columns.sentinels import UNKNOWN
 from udfs.facts.arrow_tables import Values, make_rows
 from udfs.facts.exchange_messages import MessagesOf, decode_both, note_members
 from udfs.facts.exchanges import Exchanges

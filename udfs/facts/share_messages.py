@@ -8,8 +8,8 @@ import numpy as np
 
 from schemas.tables.silver_shares import SHARE_FETCHES
 from schemas.wire.declared import Declared
-from udfs.capture.segments import UNKNOWN
 from udfs.columns.arrays import Bools, Ints
+from udfs.columns.sentinels import UNKNOWN
 from udfs.facts.arrow_tables import Values
 from udfs.facts.exchange_messages import Messages, frames_of_rows
 from udfs.facts.exchanges import Exchanges, shared_columns

@@ -11,10 +11,10 @@ import pyarrow as pa
 from schemas.tables.silver_shares import SHARE_PARTITIONS
 from schemas.tables.values import FORGOTTEN, NAMED, RETURNED
 from schemas.wire.declared import SHARE_FETCH
-from udfs.capture.segments import UNKNOWN
 from udfs.columns.arrays import Ints
 from udfs.columns.arrow_columns import arrow_array, repeated_text_column
 from udfs.columns.picking import position_among
+from udfs.columns.sentinels import UNKNOWN
 from udfs.facts.arrow_tables import Values, make_rows, nulls_besides
 from udfs.facts.exchange_messages import frames_of_rows
 from udfs.facts.share_messages import (

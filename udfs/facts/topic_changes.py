@@ -13,10 +13,10 @@ from schemas.tables import values
 from schemas.tables.silver_topics import TOPIC_CHANGES
 from schemas.tables.table import Column
 from schemas.wire.declared import ALTER_PARTITION_REASSIGNMENTS, CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
-from udfs.capture.segments import UNKNOWN
 from udfs.columns.arrays import Bools, Ints
 from udfs.columns.arrow_columns import arrow_array, bool_values, compute, repeated_text_column
 from udfs.columns.picking import pick_values, position_among
+from udfs.columns.sentinels import UNKNOWN
 from udfs.facts.arrow_tables import make_rows, nulls_besides
 from udfs.facts.exchange_messages import Messages, MessagesOf, decode_both
 from udfs.facts.exchanges import Exchanges, shared_columns

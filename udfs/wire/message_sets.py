@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from udfs.columns.arrays import Bytes, Ints, read_only
+from udfs.columns.sentinels import NONE
 from udfs.kernels.kernel import kernel
 from udfs.wire.compressed_sizes import CODEC_NAMES
 from udfs.wire.faults import DecodeFault
@@ -23,7 +24,6 @@ from udfs.wire.record_batches import (
     LEGACY_ATTRIBUTES_AT,
     LEGACY_TIMESTAMP_AT,
     MAGIC_AT,
-    UNKNOWN,
     RecordBatches,
     batch_extent,
 )
@@ -62,7 +62,7 @@ def unwrap_batches(arena: Bytes, walked: RecordBatches, budget_of: BudgetOf) -> 
     """
     batches = replace(walked, base_offset=walked.base_offset.copy(), last_offset_delta=walked.last_offset_delta.copy(),
                     record_count=walked.record_count.copy(), base_timestamp=walked.base_timestamp.copy())  # fmt: skip
-    sizes, faults = np.full(len(walked.parent), UNKNOWN), np.full(len(walked.parent), UNKNOWN)
+    sizes, faults = np.full(len(walked.parent), NONE), np.full(len(walked.parent), NONE)
     is_old = (walked.magic == 0) | (walked.magic == 1)
     for row in np.flatnonzero(is_old & (walked.codec != 0) & (walked.fault == _OK)).tolist():  # a wrapper, no message
         try:
@@ -71,7 +71,7 @@ def unwrap_batches(arena: Bytes, walked: RecordBatches, budget_of: BudgetOf) -> 
             sizes[row] = len(records)
         except RecordsError as refused:
             faults[row] = FAULTS.index(refused.fault)
-            batches.base_offset[row] = UNKNOWN
+            batches.base_offset[row] = NONE
     return Unwrapped(batches, sizes, faults)
 
 
@@ -104,7 +104,7 @@ def value_of_entry(key_and_value: bytes) -> bytes:
 
 def summarise_messages(records: bytes) -> Ints:
     """Count, first offset, last offset and first timestamp of a set's messages: int64[4]. Raises RecordsError."""
-    summary = np.full(4, UNKNOWN)
+    summary = np.full(4, NONE)
     if not walk_messages(read_only(np.frombuffer(records, np.uint8)), summary):
         raise RecordsError(RecordsFault.BAD_RECORDS)
     return summary

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from udfs.columns.arrays import Bytes, Ints, as_int64s, read_only
+from udfs.columns.sentinels import NONE
 from udfs.kernels.kernel import kernel
 from udfs.wire.checksums import CRC32, CRC32C, Table, checksum
 from udfs.wire.faults import DecodeFault
@@ -56,7 +57,6 @@ class RecordBatches:
     BASE_SEQUENCE, PARTITION_LEADER_EPOCH, CRC_VALID,
 ) = range(len(fields(RecordBatches)))  # fmt: skip
 
-UNKNOWN = -1
 
 LOG_OVERHEAD = 12  # bytes of the offset and the size, which the size does not count
 HEADER_UP_TO_MAGIC = 17  # bytes up to and including the magic byte
@@ -97,7 +97,7 @@ _BAD_FRAME = int(DecodeFault.BAD_FRAME)
 def walk_batches(arena: Bytes, starts: Ints, lengths: Ints) -> RecordBatches:
     """The batches in spans of the arena; starts, lengths: int64[spans], the length is -1 for null."""
     arena, starts, lengths = read_only(arena), as_int64s(starts), as_int64s(lengths)
-    rows = np.full((len(fields(RecordBatches)), _count_rows(arena, starts, lengths)), UNKNOWN, np.int64)
+    rows = np.full((len(fields(RecordBatches)), _count_rows(arena, starts, lengths)), NONE, np.int64)
     _fill_batches(arena, starts, lengths, Checksums(CRC32, CRC32C), rows)
     return RecordBatches(*rows)
 
@@ -111,13 +111,13 @@ class Checksums(NamedTuple):
 
 @kernel
 def batch_extent(arena: Bytes, at: int, end: int) -> tuple[int, int, int]:
-    """(fault, declared size or UNKNOWN, bytes to skip) of the batch at an offset of the arena before `end`.
+    """(fault, declared size or NONE, bytes to skip) of the batch at an offset of the arena before `end`.
 
     Sizes are checked as by ByteBufferLogInputStream.nextBatchSize. arena: uint8[bytes].
     """
     remaining = end - at
     if remaining < LOG_OVERHEAD:
-        return _OK, UNKNOWN, remaining
+        return _OK, NONE, remaining
     length = read_signed(arena, at + 8, 4)
     if length < LEAST_BATCH_LENGTH:
         return _BAD_BATCH_SIZE, LOG_OVERHEAD + length, remaining
@@ -182,7 +182,7 @@ def _fill_message(arena: Bytes, at: int, available: int, row: int, table: Table,
         if rows[CODEC, row] == 0:
             rows[LAST_OFFSET_DELTA, row], rows[RECORD_COUNT, row] = 0, 1
         if magic == 0:
-            rows[TIMESTAMP_TYPE, row] = UNKNOWN
+            rows[TIMESTAMP_TYPE, row] = NONE
     if magic == 1 and available >= LEGACY_TIMESTAMP_AT + 8:
         timestamp = read_signed(arena, at + LEGACY_TIMESTAMP_AT, 8)
         rows[BASE_TIMESTAMP, row], rows[MAX_TIMESTAMP, row] = timestamp, timestamp

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from udfs.capture.segments import UNKNOWN
+from udfs.columns.sentinels import UNKNOWN
 from udfs.facts.number_columns import Picked
 
 VALUES = np.array([10, UNKNOWN, -30])

@@ -22,7 +22,6 @@ from udfs.replay.shared.fidelity_rows import AGREED
 from udfs.replay.shared.int_map import ABSENT, IntMap, new_map, place_of_key, put_key, with_room_for
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
-UNKNOWN = -1
 OFFSETS_UNKNOWN, ANOTHER_CONNECTION = DRAINED.codes[DRAINED.offsets_unknown], DRAINED.codes[DRAINED.another_connection]
 FETCHED_BEFORE_END = DRAINED.codes[DRAINED.fetched_before_end]
 FETCHED_BEYOND_END = DRAINED.codes[DRAINED.fetched_beyond_end]
@@ -35,8 +34,8 @@ UNIT_MIX = -3335678366873096957
 
 DRAINED_PARTITION = int_fields(
     "holder",  # the exchange whose records of the partition are not drained, or NONE
-    "end_offset",  # behind the last whole batch of those, or UNKNOWN
-    "cut_end_offset",  # behind a batch of which not all came, or UNKNOWN
+    "end_offset",  # behind the last whole batch of those, or NONE
+    "cut_end_offset",  # behind a batch of which not all came, or NONE
     "lost_at",  # us: when the client lost it to another member of its group
     "taken_over_at",  # us: when that member first fetched it; NEVER: nobody took it over
     "is_counted",  # 1: FETCHED.partitions counts it
@@ -126,7 +125,7 @@ def verdict_on_offset(partition: Record, fetch_offset: int, is_same_connection: 
     """Whether the next fetch of a partition begins where the response ended: behind its last whole batch, or within the
     one that was cut off. Kafka's clients leave such a batch alone; kafka-go takes the records of it that came whole.
     """
-    if partition.end_offset == UNKNOWN:
+    if partition.end_offset == NONE:
         return OFFSETS_UNKNOWN
     if fetch_offset == partition.end_offset or partition.end_offset < fetch_offset < partition.cut_end_offset:
         return AGREED
@@ -158,9 +157,9 @@ def drain_partition(partition: Record, exchanges: Records, event: Record) -> int
 def on_batch(partition: Record, exchange: Record, event: Record, fetched: Record) -> None:
     """Count a batch of the partition that a response has."""
     exchange.records += event.records
-    if event.end_offset != UNKNOWN and event.is_compressed == 1 and event.uncompressed_bytes == UNKNOWN:
+    if event.end_offset != NONE and event.is_compressed == 1 and event.uncompressed_bytes == NONE:
         exchange.unmeasured += 1
-    elif event.end_offset != UNKNOWN:
+    elif event.end_offset != NONE:
         size = event.uncompressed_bytes if event.is_compressed == 1 else event.size
         exchange.value_bytes += max(size - RECORD_BATCH_OVERHEAD - LEAST_RECORD_OVERHEAD * event.records, 0)
     if partition.holder == event.exchange:
@@ -168,7 +167,7 @@ def on_batch(partition: Record, exchange: Record, event: Record, fetched: Record
         partition.cut_end_offset = max(partition.cut_end_offset, event.cut_end_offset)
     if event.is_compressed == 1 and event.counts == 1:
         fetched.compressed_batches += 1
-        if event.uncompressed_bytes == UNKNOWN:
+        if event.uncompressed_bytes == NONE:
             fetched.unmeasured_batches += 1
         else:
             fetched.bytes_saved += event.uncompressed_bytes - event.size
@@ -181,16 +180,16 @@ def on_fetch(fetches: ClientFetches, partition: Record, exchanges: Records, even
     exchanges: EXCHANGE[n], of which the fetch's own and the holder are written.
     """
     exchange, fetched = exchanges[event.exchange], fetches.fetched[event.unit]
-    if event.fetch_offset != UNKNOWN and partition.holder != NONE:
+    if event.fetch_offset != NONE and partition.holder != NONE:
         fetches.verdicts[event.unit, drain_partition(partition, exchanges, event)] += event.counts
-    if event.fetch_offset != UNKNOWN:
+    if event.fetch_offset != NONE:
         exchange.asked += 1
     if event.returned_bytes > 0:
         exchange.undrained += 1
         exchange.partitions += 1
         exchange.record_bytes += event.returned_bytes
         partition.holder, partition.taken_over_at = event.exchange, NEVER
-        partition.end_offset, partition.cut_end_offset = UNKNOWN, UNKNOWN
+        partition.end_offset, partition.cut_end_offset = NONE, NONE
     if event.counts == 0:
         return
     if number_if_new(fetches.broker_numbers, event.unit, event.broker_key):

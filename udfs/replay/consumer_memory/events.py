@@ -11,13 +11,14 @@ from schemas.tables.event_kinds import MemoryEvent
 from schemas.tables.steps import MEMORY_EVENTS
 from udfs.columns.arrays import Ints, Records
 from udfs.columns.records import GrowingRecords, int_fields, new_records
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.consumer_memory.units import Counted
 from udfs.replay.shared.caps import MOST_EXCHANGES
 from udfs.replay.shared.columns import int_column
 from udfs.replay.shared.window import WHOLE, Window
 
-UNKNOWN, LEFT_OUT = -1, -2
+LEFT_OUT = -2
 """In place of a number that nobody knows; and in place of the exchange of a row that there was no room for."""
 
 EXCHANGE = int_fields(
@@ -33,7 +34,7 @@ EXCHANGE = int_fields(
     "handled_at",  # us: when it was handled; NEVER if only the response shows that
     "handled_by",  # a HandledBy
     "closes_session",  # 1: a fetch of a client, which closes its session
-    "librdkafka",  # release of the client, 1000 x major + minor, 0 where it is not known; UNKNOWN of another client
+    "librdkafka",  # release of the client, 1000 x major + minor, 0 where it is not known; NONE of another client
     "asked",  # partitions that a fetch wants
     "value_bytes",  # of messages in whole batches of the response, uncompressed, as far as they are measured
     "unmeasured",  # whole batches without a known size
@@ -55,7 +56,7 @@ PARTITION_EVENT = int_fields(
     "time",
     "counts",  # 1: the time is in the window
     "lost_at",  # us: by when the client has lost a partition that is taken over
-    "fetch_offset",  # UNKNOWN where the fetch does not want the partition
+    "fetch_offset",  # NONE where the fetch does not want the partition
     "partition_max_bytes",
     "returned_bytes",
     "end_offset",
@@ -63,7 +64,7 @@ PARTITION_EVENT = int_fields(
     "records",
     "size",  # of a batch
     "is_compressed",
-    "uncompressed_bytes",  # or UNKNOWN
+    "uncompressed_bytes",  # or NONE
 )
 """What happens to a partition of a client: a fetch names it, a response has a batch of it, another client takes it."""
 TAKEOVER = int_fields(
@@ -106,12 +107,12 @@ def exchanges_from_rows(rows: pa.RecordBatch, unit: Ints) -> Records:
         complete_at=complete_at,
         size=np.maximum(int_column(rows, t.size, 0), 0),
         max_bytes=np.maximum(int_column(rows, t.max_bytes, 0), 0),
-        api_key=int_column(rows, t.api_key, UNKNOWN),
+        api_key=int_column(rows, t.api_key, NONE),
         response_us=np.maximum(int_column(rows, t.held, 0), 0),
         handled_at=int_column(rows, t.released, NEVER),
         handled_by=int_column(rows, t.released_by, 0),
         closes_session=int_column(rows, t.closes_session, 0),
-        librdkafka=int_column(rows, t.librdkafka, UNKNOWN),
+        librdkafka=int_column(rows, t.librdkafka, NONE),
         drained_at=ALWAYS,
         lost_at=ALWAYS,
         taken_over_at=ALWAYS,
@@ -135,15 +136,15 @@ def partition_events_of(rows: pa.RecordBatch, unit: Ints, exchange: Ints, window
         broker_key=int_column(rows, t.broker_key, 0),
         time=time,
         counts=window.has(time),
-        fetch_offset=int_column(rows, t.fetch_offset, UNKNOWN),
+        fetch_offset=int_column(rows, t.fetch_offset, NONE),
         partition_max_bytes=int_column(rows, t.partition_max_bytes, 0),
         returned_bytes=int_column(rows, t.returned_bytes, 0),
-        end_offset=int_column(rows, t.end_offset, UNKNOWN),
-        cut_end_offset=int_column(rows, t.cut_end_offset, UNKNOWN),
+        end_offset=int_column(rows, t.end_offset, NONE),
+        cut_end_offset=int_column(rows, t.cut_end_offset, NONE),
         records=int_column(rows, t.records, 0),
         size=int_column(rows, t.size, 0),
         is_compressed=int_column(rows, t.compressed, 0),
-        uncompressed_bytes=int_column(rows, t.uncompressed, UNKNOWN),
+        uncompressed_bytes=int_column(rows, t.uncompressed, NONE),
     )
 
 

@@ -17,8 +17,9 @@ from schemas.tables.values import CONSUMER
 from udfs.columns.arrays import Bools, Bytes, Ints, Records, stretch_edges
 from udfs.columns.arrow_columns import arrow_array, binary_column, offsets_and_bytes, repeated_text_column
 from udfs.columns.records import join_records, pick_records
+from udfs.columns.sentinels import NONE
 from udfs.facts.arrow_tables import make_rows
-from udfs.replay.fetch_max_bytes.state import CARRIED, READ, READABLE_BATCH, UNKNOWN
+from udfs.replay.fetch_max_bytes.state import CARRIED, READ, READABLE_BATCH
 from udfs.replay.shared.key_numbers import key_numbers
 from udfs.replay.shared.rows_by_key import FETCH_KEY, key_boundaries
 
@@ -137,7 +138,7 @@ def carried_of(rows: pa.RecordBatch) -> Records:
 def answered_fetches(fetches: Reads, rows: pa.RecordBatch) -> tuple[Reads, pa.RecordBatch]:
     """The fetches that were answered, with their rows."""
     reads, first_read, sizes = fetches
-    is_answered, lengths = reads["returned_bytes"][first_read[:-1]] != UNKNOWN, np.diff(first_read)
+    is_answered, lengths = reads["returned_bytes"][first_read[:-1]] != NONE, np.diff(first_read)
     if is_answered.all():
         return fetches, rows
     kept: Bools = np.repeat(is_answered, lengths)

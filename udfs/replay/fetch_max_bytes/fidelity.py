@@ -8,10 +8,10 @@ import numpy.typing as npt
 from schemas.tables.fetch_reasons import OPEN_FETCHES
 from schemas.tables.values import FOLLOWER
 from udfs.columns.arrays import Bools, Ints, Records
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER
 from udfs.replay.fetch_max_bytes.events import Reads
 from udfs.replay.fetch_max_bytes.read_from_log import answers_to
-from udfs.replay.fetch_max_bytes.state import UNKNOWN
 from udfs.replay.shared.fidelity_rows import AGREED
 
 _R = OPEN_FETCHES
@@ -46,7 +46,7 @@ def judge_fetches(fetches: Reads, captured: Records, reader: str) -> Ints:
         else np.zeros(count, np.bool_)
     )
     first_that_applies = (
-        (any_of(returned == UNKNOWN), _R.no_response),
+        (any_of(returned == NONE), _R.no_response),
         (any_of(reads["refused"]), _R.response_error),
         (any_of(reads["throttled"]), _R.throttled),
         (any_of(~reads["readable_known"]), _R.session_unknown),

@@ -8,9 +8,10 @@ from __future__ import annotations
 import numpy as np
 
 from udfs.columns.arrays import Ints, Record, Records, all_read_only, read_only
+from udfs.columns.sentinels import NONE
 from udfs.kernels.kernel import kernel
 from udfs.replay.fetch_max_bytes.events import Reads
-from udfs.replay.fetch_max_bytes.state import ANSWER, UNKNOWN
+from udfs.replay.fetch_max_bytes.state import ANSWER
 from udfs.replay.shared.lanes import AS_CAPTURED
 
 FIRST_WITH_MAX_BYTES = 3
@@ -44,7 +45,7 @@ def tail_bytes(sizes: Ints, first: int, end: int, returned: int) -> int:
 @kernel
 def is_hard_limit(read: Record) -> bool:
     """FetchParams.hardMaxBytesLimit: the request has no max_bytes, and no batch is returned beyond its other limit."""
-    return bool(UNKNOWN < read.api_version < FIRST_WITH_MAX_BYTES)
+    return bool(NONE < read.api_version < FIRST_WITH_MAX_BYTES)
 
 
 @kernel

@@ -11,15 +11,12 @@ from udfs.columns.records import Kind, int_fields
 from udfs.columns.time_units import NEVER
 from udfs.replay.shared.histogram import BUCKETS
 
-UNKNOWN = -1
-"""In place of a number that the capture does not show, or that nothing has."""
-
 CARRIED: Kind = np.dtype(
     [
         ("response_time", np.int64),  # us; NEVER where no response came
         ("fetch_offset", np.int64),
-        ("response_bound", np.int64),  # high watermark or last stable offset that the response has, or UNKNOWN
-        ("returned_bytes", np.int64),  # record bytes in the response; UNKNOWN where no response came
+        ("response_bound", np.int64),  # high watermark or last stable offset that the response has, or NONE
+        ("returned_bytes", np.int64),  # record bytes in the response; NONE where no response came
         ("available_low", np.int64),  # bytes that were there to be read, at least
         ("available_high", np.int64),  # ... and at most
         ("first_append", np.int64),  # us: when the first batch could come that may have been there, else NEVER
@@ -30,8 +27,8 @@ CARRIED: Kind = np.dtype(
         ("min_bytes", np.int32),
         ("partition_max_bytes", np.int32),
         ("api_version", np.int16),
-        ("profile", np.int8),  # whose rules the client's software follows, or UNKNOWN
-        ("in_session", np.int8),  # 1: the fetch is of a session or opens one (KIP-227); UNKNOWN: it cannot be
+        ("profile", np.int8),  # whose rules the client's software follows, or NONE
+        ("in_session", np.int8),  # 1: the fetch is of a session or opens one (KIP-227); NONE: it cannot be
         ("opens_session", np.bool_),  # the fetch names all its partitions and asks for a session
         ("readable_known", np.bool_),  # all partitions that the fetch wanted are known
         ("redirected", np.bool_),  # to another replica, or the partition was refused with an error

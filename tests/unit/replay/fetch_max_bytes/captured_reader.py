@@ -12,12 +12,13 @@ from schemas.tables.steps import LOG_EVENTS, READS
 from tests.sort_keys import SortKeys
 from udfs.columns.arrays import Records
 from udfs.columns.records import new_records
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER
 from udfs.facts.arrow_tables import arrow_schema
 from udfs.replay.fetch_max_bytes.events import KEYS, rows_of_reads
 from udfs.replay.fetch_max_bytes.partition_log.replay import read_rows
 from udfs.replay.fetch_max_bytes.settings import FETCH_LIMITS, FetchLanes, as_captured_clients
-from udfs.replay.fetch_max_bytes.state import CARRIED, UNKNOWN
+from udfs.replay.fetch_max_bytes.state import CARRIED
 from udfs.replay.shared.lanes import AS_CAPTURED
 
 KEY_SCHEMA = pa.schema([arrow_schema(READS).field(name) for name in KEYS])
@@ -124,7 +125,7 @@ def read_batch(rows: Rows) -> pa.RecordBatch:
     keys = pa.RecordBatch.from_pylist([{name: row.get(name) for name in KEYS} for row in rows], KEY_SCHEMA)
     reads = np.zeros(len(rows), CARRIED)
     for name in CARRIED.names or ():
-        missing = 0 if CARRIED[name] == np.bool_ else NEVER if name in ("response_time", "first_append") else UNKNOWN
+        missing = 0 if CARRIED[name] == np.bool_ else NEVER if name in ("response_time", "first_append") else NONE
         reads[name] = [missing if row.get(name) is None else row[name] for row in rows]
     sizes = np.array([size for row in rows for size in row["batch_sizes"]], np.int64)
     return rows_of_reads(keys, reads, sizes, np.array([len(row["batch_sizes"]) for row in rows], np.int64))

@@ -11,10 +11,11 @@ from schemas.tables.event_kinds import LogEvent
 from schemas.tables.steps import LOG_EVENTS, READS
 from tests.unit.replay.fetch_max_bytes.captured_reader import batch_rows, catch_up, read_batch
 from tests.unit.replay.fetch_max_bytes.captured_reader import reads_of as read_table
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER
 from udfs.replay.fetch_max_bytes.events import KEYS, logs_and_reads, logs_from_rows, reads_of
 from udfs.replay.fetch_max_bytes.partition_log.events import stretches_of_events
-from udfs.replay.fetch_max_bytes.state import READ, UNKNOWN
+from udfs.replay.fetch_max_bytes.state import READ
 
 
 def came(rows: pa.RecordBatch) -> dict[str, list[Any]]:
@@ -53,7 +54,7 @@ def test_a_reads_numbers_and_sizes_come_as_they_went() -> None:
     reads, first_read, sizes = reads_of(rows)
     assert (first_read.tolist(), sizes.tolist()) == ([0, 2], [5, 6])
     assert [reads[name][0] for name in (*shown, "connection_id", "request_time")] == [*shown.values(), -(2**62), 123]
-    assert [reads[name][1] for name in ("returned_bytes", "response_time", "log_known")] == [UNKNOWN, NEVER, False]
+    assert [reads[name][1] for name in ("returned_bytes", "response_time", "log_known")] == [NONE, NEVER, False]
     assert (reads["first_size"].tolist(), reads["end_size"].tolist()) == ([0, 2], [2, 2])
     assert rows.schema.names == [str(column) for column in READS.columns]
 

@@ -12,10 +12,11 @@ from schemas.tables.values import CONSUMER, FOLLOWER
 from tests.unit.replay.fetch_max_bytes.captured_reader import limits_of
 from udfs.columns.arrays import stretch_edges
 from udfs.columns.records import new_records
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.fetch_max_bytes.events import Reads
 from udfs.replay.fetch_max_bytes.fidelity import judge_fetches, lowest_available
-from udfs.replay.fetch_max_bytes.state import READ, UNKNOWN
+from udfs.replay.fetch_max_bytes.state import READ
 from udfs.replay.shared.fidelity_rows import AGREED
 from udfs.replay.shared.lanes import AS_CAPTURED
 
@@ -99,7 +100,7 @@ def test_what_the_capture_does_not_tell_makes_a_fetch_unknown(
 
 
 def test_a_fetch_without_response_is_unknown() -> None:
-    assert verdict(read(UNKNOWN)) == R.no_response
+    assert verdict(read(NONE)) == R.no_response
 
 
 def test_a_partition_that_was_refused_or_redirected_is_unknown_unless_it_agrees_all_the_same() -> None:

@@ -13,12 +13,12 @@ import pytest
 from schemas.tables.steps import LOG_EVENTS, READS
 from udfs.columns.arrays import Records
 from udfs.columns.records import new_records
+from udfs.columns.sentinels import NONE
 from udfs.facts.arrow_tables import arrow_schema
 from udfs.replay.fetch_max_bytes.events import logs_from_rows
 from udfs.replay.fetch_max_bytes.partition_log.events import LOG_EVENT
 from udfs.replay.fetch_max_bytes.partition_log.log import PartitionLog, build_log
 from udfs.replay.fetch_max_bytes.partition_log.rows import CONNECTION_COLUMNS, ReadingConnections, log_parts, log_rows
-from udfs.replay.fetch_max_bytes.state import UNKNOWN
 from udfs.replay.shared.key_numbers import partition_of
 
 BATCHES, PARTITION = 10, 3
@@ -31,7 +31,7 @@ def log_of(batches: int, aborted: Records = NONE_ABORTED, **shown: Any) -> Parti
     """Batches of ten offsets each. shown: what else is known of them."""
     number = np.arange(batches)
     offsets = {"position": number * 10, "last_offset": number * 10 + 9}
-    known = {"records": UNKNOWN, "producer_id": UNKNOWN} | shown
+    known = {"records": NONE, "producer_id": NONE} | shown
     rows = new_records(LOG_EVENT, batches, size_bytes=100, append_before=number + 1, **offsets, **known)
     return build_log(rows, aborted)
 
@@ -87,7 +87,7 @@ def test_a_partition_that_nobody_read_and_one_without_batches_have_no_rows() -> 
 def test_only_a_reader_of_committed_records_is_not_given_those_of_an_aborted_transaction() -> None:
     """Producer 7 aborts what begins at 10, and ends that with its marker at 40; producer 8 and what has none go on."""
     shown = {
-        "producer_id": [7, 7, 8, 7, 7, UNKNOWN], "is_control": [0, 0, 0, 0, 1, 0], "records": [9, 10, 10, 4, 0, 10]
+        "producer_id": [7, 7, 8, 7, 7, NONE], "is_control": [0, 0, 0, 0, 1, 0], "records": [9, 10, 10, 4, 0, 10]
     }  # fmt: skip
     log = log_of(6, new_records(LOG_EVENT, 2, position=10, producer_id=7), **shown)
     (part,) = log_parts(log, PARTITION, readers([(1, 0), (2, 0)], committed=(2,)))

@@ -20,9 +20,9 @@ from udfs.replay.batch_split.possible_estimates.state import (
     CREATED,
     EARLY,
     LINGERED,
+    NO_ESTIMATE,
     NOT_CUT,
     SPLIT,
-    UNKNOWN,
     WAITED,
     EstimateGroup,
 )
@@ -75,7 +75,7 @@ def groups_of_sendings(sent: Sent, linger_us: int, known: Mapping[tuple[int, int
             ),
             closed=closed,
             refused=refused,
-            initial=known.get((topic, codec), UNKNOWN if is_unknown else INITIAL_RATIO),
+            initial=known.get((topic, codec), NO_ESTIMATE if is_unknown else INITIAL_RATIO),
         )
 
 

@@ -20,8 +20,8 @@ from udfs.replay.batch_split.possible_estimates.state import (
     LINGERED,
     LOST,
     MOST_STEPS,
+    NO_ESTIMATE,
     NOT_CUT,
-    UNKNOWN,
     WAITED,
     EstimateGroup,
     GroupSim,
@@ -89,9 +89,9 @@ def verdict_over_estimates(sim: GroupSim, number: int, cut: int) -> int:
     progress.agreeing = 0
     for place in range(progress.estimates):
         known = memory.possible[place]
-        if known.estimate == UNKNOWN or known.estimate == LOST:
+        if known.estimate == NO_ESTIMATE or known.estimate == LOST:
             progress.agreeing = 0
-            return BEGAN_BEFORE if known.estimate == UNKNOWN else verdict_within_bounds(sim, number)
+            return BEGAN_BEFORE if known.estimate == NO_ESTIMATE else verdict_within_bounds(sim, number)
         verdict = verdict_with(sim, number, known.estimate, cut)
         if verdict == AGREED:
             memory.agreeing[progress.agreeing] = known
@@ -149,7 +149,7 @@ def is_alone(sim: GroupSim, number: int) -> bool:
 
 @kernel
 def judge_batches(sim: GroupSim) -> float:
-    """Write the verdict on every batch, and the order. Returns the estimate at the end, or UNKNOWN or LOST."""
+    """Write the verdict on every batch, and the order. Returns the estimate at the end, or NO_ESTIMATE or LOST."""
     progress = sim.memory.progress[0]
     progress.estimates = 1
     for number in range(len(sim.batches)):
@@ -168,7 +168,7 @@ def judge_batches(sim: GroupSim) -> float:
 def judge_group(group: EstimateGroup, records: Records, settings: Records, memory: Memory) -> tuple[Ints, float]:
     """(the verdict on each batch of a group in any possible order; an estimate that is possible at the end).
 
-    A verdict is AGREED or a code of SPLITS: int64[batches]. The estimate may be UNKNOWN or LOST. records:
+    A verdict is AGREED or a code of SPLITS: int64[batches]. The estimate may be NO_ESTIMATE or LOST. records:
     RECORD[records]. settings: SPLIT_SETTINGS[lanes].
     """
     sim = new_sim(group, records, settings, memory, in_order=False)

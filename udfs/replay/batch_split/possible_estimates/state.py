@@ -13,8 +13,8 @@ from udfs.replay.batch_split.estimate import INITIAL_RATIO
 from udfs.replay.batch_split.settings import KIP_TEXT
 from udfs.replay.shared.lanes import CAPTURED
 
-UNKNOWN, LOST = -1.0, -2.0
-"""Estimates that are not known: UNKNOWN where the producer began before the capture, LOST where too many are
+NO_ESTIMATE, LOST = -1.0, -2.0
+"""Estimates that are not known: NO_ESTIMATE where the producer began before the capture, LOST where too many are
 possible."""
 MOST_ESTIMATES = 1024
 """How many estimates are followed side by side."""
@@ -113,7 +113,8 @@ class EstimateGroup(NamedTuple):
     """What a producer sent to one topic with one codec.
 
     is_of: bool[sendings], which sendings are of this group. batches: CREATED[n]. closes: CLOSE[n]. splits: SPLIT[n].
-    closed, refused: the sendings of these closes and splits. initial: the estimate before the first close, or UNKNOWN.
+    closed, refused: the sendings of these closes and splits. initial: the estimate before the first close, else
+    NO_ESTIMATE.
     """
 
     topic: int

@@ -17,9 +17,9 @@ from schemas.tables.steps import READS
 from udfs.columns.arrays import Bools, Ints, Records, stretch_edges
 from udfs.columns.picking import position_among
 from udfs.columns.records import GrowingRecords, int_fields, new_records, pick_records
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.fetch_max_bytes.events import ConnectionLogs, Reads, logs_from_rows
-from udfs.replay.fetch_max_bytes.state import UNKNOWN
 
 FETCH_CAP = 1 << 20
 BATCH_CAP = 1 << 22
@@ -221,9 +221,9 @@ class CapturedFetches:
                 first_request=reads["request_time"],
                 first_offset=reads["fetch_offset"],
                 partition_max_bytes=reads["partition_max_bytes"],
-                last_fetch=UNKNOWN,
-                last_offset=UNKNOWN,
-                bound=UNKNOWN,
+                last_fetch=NONE,
+                last_offset=NONE,
+                bound=NONE,
             )
         )
         return places[which]

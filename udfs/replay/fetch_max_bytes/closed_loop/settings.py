@@ -10,6 +10,7 @@ import numpy as np
 from schemas.tables.values import FOLLOWER
 from udfs.columns.arrays import Bools, Ints, Records, numbers_in_stretches
 from udfs.columns.records import Kind
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import US_PER_MS
 from udfs.replay.fetch_max_bytes.closed_loop.by_node import NodeReads
 from udfs.replay.fetch_max_bytes.closed_loop.nodes import Nodes
@@ -23,7 +24,6 @@ from udfs.replay.fetch_max_bytes.settings import (
     FetchLanes,
     Reader,
 )
-from udfs.replay.fetch_max_bytes.state import UNKNOWN
 from udfs.replay.shared.lanes import AS_CAPTURED, CAPTURED
 
 RULES: Kind = np.dtype(
@@ -87,7 +87,7 @@ def rules_by_node(nodes: Nodes, profiles: Ints, work: CapturedWork, lanes: Fetch
         set_or_captured(limits["max_bytes"], captured["max_bytes"]), limits["broker_max_bytes"]
     )
     # A lane with max_bytes is a client that knows it.
-    is_old = (captured["api_version"] > UNKNOWN) & (captured["api_version"] < FIRST_WITH_MAX_BYTES)
+    is_old = (captured["api_version"] > NONE) & (captured["api_version"] < FIRST_WITH_MAX_BYTES)
     lane_rules["is_hard"] = is_old[:, np.newaxis] & (limits["max_bytes"] == AS_CAPTURED)
     for name in ("partition_max_bytes", "only_first", *OF_QUOTA):
         lane_rules[name] = limits[name]
@@ -142,8 +142,8 @@ def profiles_of_nodes(nodes: Nodes, reads: NodeReads) -> Ints:
     if nodes.reader == FOLLOWER:
         return np.full(len(nodes.nodes), REPLICA_FETCHER)
     software, in_session = nodes.nodes["profile"], nodes.nodes["in_session"] == 1
-    profiles = np.where(software != UNKNOWN, software, JAVA_4)
-    for node in np.flatnonzero((software == UNKNOWN) & ~in_session).tolist():
+    profiles = np.where(software != NONE, software, JAVA_4)
+    for node in np.flatnonzero((software == NONE) & ~in_session).tolist():
         served = reads.servings[reads.node[reads.servings["partition"]] == node]
         profiles[node] = JAVA_3 if keeps_order(served["fetch"], served["partition"]) else LIBRDKAFKA
     return profiles
@@ -158,7 +158,7 @@ def keeps_order(fetch: Ints, partition: Ints) -> bool:
 
     fetch: int64[n], the fetch that each part of a response answers, in the order of times. partition: int64[n].
     """
-    starts = np.flatnonzero(np.diff(fetch, prepend=UNKNOWN))
+    starts = np.flatnonzero(np.diff(fetch, prepend=NONE))
     sizes = np.diff(np.append(starts, len(fetch)))
     response = np.repeat(np.arange(len(sizes)), sizes)
     by_partition = partition[np.lexsort((partition, response))]

@@ -15,13 +15,14 @@ from schemas.tables.values import FOLLOWER
 from udfs.columns.arrays import Bools, Records
 from udfs.columns.arrow_columns import compute
 from udfs.columns.records import Kind
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import ALWAYS, NEVER
-from udfs.replay.fetch_max_bytes.state import CARRIED, UNKNOWN
+from udfs.replay.fetch_max_bytes.state import CARRIED
 from udfs.replay.shared.columns import int_column
 
-NO_BOUND = UNKNOWN
+NO_BOUND = NONE
 """In place of the offset up to which a read could go: the log end."""
-EPOCH_UNKNOWN = UNKNOWN
+EPOCH_UNKNOWN = NONE
 """Epoch of a produced batch, which the broker puts in when it appends it, and of formats 0 and 1."""
 
 PASSED_ON = tuple(name for name in CARRIED.names or () if name in LOG_EVENTS.columns)
@@ -37,8 +38,8 @@ LOG_EVENT: Kind = np.dtype(
         ("append_before", np.int64),  # us, or NEVER
         ("is_old_format", np.bool_),  # a message or wrapper of format 0 or 1
         ("is_sparse", np.bool_),  # a batch has fewer records than offsets
-        ("records", np.int64),  # of a batch that a consumer can be given, or UNKNOWN
-        ("producer_id", np.int64),  # of an aborted transaction, or of a batch that is part of one; else UNKNOWN
+        ("records", np.int64),  # of a batch that a consumer can be given, or NONE
+        ("producer_id", np.int64),  # of an aborted transaction, or of a batch that is part of one; else NONE
         ("is_control", np.bool_),  # a batch is a transaction's end marker
         ("reads_committed", np.bool_),  # a read leaves out aborted transactions
         ("leader_epoch", np.int64),  # or EPOCH_UNKNOWN
@@ -55,7 +56,7 @@ LOG_EVENT: Kind = np.dtype(
 )
 """A batch, or a read, or the same read as a witness of where the log and its segments end."""
 MISSING: Mapping[str, int] = {"response_time": NEVER, "append_after": ALWAYS, "append_before": NEVER}
-"""What stands for null, where that is not UNKNOWN, or False."""
+"""What stands for null, where that is not NONE, or False."""
 
 
 class Stretch(NamedTuple):
@@ -73,7 +74,7 @@ def log_events(batch: pa.RecordBatch) -> Records:
     events = np.zeros(batch.num_rows, LOG_EVENT)
     for name in LOG_EVENT.names or ():
         if name in LOG_EVENTS.columns:
-            missing = 0 if LOG_EVENT[name] == np.bool_ else MISSING.get(name, UNKNOWN)
+            missing = 0 if LOG_EVENT[name] == np.bool_ else MISSING.get(name, NONE)
             events[name] = int_column(batch, name, missing)
     events["is_follower"] = is_follower(batch[LOG_EVENTS.reader])
     return events

@@ -9,6 +9,7 @@ import numpy as np
 
 from udfs.columns.arrays import Bools, Ints, Records
 from udfs.columns.records import pick_records
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import ALWAYS
 from udfs.replay.fetch_max_bytes.partition_log.events import NO_BOUND
 from udfs.replay.fetch_max_bytes.partition_log.log import (
@@ -25,7 +26,6 @@ from udfs.replay.fetch_max_bytes.partition_log.lost_batches import (
     slices_of,
 )
 from udfs.replay.fetch_max_bytes.partition_log.segment_ends import SegmentEnds, segment_ends
-from udfs.replay.fetch_max_bytes.state import UNKNOWN
 
 FIRST_UNCONVERTED = 4
 """The version of Fetch from which on a broker answers in the format of its log (KafkaApis.maybeConvertFetchedData)."""
@@ -93,7 +93,7 @@ def made_old(batches: Records, is_kept_old: Bools) -> Bools:
 def is_converted(known: KnownLog, reads: Records) -> Bools:
     """The reads that a broker answered in another format than that of its log: bool[n] of LOG_EVENT[n]."""
     version = reads["api_version"]
-    return known.converts & (version > UNKNOWN) & (version < FIRST_UNCONVERTED)
+    return known.converts & (version > NONE) & (version < FIRST_UNCONVERTED)
 
 
 def shows_hole(known: KnownLog, reads: Records) -> Bools:

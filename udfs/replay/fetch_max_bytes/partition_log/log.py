@@ -14,9 +14,10 @@ import numpy as np
 
 from udfs.columns.arrays import Bools, Ints, Records, stretch_edges
 from udfs.columns.records import new_records
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.fetch_max_bytes.partition_log.events import NO_BOUND
-from udfs.replay.fetch_max_bytes.state import READABLE_BATCH, UNKNOWN
+from udfs.replay.fetch_max_bytes.state import READABLE_BATCH
 
 END, BEGIN, DATA = range(3)
 """Events of a producer in the order in which they count at the same offset: a transaction ends, begins, has records."""
@@ -65,9 +66,7 @@ def build_log(batches: Records, aborted: Records) -> PartitionLog:
     last, size, records = np.full(n, -1), np.zeros(n, np.int64), np.zeros(n, np.int64)
     is_left_out = np.zeros(n, np.bool_)
     is_fetched = batches["append_after"] == ALWAYS
-    given = np.where(
-        batches["records"] == UNKNOWN, batches["last_offset"] - batches["position"] + 1, batches["records"]
-    )
+    given = np.where(batches["records"] == NONE, batches["last_offset"] - batches["position"] + 1, batches["records"])
     is_aborted = in_aborted_transaction(batches, aborted)
     # A broker may recompress: what is fetched is what is in the log.
     for rows in (~is_fetched, is_fetched):
@@ -210,7 +209,7 @@ def in_aborted_transaction(batches: Records, aborted: Records) -> Bools:
     place = np.arange(len(order))
     latest = np.maximum.accumulate(np.where(what == DATA, -1, place))
     marks = np.maximum(latest, 0)
-    is_aborted = (latest >= 0) & (what[marks] == BEGIN) & (producer[marks] == producer) & (producer != UNKNOWN)
+    is_aborted = (latest >= 0) & (what[marks] == BEGIN) & (producer[marks] == producer) & (producer != NONE)
     is_batch = order < n
     in_aborted[order[is_batch]] = (is_aborted & (what == DATA))[is_batch]
     return in_aborted

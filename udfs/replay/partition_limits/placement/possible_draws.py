@@ -15,10 +15,9 @@ import numpy as np
 
 from udfs.columns.arrays import Bools, Ints, Record, Records, read_only
 from udfs.columns.records import int_fields
+from udfs.columns.sentinels import NONE
 from udfs.kernels.kernel import kernel
 from udfs.replay.partition_limits.placement.brokers import Brokers
-
-UNKNOWN = -1
 
 SHOWN_PLACEMENT = int_fields(
     "first",  # where its brokers begin
@@ -75,15 +74,15 @@ def rings_of(brokers: Brokers) -> Rings:
 def is_circle(ring: Ints, first: int, size: int, in_order: bool) -> bool:
     """Whether what is known of ring[first : first + size] can be the numbers 0 to size - 1, each once.
 
-    ring: int64[places], UNKNOWN where nothing is known. in_order: each is followed by the next one.
+    ring: int64[places], NONE where nothing is known. in_order: each is followed by the next one.
     """
     for i in range(size):
         value = ring[first + i]
         for j in range(i):
-            if value != UNKNOWN and value == ring[first + j]:
+            if value != NONE and value == ring[first + j]:
                 return False
-        before = ring[first + i - 1] if i > 0 else UNKNOWN
-        if in_order and value != UNKNOWN and before != UNKNOWN and value != (before + 1) % size:
+        before = ring[first + i - 1] if i > 0 else NONE
+        if in_order and value != NONE and before != NONE and value != (before + 1) % size:
             return False
     return True
 
@@ -96,11 +95,11 @@ def is_ring(values: Ints, part: Record, ring: Ints) -> bool:
     """
     n, factor = len(ring), part.replication_factor
     for i in range(n):
-        ring[i] = UNKNOWN
+        ring[i] = NONE
     for partition in range(part.partitions):
         for replica in range(factor):
             place, value = (partition + replica) % n, values[part.first + partition * factor + replica]
-            if ring[place] == UNKNOWN:
+            if ring[place] == NONE:
                 ring[place] = value
             if ring[place] != value:
                 return False
@@ -115,7 +114,7 @@ def are_rings(replicas: Ints, part: Record, rings: Rings) -> bool:
     """
     ring, racks = rings.broker_rings, rings.racks
     for i in range(len(ring)):
-        ring[i] = UNKNOWN
+        ring[i] = NONE
     for i in range(len(racks)):
         racks[i].uses = 0
     for i in range(part.first, part.first + part.partitions * part.replication_factor):
@@ -123,7 +122,7 @@ def are_rings(replicas: Ints, part: Record, rings: Rings) -> bool:
         rack = racks[seat.rack]
         place = rack.first + rack.uses % rack.brokers
         rack.uses += 1
-        if ring[place] == UNKNOWN:
+        if ring[place] == NONE:
             ring[place] = seat.place
         if ring[place] != seat.place:
             return False
