@@ -291,18 +291,17 @@ def fit_application(timings: Timings, sample: Sample, nodes: int) -> tuple[Float
 
 @allocating_kernel
 def fit_polls(timings: Timings, rows: Ints) -> tuple[float, PaceCurves]:
-    """How long a poll() takes an application without work on records (us), and the curve of the work: the line of least
-    squares through the calls, if it rises and begins above 0, else the line through 0.
+    """How long a poll() takes an application without work on records (us), and the curve of the work: by the line of
+    least squares through the calls. A call without work takes no longer than a quarter of the calls take with it.
 
     rows: int64[n], the calls that count, in this order.
     """
     amount, time = timings.amount[rows], timings.time[rows].astype(np.float64)
-    total, mean = amount.sum(), amount.mean()
+    mean = amount.mean()
     spread = ((amount - mean) ** 2).sum()
-    slope = ((amount - mean) * (time - time.mean())).sum() / spread if spread > 0 else 0.0
-    base = time.mean() - slope * mean
-    if slope <= 0 or base <= 0:
-        base, slope = 0.0, time.sum() / total
+    rise = ((amount - mean) * (time - time.mean())).sum() / spread if spread > 0 else 0.0
+    base = min(max(time.mean() - rise * mean, 0.0), np.quantile(time, 0.25)) if rise > 0 else 0.0
+    slope = (time.mean() - base) / mean
     points, first = np.zeros(len(rows) + 1, POINT), np.zeros(2, np.int64)
     first[1] = append_curve(points, 0, amount, np.maximum(time - base, 0.0), slope)
     return base, PaceCurves(points[: first[1]].copy(), first)
