@@ -23,6 +23,8 @@ CASES = [
     pytest.param(TODAY, 1.0, (0.5, 0.5, 0.997, 2.0, 0.1, 1.999), [0.995, 0.99, 1.04, 2.0, 1.995, 2.045], id="today"),
     pytest.param(KIP_TEXT, 0.5, (0.9, 0.1, 0.1, 0.504, 2.0), [0.55, 0.545, 0.54, 0.535, 0.585], id="kip"),
     pytest.param(KIP_TEXT, 0.98, (2.0, 2.0), [1.03, 1.08], id="kip, without a bound"),
+    pytest.param(KIP_TEXT, 0.5, (0.5, 0.5), [0.5, 0.5], id="kip, as estimated"),
+    pytest.param(KIP_TEXT, 0.005, (0.001,), [0.005], id="kip, no step to 0"),
     pytest.param(DAMPED, 0.5, (0.1, 0.1, 0.1, 1.0), [0.46, 0.424, 0.3916, 0.4524], id="damped"),
 ]
 """Today the estimate rises at once and falls in steps. KIP-126's text knows steps alone (2b, 2c). Before, the estimate

@@ -8,7 +8,7 @@ import pytest
 from schemas.tables.split_reasons import SPLITS
 from tests.unit.replay.batch_split.producers import sent, sent_batch
 from udfs.replay.batch_split.events import read_sent
-from udfs.replay.batch_split.fidelity import Metric, NearLimit, ProducerFidelity, split_verdicts
+from udfs.replay.batch_split.fidelity import Metric, NearLimit, ProducerFidelity, recut_batches, split_verdicts
 from udfs.replay.batch_split.possible_estimates.state import new_memory
 from udfs.replay.batch_split.state import AS_PRODUCED
 from udfs.replay.shared.fidelity_rows import AGREED
@@ -49,3 +49,12 @@ def test_a_batch_of_max_message_bytes_is_taken_and_a_larger_one_refused(
     )
     assert +fidelity.verdicts == ({} if verdict is None else {(Metric.SPLITS, verdict): 1})
     assert fidelity.unsized == (stored != AS_PRODUCED)
+
+
+def test_the_parts_of_a_split_are_compared_from_the_first_sequence_number_on() -> None:
+    rows = [(0, 8, 9, 10), (0, 4, 11, 0), (4, 4, 13, 0)]
+    found = read_sent(
+        sent_batch([sent(first, n, 250 * n, request, error) for first, n, request, error in rows]), {}, {}
+    )
+    cuts = recut_batches(found)
+    assert (cuts.sending.tolist(), cuts.first.tolist(), cuts.end.tolist()) == ([1, 2], [0, 4], [4, 8])

@@ -22,7 +22,7 @@ from tests.unit.replay.batch_split.producers import (
 )
 from tests.unit.replay.batch_split.test_order import SETTINGS, produced
 from udfs.replay.batch_split.estimate import has_room, record_bytes
-from udfs.replay.batch_split.inferred import UNBOUNDED, Answers
+from udfs.replay.batch_split.inferred import UNBOUNDED, Answers, is_below
 from udfs.replay.batch_split.settings import NOT_STATED, SplitLanes, TopicLimits
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
@@ -156,3 +156,13 @@ def test_a_batch_that_was_refused_for_what_the_broker_made_of_it_shows_no_limit(
     sizes = ((30, 400, 0), (40, 600, 10))
     rows = [sent(40 * at, n, size, 1000 + at, error) for at, (n, size, error) in enumerate(sizes)]
     assert limit_of([row | {SENT.stored_codec: stored} for row in rows]) == limit
+
+
+@pytest.mark.parametrize(("inside", "others", "expected"), [(3, 2, True), (2, 2, False), (1, 0, True), (0, 3, False)])
+def test_most_full_batches_have_to_end_within_a_range_below_the_default(
+    inside: int, others: int, expected: bool
+) -> None:
+    """The last batch is not full, and does not count."""
+    least = np.array([900] * inside + [100] * others + [900])
+    most = np.array([1000] * inside + [200] * others + [UNBOUNDED])
+    assert is_below(least, most, 950, 990) is expected

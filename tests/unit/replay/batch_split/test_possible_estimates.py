@@ -13,7 +13,7 @@ from udfs.columns.arrays import Records
 from udfs.columns.records import new_records
 from udfs.columns.sentinels import NONE
 from udfs.replay.batch_split.estimate import estimate_after_split, updated_estimate
-from udfs.replay.batch_split.possible_estimates.events import batches_before
+from udfs.replay.batch_split.possible_estimates.events import batches_before, latest_appends
 from udfs.replay.batch_split.possible_estimates.fidelity import (
     FEWER_RECORDS,
     MORE_RECORDS,
@@ -242,3 +242,7 @@ def test_the_batch_before_another_is_of_its_partition(partitions: list[int], bef
     records = new_records(RECORD, 4, partition=partitions)
     captured = new_records(BATCH, 2, first=[0, 2], end=[2, 4])
     assert batches_before(records, captured).tolist() == [NONE, before]
+
+
+def test_a_record_was_appended_by_the_end_of_the_ms_of_the_record_behind_it() -> None:
+    assert latest_appends(np.array([3 * MS, 8 * MS, 5 * MS]), np.arange(3)).tolist() == [9 * MS, 9 * MS, 6 * MS]
