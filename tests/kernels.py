@@ -22,7 +22,7 @@ from numba.core.dispatcher import Dispatcher
 import udfs
 from udfs.kernels import warm_up
 
-DECORATORS = {"kernel", "allocating_kernel"}
+DECORATORS = {"kernel", "allocating_kernel", "inlined_kernel"}
 
 
 def modules() -> list[ModuleType]:
