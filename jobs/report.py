@@ -19,7 +19,7 @@ from jobs.report_page.other_runs import OtherRuns
 from jobs.report_page.run_pages import newest_pages, pages_of_run
 from jobs.report_page.summary import run_summary
 from jobs.report_page.summary_json import write_summary
-from jobs.report_page.verdict import Verdict, first_screen, labelled_lines, short_path
+from jobs.report_page.verdict import SCREEN_LINES, Verdict, first_screen, labelled_lines, short_path
 from jobs.run import Run
 from jobs.session.spark import spark_session
 from schemas.tables.gold import RUNS
@@ -45,7 +45,9 @@ def write_pages(spark: SparkSession, run: Run, verdict: Verdict) -> str:
         write_report(written, run.lake, verdict, beside)
     everything = run_summary(run.lake, verdict.run, verdict.findings) if run.output.verbose else ""
     placed = place_lines(run, verdict.run.run_id, written)
-    lines = [*first_screen(run.lake, verdict), *aim_lines(verdict.findings), *placed]
+    first = first_screen(run.lake, verdict)
+    room = None if run.output.verbose else max(SCREEN_LINES - len(first) - len(placed), 0)
+    lines = [*first, *aim_lines(verdict.findings, room), *placed]
     return "".join(f"{line}\n" for line in [everything, *lines] if line)
 
 

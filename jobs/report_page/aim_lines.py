@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 
 from pyspark.sql import Row
 
@@ -26,6 +26,7 @@ from jobs.terminal.wording import SEPARATOR, changed_settings, quantity
 from schemas.tables.gold_aims import AIM_SETTINGS, TRADE_OFF
 from schemas.tables.values import OF_CLUSTER
 
+TRADE_OFFS_ELSEWHERE = "what other settings trade for it is in the report, and in the table `trade_off`"
 MOST_HEADING = 45
 """Characters of the names of settings above a column."""
 
@@ -39,14 +40,31 @@ def rows_by_aim(findings: Findings) -> list[list[Row]]:
     return list(aims.values())
 
 
-def aim_lines(findings: Findings) -> Iterator[str]:
-    """The lines of all aims of a run."""
-    for rows in rows_by_aim(findings):
-        first = rows[0]
-        yield from labelled_lines("AIM", f"{first[AIM_SETTINGS.algorithm]}: {aim_text(first)}")
-        for sentence in aim_sentences(findings, rows):
-            yield from labelled_lines("", sentence)
-        yield from trade_off_lines(findings, first)
+def aim_lines(findings: Findings, most: int | None = None) -> list[str]:
+    """The lines of all aims of a run, `most` at most if that is given: if there is no room for everything, without the
+    trade-offs, which the page has; and if that is still too much, with the first sentence of each aim alone.
+    """
+    aims = rows_by_aim(findings)
+    results = [result_lines(findings, rows) for rows in aims]
+    trade_offs = [trade_off_lines(findings, rows[0]) for rows in aims]
+    whole = [line for pair in zip(results, trade_offs, strict=True) for lines in pair for line in lines]
+    if most is None or len(whole) <= most:
+        return whole
+    note = labelled_lines("", TRADE_OFFS_ELSEWHERE)
+    without = [*chain.from_iterable(results), *note]
+    if len(without) <= most:
+        return without
+    return [*chain.from_iterable(result_lines(findings, rows, sentences=1) for rows in aims), *note]
+
+
+def result_lines(findings: Findings, rows: Sequence[Row], sentences: int | None = None) -> list[str]:
+    """An aim and what it comes to, without its trade-off. rows: those of the aim in `aim_settings`. sentences: the
+    first so many of them; None for all.
+    """
+    first = rows[0]
+    texts = islice(aim_sentences(findings, rows), sentences)
+    lines = labelled_lines("AIM", f"{first[AIM_SETTINGS.algorithm]}: {aim_text(first)}")
+    return [*lines, *(line for text in texts for line in labelled_lines("", text))]
 
 
 def aim_sentences(findings: Findings, rows: Sequence[Row]) -> Iterator[str]:

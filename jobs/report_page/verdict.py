@@ -43,6 +43,8 @@ HEAD, NAME = 10, 25
 """Characters of the first column, which says what a line is about, and of the name of a setting, if it is short."""
 CONTINUED = " \\"
 """The end of a line after which a shell reads on."""
+SCREEN_LINES = 40
+"""Lines of the first screen, with those that say where report and tables are."""
 MOST_CHANGE_LINES, MOST_WITHHELD, MOST_KEPT, MOST_LANES, MOST_ASKED, MOST_LOW, MOST_FILES = 14, 3, 6, 3, 3, 2, 2
 Alike = list[Recommendation]
 """Recommendations that say the same of several clients; the first gains most."""

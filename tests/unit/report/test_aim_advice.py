@@ -16,7 +16,7 @@ from jobs.report_page.advice.batch_sizes import split_producers, split_topics
 from jobs.report_page.advice.client_rows import CLIENT
 from jobs.report_page.advice.fetch_limits import SHOWN, consumer_lanes
 from jobs.report_page.advice.recommendation import Confidence, InForce, Recommendation
-from jobs.report_page.aim_lines import aim_lines, lanes_column, rows_by_aim
+from jobs.report_page.aim_lines import TRADE_OFFS_ELSEWHERE, aim_lines, lanes_column, rows_by_aim
 from jobs.report_page.page import aim_part
 from jobs.report_page.question import Findings, Unplotted
 from jobs.report_page.trade_off_plot import trade_off_plot
@@ -98,6 +98,23 @@ def test_a_trade_off_of_two_settings_and_three_outcomes_fits_a_screen() -> None:
     told = [line for line in aim_lines(found) if line.startswith("        ")]
     assert max(map(len, told)) <= 120
     assert told[-1].split() == ["*", "fetch.max.bytes", "·", "max.partition.fetch.bytes"]
+
+
+def test_where_a_screen_has_no_room_it_says_what_meets_the_aim_and_leaves_the_trade_off_to_the_report() -> None:
+    found = of(
+        setting(binds=["held <= 8MiB"]),
+        lane(LANE, MEETS, is_met=True, is_chosen=True),
+        lane("captured", CAPTURED, is_met=True),
+    )
+    whole = aim_lines(found)
+    assert aim_lines(found, len(whole)) == whole
+    without = aim_lines(found, len(whole) - 1)
+    assert without[-1].strip() == TRADE_OFFS_ELSEWHERE
+    assert without[:-1] == whole[: len(without) - 1]
+    assert "what binds: held <= 8MiB" in "\n".join(without)
+    assert "chosen" not in "\n".join(without)
+    least = aim_lines(found, 0)
+    assert [line.split()[0] for line in least] == ["AIM", "met", "what"]
 
 
 def test_the_trade_off_is_drawn_with_the_chosen_lane_by_what_each_pays_at_the_p90() -> None:
