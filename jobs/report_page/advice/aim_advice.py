@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from pyspark.sql import Row
 
@@ -145,9 +146,15 @@ def aim_gain(row: Row) -> Effect:
     others that get better.
     """
     first, *others = outcome_names(row) or [""]
-    return _effect_on_outcomes(
+    effect = _effect_on_outcomes(
         row, [name for name in (first, *others) if name and (name == first or is_outcome_better(row, name))]
     )
+    if effect == NOTHING or effect.before != effect.after:
+        return effect
+    best = aim_text(row).partition(" where ")[
+        0
+    ]  # such as `least buffer.memory`: the setting itself is what gets better
+    return replace(effect, text=f"{best} of those that meet the aim; {effect.text}")
 
 
 def aim_cost(row: Row) -> Effect:

@@ -100,6 +100,14 @@ def test_a_trade_off_of_two_settings_and_three_outcomes_fits_a_screen() -> None:
     assert told[-1].split() == ["*", "fetch.max.bytes", "·", "max.partition.fetch.bytes"]
 
 
+def test_an_aim_for_the_least_value_of_a_setting_says_that_the_value_is_the_gain() -> None:
+    aim = f"fetch_max_bytes: least {FETCH} where held <= 8MiB over {FETCH}"
+    found = of(setting(aim=aim, outcomes=MEETS, captured=MEETS), lane(LANE, MEETS, is_met=True, is_chosen=True))
+    (made,) = replace_by_aims(found, [])
+    assert made.verdict == CHANGE
+    assert made.gain.text == f"least {FETCH} of those that meet the aim; held 4 MiB, unchanged"
+
+
 def test_where_a_screen_has_no_room_it_says_what_meets_the_aim_and_leaves_the_trade_off_to_the_report() -> None:
     found = of(
         setting(binds=["held <= 8MiB"]),
