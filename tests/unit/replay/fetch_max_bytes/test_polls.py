@@ -97,7 +97,7 @@ def test_the_pace_of_an_application_at_work_is_its_polls_and_its_records() -> No
         is_stopped=none.astype(bool),
         max_wait_us=none + 500 * MS,
     )
-    pace = pace_of(observed_pace(fetches, 1, is_one_process=True))
+    pace = pace_of(observed_pace(fetches, 1, is_one_process=True, polls=True))
     assert pace.poll_us.tolist() == pytest.approx([2 * MS])
     assert time_until(pace.taking.points, 100) == pytest.approx(100 * 400)
     assert pace.gap_us[0] <= NO_WAIT_US

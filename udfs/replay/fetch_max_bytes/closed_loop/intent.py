@@ -33,7 +33,7 @@ from udfs.replay.fetch_max_bytes.closed_loop.placing import (
 )
 from udfs.replay.fetch_max_bytes.closed_loop.settings import CapturedWork, profiles_of_nodes
 from udfs.replay.fetch_max_bytes.closed_loop.state import NODE, Unit
-from udfs.replay.fetch_max_bytes.settings import JAVA_4, LIBRDKAFKA
+from udfs.replay.fetch_max_bytes.settings import JAVA_3, JAVA_4, LIBRDKAFKA
 
 REQUESTS_A_FETCH, MORE_REQUESTS = 64, 1000
 """A lane is cut off after REQUESTS_A_FETCH requests for each captured fetch and each batch, and MORE_REQUESTS more."""
@@ -89,7 +89,8 @@ def intent_of(captured: CapturedFetches, reader: str, broker_max_bytes: int) -> 
     )
     profiles, paced = profiles_of_nodes(nodes, reads), paced_fetches(reads, nodes, logs, servings, changes)
     one_polls_for_all = nodes.is_one_process and bool((profiles < LIBRDKAFKA).all())
-    observed = observed_pace(paced, len(nodes.nodes), one_polls_for_all)
+    is_java = bool(np.isin(nodes.nodes["profile"], (JAVA_3, JAVA_4)).all())  # as its software says
+    observed = observed_pace(paced, len(nodes.nodes), one_polls_for_all, one_polls_for_all and is_java)
     first, is_throttled = nodes.first_fetch[:-1], reads.fetches["throttled"] == 1
     return Intent(
         keys=keys,

@@ -90,17 +90,17 @@ class CapturedPace(NamedTuple):
     shortest_wait_us: int = 0
 
 
-def observed_pace(fetches: PacedFetches, nodes: int, is_one_process: bool) -> CapturedPace:
+def observed_pace(fetches: PacedFetches, nodes: int, is_one_process: bool, polls: bool = False) -> CapturedPace:
     """What the capture shows of a reader's pace.
 
     is_one_process: one application takes the records of all nodes, in the order in which responses come, so that the
-    time that a response waits for earlier ones is not its own.
+    time that a response waits for earlier ones is not its own. polls: it does all by poll(), as a Java consumer does.
     """
     at_once = (fetches.size > 0) & (fetches.ready_at <= fetches.request)
     took = np.maximum(fetches.response - fetches.request, 0)[at_once]
     sending = Timings(fetches.node[at_once], fetches.size[at_once], took, np.zeros(len(took), np.bool_))
     late_us = lateness(fetches, nodes)
-    work = work_between_polls(taken_responses(fetches)) if is_one_process else None
+    work = work_between_polls(taken_responses(fetches)) if polls else None
     if work is None:
         return CapturedPace(taking_times(fetches, is_one_process), sending, late_us, is_one_process)
     taking = Timings(work.node, work.records, work.time, np.zeros(len(work.node), np.bool_))

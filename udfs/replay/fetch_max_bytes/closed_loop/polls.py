@@ -42,10 +42,11 @@ class TakenResponses(NamedTuple):
 
 
 class WorkBetweenPolls(NamedTuple):
-    """Calls of poll() of which the next one came when the application had done with the records, int64[n] each.
+    """Calls of poll() that returned records, int64[n] each.
 
-    node: of a response that the call returned. records: that it returned. time: us, until the next call.
-    shortest_wait_us: the shortest time from a response to a call.
+    node: of a response that the call returned. records: that it returned. time: us, for how long the application worked
+    on them: until the next call; where that waited for a response, as long as on other records, and no longer than
+    until the response. shortest_wait_us: the shortest time from a response to a call.
     """
 
     node: Ints
@@ -64,13 +65,14 @@ def work_between_polls(taken: TakenResponses) -> WorkBetweenPolls | None:
     waits, time = polled_at - came, np.diff(polled_at)
     counts = (records[:-1] > 0) & ~is_stopped[1:]
     is_work = counts & (waits[1:] > waits.min() + NO_WAIT_US)
-    may_be_work = np.maximum(came[1:] - polled_at[:-1], 0)[counts & ~is_work].sum()
+    until_response = np.maximum(came[1:] - polled_at[:-1], 0)
     worked = time[is_work].sum()
-    if is_work.sum() < FEWEST_POLLS or worked < AT_WORK * (worked + may_be_work):
+    if is_work.sum() < FEWEST_POLLS or worked < AT_WORK * (worked + until_response[counts & ~is_work].sum()):
         return None
+    usual = records[:-1] * worked // records[:-1][is_work].sum()
     return WorkBetweenPolls(
-        node=taken.node[first][:-1][is_work],
-        records=records[:-1][is_work],
-        time=time[is_work],
+        node=taken.node[first][:-1][counts],
+        records=records[:-1][counts],
+        time=np.where(is_work, time, np.minimum(usual, until_response))[counts],
         shortest_wait_us=max(int(waits.min()), 0),
     )
