@@ -27,6 +27,8 @@ from schemas.tables.gold_aims import AIM_SETTINGS, TRADE_OFF
 from schemas.tables.values import OF_CLUSTER
 
 TRADE_OFFS_ELSEWHERE = "what other settings trade for it is in the report, and in the table `trade_off`"
+TRADE_OFF_FRAME, FEWEST_LANES = 3, 3
+"""Lines of a trade-off beside its lanes, at most; and the lanes that are worth showing."""
 MOST_HEADING = 45
 """Characters of the names of settings above a column."""
 
@@ -41,17 +43,25 @@ def rows_by_aim(findings: Findings) -> list[list[Row]]:
 
 
 def aim_lines(findings: Findings, most: int | None = None) -> list[str]:
-    """The lines of all aims of a run, `most` at most if that is given: if there is no room for everything, without the
-    trade-offs, which the page has; and if that is still too much, with the first sentence of each aim alone.
+    """The lines of all aims of a run, `most` at most if that is given: if there is no room for everything, with those
+    lanes of the trade-offs that are next to the chosen ones, or without any, for the page has all; and if that is still
+    too much, with the first sentence of each aim alone.
     """
     aims = rows_by_aim(findings)
     results = [result_lines(findings, rows) for rows in aims]
-    trade_offs = [trade_off_lines(findings, rows[0]) for rows in aims]
-    whole = [line for pair in zip(results, trade_offs, strict=True) for lines in pair for line in lines]
+
+    def with_trade_offs(lanes: int | None) -> list[str]:
+        both = ([*lines, *trade_off_lines(findings, rows[0], lanes)] for lines, rows in zip(results, aims, strict=True))
+        return [*chain.from_iterable(both)]
+
+    whole = with_trade_offs(None)
     if most is None or len(whole) <= most:
         return whole
     note = labelled_lines("", TRADE_OFFS_ELSEWHERE)
     without = [*chain.from_iterable(results), *note]
+    lanes = (most - len(without)) // len(aims) - TRADE_OFF_FRAME
+    if lanes >= FEWEST_LANES:
+        return [*with_trade_offs(lanes), *note]
     if len(without) <= most:
         return without
     return [*chain.from_iterable(result_lines(findings, rows, sentences=1) for rows in aims), *note]
@@ -92,19 +102,33 @@ def setting_value_text(key: str, text: str) -> str:
     return exact_value_text(key, str(setting_of(key).parse(text)))
 
 
-def trade_off_lines(findings: Findings, row: Row) -> list[str]:
-    """The trade-off as lines, with the names of settings below it where they would make it wider than a screen."""
+def trade_off_lines(findings: Findings, row: Row, lanes: int | None = None) -> list[str]:
+    """The trade-off as lines, with the names of settings below it where they would make it wider than a screen. lanes:
+    how many there are room for; None for all.
+    """
+    rows = lanes_near_chosen(lanes_of_aim(findings, row), lanes)
     above, below = (
-        [f"        {line}" for line in grid_lines(trade_off_grid(findings, row, most))] for most in (MOST_HEADING, 0)
+        [f"        {line}" for line in grid_lines(trade_off_grid(row, rows, most))] for most in (MOST_HEADING, 0)
     )
     return above if max(map(len, above), default=0) <= WIDTH else below
 
 
-def trade_off_grid(findings: Findings, row: Row, most: int = MOST_HEADING) -> Grid:
-    """The lanes of the trade-off with what they come to in the outcomes that the aim names. most: characters of the
-    names of settings above their column; longer ones stand in a note.
+def lanes_near_chosen(rows: Sequence[Row], lanes: int | None) -> Sequence[Row]:
+    """So many lanes of a trade-off, the chosen one in their middle as far as there are others; None for all."""
+    if lanes is None or len(rows) <= lanes:
+        return rows
+    chosen = next((place for place, row in enumerate(rows) if row[TRADE_OFF.is_chosen]), 0)
+    first = max(0, min(chosen - lanes // 2, len(rows) - lanes))
+    return rows[first : first + lanes]
+
+
+def trade_off_grid(row: Row, rows: Sequence[Row], most: int = MOST_HEADING) -> Grid:
+    """Lanes of the trade-off with what they come to in the outcomes that the aim names.
+
+    row: of `aim_settings`. rows: of `trade_off`. most: characters of the names of settings above their column; longer
+    ones stand in a note.
     """
-    t, rows, names = TRADE_OFF, lanes_of_aim(findings, row), outcome_names(row)
+    t, names = TRADE_OFF, outcome_names(row)
     heading, labels, notes = lanes_column([of[t.scenario] for of in rows], most)
     chosen = "chosen" if row[AIM_SETTINGS.is_met] else "nearest"
     cells = [

@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from pyspark.sql import Row
 
-from jobs.report_page.advice.aims import aim_text
+from jobs.report_page.advice.aims import aim_text, lanes_of_aim
 from jobs.report_page.aim_lines import aim_sentences, rows_by_aim, trade_off_grid
 from jobs.report_page.capture_contents import captured_files, is_of_logs, lost_lines, quality_row, read_lines
 from jobs.report_page.cards import advice_cards, clients_ranked, growth_cards, quota_cards, reads_cards
@@ -159,7 +159,9 @@ def aim_part(findings: Findings, rows: Sequence[Row]) -> AimPart:
     first = rows[0]
     asks = f"{first[AIM_SETTINGS.algorithm]}: {aim_text(first)}"
     plotted = figure_or_reason(partial(trade_off_plot, row=first), findings)
-    return AimPart(asks, list(aim_sentences(findings, rows)), plotted, trade_off_grid(findings, first))
+    return AimPart(
+        asks, list(aim_sentences(findings, rows)), plotted, trade_off_grid(first, lanes_of_aim(findings, first))
+    )
 
 
 def table_if_rows(findings: Findings, question: Question) -> Grid | None:

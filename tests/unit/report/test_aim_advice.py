@@ -100,6 +100,19 @@ def test_a_trade_off_of_two_settings_and_three_outcomes_fits_a_screen() -> None:
     assert told[-1].split() == ["*", "fetch.max.bytes", "·", "max.partition.fetch.bytes"]
 
 
+def test_where_a_screen_has_room_for_a_part_of_the_trade_off_it_shows_what_is_next_to_the_chosen_lane() -> None:
+    names = [f"{FETCH}={n}MiB" for n in range(1, 9)]
+    lanes = [lane(name, MEETS, is_met=True, is_chosen=name == names[5]) for name in names]
+    of_run = {"fetch_max_bytes": ("captured", *names)}
+    found = findings({aim_settings: [setting()], trade_off_lanes: lanes}, of_run)
+    lines = aim_lines(found, len(aim_lines(found)) - 2)
+    assert [line.split()[0] for line in lines if " MiB " in line and "p90" in line and "met by" not in line] == [
+        "5", "6", "7"
+    ]  # fmt: skip
+    assert lines[-1].strip() == TRADE_OFFS_ELSEWHERE
+    assert len(lines) <= len(aim_lines(found)) - 2
+
+
 def test_an_aim_for_the_least_value_of_a_setting_says_that_the_value_is_the_gain() -> None:
     aim = f"fetch_max_bytes: least {FETCH} where held <= 8MiB over {FETCH}"
     found = of(setting(aim=aim, outcomes=MEETS, captured=MEETS), lane(LANE, MEETS, is_met=True, is_chosen=True))
