@@ -77,17 +77,22 @@ def test_a_change_that_is_said_to_be_none_can_be_made(repository: Path) -> None:
     assert EQUAL.keys() <= {(mutant.file, mutant.before, mutant.after) for mutant in mutants}
 
 
-def test_a_change_that_no_test_notices_survives_and_is_shown(tmp_path: Path, repository: Path) -> None:
-    write_package(tmp_path)
-    what = {"package": "tiny", "tests_in": ["test_tiny.py"], "number": 2, "seed": 1, "limit": 2.0}
-    run = subprocess.run(
+def run_sample(what: dict[str, object], folder: Path, repository: Path) -> subprocess.CompletedProcess[str]:
+    """Try changes of a package in a folder, in a process of its own."""
+    return subprocess.run(
         [sys.executable, "-m", "tests.mutation.sample", json.dumps(what)],
-        cwd=tmp_path,
+        cwd=folder,
         env=os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(repository)},
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+def test_a_change_that_no_test_notices_survives_and_is_shown(tmp_path: Path, repository: Path) -> None:
+    write_package(tmp_path)
+    what = {"package": "tiny", "tests_in": ["test_tiny.py"], "number": 2, "seed": 1, "limit": 2.0}
+    run = run_sample(what, tmp_path, repository)
     assert run.returncode == 0, run.stderr
     printed = run.stdout.splitlines()
     assert "tiny: 1 of 2 mutants noticed, 0 change nothing, of 2 that can be made, seed 1" in printed
@@ -111,14 +116,7 @@ def test_a_test_that_takes_too_long_is_left_out_at_once_though_hypothesis_makes_
     )
     what = {"package": "tiny", "tests_in": ["test_tiny.py"], "number": 0, "seed": 1, "limit": 0.5}
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    run = subprocess.run(
-        [sys.executable, "-m", "tests.mutation.sample", json.dumps(what)],
-        cwd=tmp_path,
-        env=os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(repository)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    run = run_sample(what, tmp_path, repository)
     took = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert took.ru_utime - before.ru_utime < 15, "seconds of processor time; again and again it takes 20"
     assert "  left out, fails or takes too long without the JIT: test_tiny.py::test_totals" in run.stdout.splitlines()

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
-from jobs.replays.ranged import range_column, value_with_range, with_range
+from jobs.replays.ranged import UNREAD, Ranged, range_column, value_with_range, with_range
 from jobs.terminal.screen import rounded_size
 from schemas.tables.gold import FETCH_RANGES
 from schemas.tables.values import CONSUMER, FOLLOWER
@@ -50,14 +50,14 @@ def held_caveats(rows: Iterable[Row]) -> list[str]:
     return [caveat for reader, caveat in HELD_IS_TOO_NARROW.items() if reader in shown]
 
 
-def is_read_by_consumer(row: Row) -> bool:
-    """Whether consumers read all their backlogs in a lane. row: of `closed_lanes`."""
-    return row["reader"] == CONSUMER and not row["never"] and row["took"] is not None
+def catch_up_time(row: Row) -> Ranged:
+    """How long the slowest backlog of a lane takes, in ms, with its range at other paces. row: of `closed_lanes`."""
+    return UNREAD if row["never"] else with_range(row["took"], row["catch_up_ms_range"])
 
 
 def table_caveats(rows: Iterable[Row]) -> list[str]:
     """What to say of the ranges in a table of lanes, each behind the name of its column. rows: of `closed_lanes`."""
     rows = [*rows]
-    times = [with_range(row["took"], row["catch_up_ms_range"]) for row in rows if is_read_by_consumer(row)]
+    times = [catch_up_time(row) for row in rows if row["reader"] == CONSUMER]
     caught_up = [f"catch-up: {CATCH_UP_IS_TOO_NARROW}."] if any(time.low < time.high for time in times) else []
     return [*(f"held: {caveat}." for caveat in held_caveats(rows)), *caught_up]

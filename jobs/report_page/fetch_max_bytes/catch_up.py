@@ -10,8 +10,8 @@ from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.fetch_max_bytes.answers import closed_lanes
-from jobs.replays.fetch_max_bytes.ranges import held_caveats, held_text, table_caveats
-from jobs.replays.ranged import NO_DIFFERENCE, NOT_READ, UNREAD, Ranged, are_apart, time_with_range, with_range
+from jobs.replays.fetch_max_bytes.ranges import catch_up_time, held_caveats, held_text, table_caveats
+from jobs.replays.ranged import NO_DIFFERENCE, NOT_READ, are_apart, time_with_range
 from jobs.report_page.fetch_max_bytes.fairness import (
     MOST_PLOTTED,
     NO_OTHER_LIMITS,
@@ -112,11 +112,6 @@ def catch_up_by_lane(findings: Findings) -> Plot:
         "interval", rows_to_compare(rows_to_plot(marks, NOT_ALWAYS_READ, "high"), NO_OTHER_LIMITS, "lane"),
         Axis("took", "catch-up", "ms"), Axis("lane", lane_heading([row["scenario"] for row in rows]), "name"),
     )  # fmt: skip
-
-
-def catch_up_time(row: Row) -> Ranged:
-    """How long the slowest backlog of a lane takes, in ms, with its range at other paces."""
-    return UNREAD if row["never"] else with_range(row["took"], row["catch_up_ms_range"])
 
 
 def given_up_backlogs_text(row: Row) -> str:

@@ -7,9 +7,9 @@ from math import inf
 
 from pyspark.sql import Row
 
+from jobs.replays.fetch_max_bytes.ranges import catch_up_time
 from jobs.replays.ranged import Ranged, are_apart, range_column, ranged_text, with_range
 from jobs.report_page.advice.floors import low_fidelity, low_fidelity_text
-from jobs.report_page.fetch_max_bytes.catch_up import catch_up_time
 from jobs.report_page.fetch_max_bytes.fairness import captured_row, consumers_in_closed_loop, longest_wait
 from jobs.report_page.question import Findings
 from jobs.terminal.lane_rows import settings_in_name

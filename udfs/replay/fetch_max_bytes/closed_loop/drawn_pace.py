@@ -245,8 +245,8 @@ def drawn_unit(intent: Intent, random: Ints, taking_share: float, sending_share:
 def in_another_run(unit: Unit, of_client: float, of_brokers: float) -> Unit:
     """The same in another run, in which client and brokers take so many times as long."""
     nodes, taking, sending = unit.nodes, unit.taking.copy(), unit.sending.copy()
-    nodes["gap_us"] *= of_client
-    nodes["poll_us"] *= of_client
+    for name in ("gap_us", "poll_us"):
+        nodes[name] *= of_client
     taking["time"] *= of_client
     for name in ("answer_us", "late_us"):
         nodes[name] *= of_brokers

@@ -165,12 +165,11 @@ def pace_of_samples(observed: CapturedPace, taking_sample: Sample, sending_sampl
     if observed.is_at_work:
         gap_us = np.full(nodes, float(observed.shortest_wait_us))
         poll_us[:], taking = fit_polls(observed.taking, taking_sample.rows)
+        quickest = quickest_rows(observed.sending, sending_sample.rows, nodes)
+        sending_sample = Sample(quickest, sending_sample.share)
     else:
         fit_taking = fit_application if observed.is_one_process else fit_lines_of_nodes
         gap_us, taking = fit_taking(observed.taking, taking_sample, nodes)
-    if observed.is_at_work:
-        quickest = quickest_rows(observed.sending, sending_sample.rows, nodes)
-        sending_sample = Sample(quickest, sending_sample.share)
     answer_us, sending = fit_lines_of_nodes(observed.sending, sending_sample, nodes)
     has_none = np.bincount(observed.sending.node, minlength=nodes) == 0
     # Where every fetch waited, answers take about as long as those that come when the wait is over.
