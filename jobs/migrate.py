@@ -17,7 +17,7 @@ from jobs.lake.migration import (
     missing_columns,
     missing_tables,
 )
-from jobs.lake.pruning import holdings_of, stored_tables
+from jobs.lake.pruning import stored_tables
 from jobs.report_page.verdict import labelled_lines
 from jobs.run import Run
 from jobs.session.spark import spark_session
@@ -131,7 +131,7 @@ def main(run: Run) -> None:
         missing = Additions(missing_tables(spark, run.lake, stored), missing_columns(spark, run.lake, stored))
         if not run.dry_run:
             add_missing(spark, run.lake, missing)
-        lacking = incomplete_rows(spark, run.lake, holdings_of(spark, stored))
+        lacking = incomplete_rows(spark, run.lake, dict.fromkeys(stored))
     migrated = migrated_lake(run, missing, lacking)
     if run.output.as_json:
         sys.stdout.write(migrated.model_dump_json(indent=2) + "\n")

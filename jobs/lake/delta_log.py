@@ -1,47 +1,138 @@
-"""Which files hold a partition's rows, by Delta's own classes: of lakes on file systems that Spark alone reaches."""
+"""Which files hold a partition's rows, by Delta's own classes: of lakes that Spark alone reaches, by paths or by names
+of its own catalog.
+"""
 
 from __future__ import annotations
 
+from typing import NamedTuple, TypeVar
+
 from py4j.java_gateway import JavaObject, JVMView
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.classic.dataframe import DataFrame
 
-from jobs.lake.lake_storage import jvm_of_delta_spark
+from jobs.lake.lake_storage import is_of_spark_catalog, jvm_of_delta_spark, quoted_name
 from jobs.lake.local_log import FEW_FILES, Partition
 from jobs.lake.table_address import TableAddress
 
+K = TypeVar("K")
+V = TypeVar("V")
 _PLAIN_READER = 1
 """Reader version of a table that has all rows of its files, and by the names that they have there (protocol)."""
 _MOST_KNOWN = 1000
 
+
+class PartitionFiles(NamedTuple):
+    """The files that are a partition's rows.
+
+    folder: the table's, or its URI. first: the files, of more than FEW_FILES the first ones.
+    """
+
+    folder: str
+    first: tuple[str, ...]
+
+    @property
+    def few(self) -> tuple[str, ...] | None:
+        """The files; None where they are many, so that Delta reads them faster."""
+        return self.first if len(self.first) <= FEW_FILES else None
+
+
 _Version = tuple[str, str, int, Partition]
-"""(path, id, version, partition) of a table. A copy has the same id at another path, and a table that is made in the
-place of another one has another id at the same path.
+"""(folder, id, version, partition) of a table. A copy has the same id in another folder, and a table that is made in
+the place of another one has another id in the same folder.
 """
-_known: dict[_Version, tuple[str, ...] | None] = {}
-"""The files of partitions that were looked up; None where Delta has to read them. A version's files never change."""
+_known: dict[_Version, PartitionFiles] = {}
+"""The files of partitions that were looked up. A version's files never change."""
+_columns: dict[str, tuple[str, ...]] = {}
+"""The columns of files that were looked at. A file never changes."""
 
 
-def partition_files(spark: SparkSession, address: TableAddress, partition: Partition) -> tuple[str, ...] | None:
-    """The files that are the partition's rows in the newest version of the table; None where Delta has to read them,
-    since they are many, do not alone decide which rows the table has, or are a catalog's own business.
+def partition_files(spark: SparkSession, address: TableAddress, partition: Partition) -> PartitionFiles | None:
+    """The files that are the partition's rows in the newest version of the table; None where they do not alone decide
+    which rows the table has, or are the business of a catalog that is not Spark's.
 
     Delta looks for files by a Spark job in every query; here it does once a version.
     """
-    jvm, path = jvm_of_delta_spark(spark), address.path
-    if jvm is None or path is None:
+    jvm, snapshot = jvm_of_delta_spark(spark), _plain_snapshot(spark, address)
+    if jvm is None or snapshot is None:
         return None
-    snapshot = jvm.org.apache.spark.sql.delta.DeltaLog.forTableWithSnapshot(spark._jsparkSession, path)._2()
-    if snapshot.protocol().minReaderVersion() > _PLAIN_READER:
-        return None
-    version = (path, snapshot.metadata().id(), snapshot.version(), partition)
-    if version not in _known:
+    folder = _folder_of(snapshot)
+    version = (folder, snapshot.metadata().id(), snapshot.version(), partition)
+    known = _known.get(version)
+    if known is None:
         files = snapshot.filesForScan(_partition_filter(spark, jvm, partition), False).files()
-        absolute = jvm.org.apache.spark.sql.delta.util.DeltaFileOperations.absolutePath
-        paths = [absolute(path, files.apply(place).path()) for place in range(min(files.size(), FEW_FILES + 1))]
-        _known[version] = tuple(file.toString() for file in paths) if len(paths) <= FEW_FILES else None
-        while len(_known) > _MOST_KNOWN:
-            _known.pop(next(iter(_known)), None)
-    return _known.get(version)
+        paths = [files.apply(place).path() for place in range(min(files.size(), FEW_FILES + 1))]
+        known = _known[version] = PartitionFiles(folder, tuple(_absolute(jvm, folder, path) for path in paths))
+        _keep_few(_known)
+    return known
+
+
+def a_file_of_each(spark: SparkSession, address: TableAddress, column: str) -> dict[str, str] | None:
+    """By value of the column by which the table is laid out one of the files with its rows; None as `partition_files`.
+    One Spark job looks for them all.
+    """
+    jvm, snapshot = jvm_of_delta_spark(spark), _plain_snapshot(spark, address)
+    if jvm is None or snapshot is None:
+        return None
+    files = DataFrame(snapshot.allFiles().toDF(), spark)
+    by_value = files.groupBy(F.col("partitionValues")[column]).agg(F.min("path")).collect()
+    folder = _folder_of(snapshot)
+    return {value: _absolute(jvm, folder, path) for value, path in by_value}
+
+
+def columns_in_footer(spark: SparkSession, file: str) -> tuple[str, ...]:
+    """The columns that a Parquet file has, by its footer. file: as the functions above name it."""
+    jvm, known = jvm_of_delta_spark(spark), _columns.get(file)
+    if known is not None or jvm is None:
+        return known or ()
+    conf = spark._jsparkSession.sessionState().newHadoopConf()
+    parquet = jvm.org.apache.parquet.hadoop
+    reader = parquet.ParquetFileReader.open(
+        parquet.util.HadoopInputFile.fromPath(jvm.org.apache.hadoop.fs.Path(file), conf)
+    )
+    try:
+        fields = reader.getFileMetaData().getSchema().getFields()
+        known = _columns[file] = tuple(str(field.getName()) for field in fields)
+    finally:
+        reader.close()
+    _keep_few(_columns)
+    return known
+
+
+def _plain_snapshot(spark: SparkSession, address: TableAddress) -> JavaObject | None:
+    """The newest version of a table, in Delta's Java, if its files alone decide which rows it has; None where they do
+    not, and where Delta's classes or the table's files are out of reach.
+    """
+    jvm = jvm_of_delta_spark(spark)
+    if jvm is None or (address.path is None and not is_of_spark_catalog(spark, address.text)):
+        return None
+    session = spark._jsparkSession
+    snapshot = jvm.org.apache.spark.sql.delta.DeltaLog.forTableWithSnapshot(session, _place_of(spark, address))._2()
+    return None if snapshot.protocol().minReaderVersion() > _PLAIN_READER else snapshot
+
+
+def _place_of(spark: SparkSession, address: TableAddress) -> str | JavaObject:
+    """How Delta's classes are told of a table: by its path, or by the names of its schema and its own."""
+    if address.path is not None:
+        return address.path
+    schema_and_table = quoted_name(".".join(address.text.split(".")[-2:]))
+    return spark._jsparkSession.sessionState().sqlParser().parseTableIdentifier(schema_and_table)
+
+
+def _folder_of(snapshot: JavaObject) -> str:
+    """The folder of a table, or its URI."""
+    return str(snapshot.deltaLog().dataPath().toString())
+
+
+def _absolute(jvm: JVMView, folder: str, path: str) -> str:
+    """The path of a file, or its URI. path: as the table's log has it."""
+    return str(jvm.org.apache.spark.sql.delta.util.DeltaFileOperations.absolutePath(folder, path).toString())
+
+
+def _keep_few(known: dict[K, V]) -> None:
+    """Forget what was looked up first, of more than _MOST_KNOWN."""
+    while len(known) > _MOST_KNOWN:
+        known.pop(next(iter(known)), None)
 
 
 def _partition_filter(spark: SparkSession, jvm: JVMView, partition: Partition) -> JavaObject:

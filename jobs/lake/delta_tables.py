@@ -17,8 +17,8 @@ from jobs.lake import delta_log, local_log
 from jobs.lake.declared_columns import MIGRATE_IT, check_declared_columns, column_comment, spark_schema
 from jobs.lake.lake_storage import literal_pattern, workers_folder
 from jobs.lake.local_log import LocalTable, rows_in_files
-from jobs.lake.older_rows import check_complete_file
-from jobs.lake.table_address import address_of, table_path
+from jobs.lake.older_rows import check_complete_rows, lacking_by_spark, lacking_in_files
+from jobs.lake.table_address import TableAddress, address_of, table_path
 from schemas.tables.gold import FIDELITY, RUNS, TABLES_OF_REPLAY
 from schemas.tables.gold_aims import AIM_TABLES
 from schemas.tables.gold_predictions import PREDICTIONS_CHECKED
@@ -77,26 +77,33 @@ def read_table(spark: SparkSession, lake: str, table: Table, *, with_files: bool
     local = table_to_read(spark, lake, table)
     files = None if local is None else local.files()
     if local is None or files is None:
-        return rows_by_delta(spark, lake, table)
+        return rows_by_delta(spark, address_of(lake, table), table)
     return rows_in(spark, local.path, table, files) if with_files else local_rows(spark, local, table, files)
 
 
 def stored_rows(spark: SparkSession, lake: str, table: Table, identity: str) -> DataFrame:
     """A table's rows of one capture set or, in gold, of one run.
 
-    Raises what `read_table` does, and LakeError where this process sees that an older release wrote the rows, without
-    columns that they have to have.
+    Raises what `read_table` does, and LakeError where an older release wrote the rows, without columns that they have
+    to have.
     """
     local, partition = table_to_read(spark, lake, table), (str(table.replaced_by), identity)
-    address = address_of(lake, table)
-    files = delta_log.partition_files(spark, address, partition) if local is None else local.files(partition)
-    if local is not None:
-        for file in (local.all_files(partition) if files is None else files)[:1]:  # one release wrote them all
-            check_complete_file(file, table, identity)
-    folder = address.path if local is None else local.path
-    if files is None or folder is None:
-        return rows_by_delta(spark, lake, table).where(F.col(table.replaced_by) == identity)
-    return rows_in(spark, folder, table, files) if local is None else local_rows(spark, local, table, files)
+    if local is None:
+        return _rows_by_spark(spark, address_of(lake, table), table, identity)
+    check_complete_rows(table, identity, lacking_in_files(local, table, identity))
+    files = local.files(partition)
+    if files is None:
+        return rows_by_delta(spark, address_of(lake, table), table).where(F.col(table.replaced_by) == identity)
+    return local_rows(spark, local, table, files)
+
+
+def _rows_by_spark(spark: SparkSession, address: TableAddress, table: Table, identity: str) -> DataFrame:
+    """As `stored_rows`, of a table that Spark alone reaches."""
+    check_complete_rows(table, identity, lacking_by_spark(spark, address, table, identity))
+    held = delta_log.partition_files(spark, address, (str(table.replaced_by), identity))
+    if held is None or held.few is None:
+        return rows_by_delta(spark, address, table).where(F.col(table.replaced_by) == identity)
+    return rows_in(spark, held.folder, table, held.few)
 
 
 def table_to_read(spark: SparkSession, lake: str, table: Table) -> LocalTable | None:
@@ -158,9 +165,9 @@ def _open_checked(spark: SparkSession, lake: str, table: Table) -> tuple[LocalTa
     return local, columns is not None
 
 
-def rows_by_delta(spark: SparkSession, lake: str, table: Table) -> DataFrame:
+def rows_by_delta(spark: SparkSession, address: TableAddress, table: Table) -> DataFrame:
     """The table's rows as Delta reads them, which looks for its files in every query."""
-    return address_of(lake, table).rows(spark).select(*table.columns)
+    return address.rows(spark).select(*table.columns)
 
 
 def rows_in(spark: SparkSession, folder: str, table: Table, files: Collection[str]) -> DataFrame:

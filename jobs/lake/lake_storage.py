@@ -33,6 +33,9 @@ _NO_SCHEMA = "SCHEMA_NOT_FOUND"
 _METASTORE, _IN_MEMORY = "spark.sql.catalogImplementation", "in-memory"
 _OWN_CATALOG = "spark_catalog"
 """The catalog that Spark itself has, by its metastore."""
+_KEPT_BY, _KEPT_BY_DELTA = f"spark.sql.catalog.{_OWN_CATALOG}", "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+"""What keeps that catalog's tables, and delta-spark's class for it. Others, as Unity's, let nobody read files by
+their paths."""
 _AS_A_PATTERN = str.maketrans({sign: f"\\{sign}" for sign in "\\[]{}*?"})
 
 
@@ -83,12 +86,23 @@ def check_catalog_lasts(spark: SparkSession, lake: str) -> None:
     """
     if not is_in_catalog(lake) or spark.conf.get(_METASTORE, _IN_MEMORY) != _IN_MEMORY:
         return
-    catalog = lake.removeprefix(CATALOG).rpartition(".")[0]
-    if (catalog or spark.catalog.currentCatalog()) == _OWN_CATALOG:
+    if _is_in_own_catalog(spark, lake.removeprefix(CATALOG)):
         raise LakeError(
             f"{lake}: Spark keeps the names of tables in memory, and would forget them when this command ends. Have it "
             f"keep them in a metastore, with --conf={_METASTORE}=hive and where that is ({SHOWN_DOCS}/lake.md)"
         )
+
+
+def is_of_spark_catalog(spark: SparkSession, table: str) -> bool:
+    """Whether a table is in the catalog that Spark itself has, so that Spark reads its files by their paths as well.
+
+    table: its name, with that of its schema and, unless it is the session's current one, that of its catalog.
+    """
+    return _is_in_own_catalog(spark, table.rpartition(".")[0]) and spark.conf.get(_KEPT_BY, "") == _KEPT_BY_DELTA
+
+
+def _is_in_own_catalog(spark: SparkSession, schema: str) -> bool:
+    return (schema.rpartition(".")[0] or spark.catalog.currentCatalog()) == _OWN_CATALOG
 
 
 def quoted_name(name: str) -> str:

@@ -92,6 +92,14 @@ class LocalTable:
         """The files with the table's rows, or with the partition's, however many there are."""
         return tuple(f"{self.path}/{path}" for path in self._paths(partition))
 
+    def values(self, column: str) -> list[str]:
+        """The values of the column by which the table is laid out in folders."""
+        if self.log is None:
+            return []
+        with lake_errors(self.path, NOT_READ):
+            files = pa.table(self.log.get_add_actions(flatten=True))
+        return sorted(set(map(str, files[f"partition.{column}"].to_pylist()))) if len(files) else []
+
     def rows(self, files: Collection[str], schema: pa.Schema, partitioned_by: str) -> pa.Table:
         """The rows in some of the table's files, with the columns of the schema, null where a file has none.
 

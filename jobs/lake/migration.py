@@ -14,13 +14,11 @@ from deltalake.schema import Field
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from jobs.lake import delta_log
 from jobs.lake.declared_columns import column_faults, columns_to_add
 from jobs.lake.delta_tables import local_table, run_side_by_side, stored_columns, tables_of_ended_jobs
-from jobs.lake.lake_storage import literal_pattern
-from jobs.lake.local_log import LocalTable, Partition, columns_of_file, forget_checksum, lake_errors
-from jobs.lake.older_rows import incomplete_text, lacking_columns
-from jobs.lake.table_address import TableAddress, address_of, columns_as_ddl
+from jobs.lake.local_log import forget_checksum, lake_errors
+from jobs.lake.older_rows import incomplete_text, lacking_by_identity, lacking_by_spark, lacking_in_files
+from jobs.lake.table_address import address_of, columns_as_ddl
 from jobs.lake.target import Target
 from schemas.tables.gold import GOLD
 from schemas.tables.silver import SILVER
@@ -81,42 +79,39 @@ def _fields(columns: StructType) -> list[Field]:
 
 
 def incomplete_rows(
-    spark: SparkSession, lake: str, identities: Mapping[Table, Iterable[str]]
+    spark: SparkSession, lake: str, identities: Mapping[Table, Iterable[str] | None]
 ) -> Mapping[Table, Mapping[str, list[str]]]:
     """By table and id of a capture set or run, the columns that its rows lack. Only what lacks any is there.
 
-    identities: by table the capture sets or runs whose rows are looked at.
+    identities: by table the capture sets or runs whose rows are looked at; None for all that the table has.
     """
     tasks = [partial(_lacking_by_id, spark, lake, table, of_table) for table, of_table in identities.items()]
     by_table = zip(identities, run_side_by_side(spark, tasks), strict=True)
     return {table: lacking for table, lacking in by_table if lacking}
 
 
-def _lacking_by_id(spark: SparkSession, lake: str, table: Table, identities: Iterable[str]) -> dict[str, list[str]]:
-    """As `incomplete_rows`, of one table. All rows of an identity were written by one release, so that one of their
-    files says what they lack.
-    """
-    local, lacking = local_table(spark, lake, table), dict[str, list[str]]()
-    for identity in identities:
-        columns = _columns_of_rows(spark, address_of(lake, table), local, (str(table.replaced_by), identity))
-        if columns is not None and (of_rows := lacking_columns(table, columns)):
-            lacking[identity] = of_rows
-    return lacking
-
-
-def _columns_of_rows(
-    spark: SparkSession, address: TableAddress, local: LocalTable | None, partition: Partition
-) -> list[str] | None:
-    """The columns of one of the partition's files; None where there is none, or Spark does not say which."""
-    if local is not None:
-        return next((columns_of_file(file) for file in local.all_files(partition)), None)
-    files = delta_log.partition_files(spark, address, partition)
-    return spark.read.parquet(literal_pattern(files[0])).columns if files else None
+def _lacking_by_id(
+    spark: SparkSession, lake: str, table: Table, identities: Iterable[str] | None
+) -> Mapping[str, list[str]]:
+    """As `incomplete_rows`, of one table."""
+    local = local_table(spark, lake, table)
+    if local is None:
+        return lacking_by_identity(spark, address_of(lake, table), table, identities)
+    named = local.values(str(table.replaced_by)) if identities is None else identities
+    by_identity = {identity: lacking_in_files(local, table, identity) for identity in named}
+    return {identity: lacking for identity, lacking in by_identity.items() if lacking}
 
 
 def check_complete(spark: SparkSession, lake: str, tables: Iterable[Table], identity: str) -> None:
     """Raises LakeError where rows of a capture set or run are incomplete, and names all tables that have such rows."""
-    lacking = {table: _lacking_by_id(spark, lake, table, [identity]) for table in tables}
-    faults = [incomplete_text(table, identity, of[identity]) for table, of in lacking.items() if of]
+    faults = list[str]()
+    for table in tables:
+        local = local_table(spark, lake, table)
+        lacking = (
+            lacking_by_spark(spark, address_of(lake, table), table, identity)
+            if local is None
+            else lacking_in_files(local, table, identity)
+        )
+        faults += [incomplete_text(table, identity, lacking)] if lacking else []
     if faults:
         raise LakeError("\n".join(f"{lake}: {fault}" for fault in faults))

@@ -1,28 +1,89 @@
 """Rows that an older release wrote, without columns that have been added since.
 
 Their files lack the columns, which reads as null. Rows without a column that is never null otherwise are incomplete:
-nothing is replayed from them, and nothing said about them.
+nothing is replayed from them, and nothing said about them. All rows of a capture set or run in a table were written by
+one release, so that one file, or one row, says what they lack.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 
-from jobs.lake.local_log import columns_of_file
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F
+
+from jobs.lake import delta_log
+from jobs.lake.local_log import LocalTable, columns_of_file
+from jobs.lake.table_address import TableAddress
 from schemas.tables.table import Table
 from udfs.errors import LakeError
+
+_complete: set[tuple[str, str]] = set()
+"""(table, identity) of rows that a query has shown to be complete; each such query is a Spark job."""
 
 
 def lacking_columns(table: Table, columns: Collection[str]) -> list[str]:
     """The columns that are never null, and that rows with these columns lack. The one by which a table is laid out in
     folders is in none of its files.
     """
-    return [str(c) for c in table.columns if not c.nullable and c != table.replaced_by and c not in columns]
+    return [column for column in never_null(table) if column not in columns]
 
 
-def check_complete_file(path: str, table: Table, identity: str) -> None:
-    """Raises LakeError where a file's rows, of a capture set or run, are incomplete."""
-    lacking = lacking_columns(table, columns_of_file(path))
+def never_null(table: Table) -> list[str]:
+    """The columns that rows of today always have a value in, without the one by which the table is laid out."""
+    return [str(c) for c in table.columns if not c.nullable and c != table.replaced_by]
+
+
+def lacking_in_files(local: LocalTable, table: Table, identity: str) -> list[str]:
+    """The columns that rows of a capture set or run lack, in a table that this process sees."""
+    file = next(iter(local.all_files((str(table.replaced_by), identity))), None)
+    return [] if file is None else lacking_columns(table, columns_of_file(file))
+
+
+def lacking_by_spark(spark: SparkSession, address: TableAddress, table: Table, identity: str) -> list[str]:
+    """The columns that rows of a capture set or run lack, in a table that Spark alone reaches."""
+    held = delta_log.partition_files(spark, address, (str(table.replaced_by), identity))
+    if held is not None:
+        return lacking_columns(table, delta_log.columns_in_footer(spark, held.first[0])) if held.first else []
+    key = (address.text, identity)
+    if key in _complete:
+        return []
+    row = address.rows(spark).where(F.col(table.replaced_by) == identity).select(*_nulls(table)).first()
+    lacking = [] if row is None else [column for column in never_null(table) if row[column]]
+    if row is not None and not lacking:
+        _complete.add(key)
+    return lacking
+
+
+def lacking_by_identity(
+    spark: SparkSession, address: TableAddress, table: Table, identities: Iterable[str] | None
+) -> Mapping[str, list[str]]:
+    """The same of these capture sets or runs, or of all that the table has, by one Spark job. Only those that lack any
+    are there.
+
+    Where files do not say it, the job reads all rows of the table.
+    """
+    files = delta_log.a_file_of_each(spark, address, str(table.replaced_by))
+    wanted = None if identities is None else set(identities)
+    if files is None:
+        rows = address.rows(spark).groupBy(table.replaced_by).agg(F.first(F.struct(*_nulls(table)))).collect()
+        lacking = {of: [column for column in never_null(table) if nulls[column]] for of, nulls in rows}
+    else:
+        lacking = {
+            of: lacking_columns(table, delta_log.columns_in_footer(spark, file))
+            for of, file in files.items()
+            if wanted is None or of in wanted
+        }
+    return {of: columns for of, columns in lacking.items() if columns and (wanted is None or of in wanted)}
+
+
+def _nulls(table: Table) -> list[Column]:
+    """For each column that is never null, whether it is in a row."""
+    return [F.col(column).isNull().alias(column) for column in never_null(table)]
+
+
+def check_complete_rows(table: Table, identity: str, lacking: Collection[str]) -> None:
+    """Raises LakeError where rows of a capture set or run are incomplete. lacking: the columns that they lack."""
     if lacking:
         raise LakeError(incomplete_text(table, identity, lacking))
 

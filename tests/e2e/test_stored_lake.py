@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tarfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from jobs.cli import run_command
+from jobs.lake import delta_log, delta_tables
 from jobs.lake.declared_columns import spark_schema
 from jobs.lake.delta_tables import read_table
 from jobs.lake.pruning import stored_tables
@@ -143,18 +145,46 @@ def test_its_rows_are_those_of_today_where_both_have_columns(migrated: str, of_t
         assert own == part_of(table, all_rows(of_today, table), columns), table.name
 
 
+@pytest.fixture(params=["a folder", "an object store", "Spark's catalog", "Unity"])
+def place(request: pytest.FixtureRequest, migrated: str, in_schema: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The flag that names the migrated lake, as jobs come to see it.
+
+    Unity does not say which files a table has, so that its rows alone show what they lack.
+    """
+    if request.param == "an object store":
+        monkeypatch.setattr(delta_tables, "workers_folder", lambda *_: None)
+    if request.param == "Unity":
+        monkeypatch.setattr(delta_log, "jvm_of_delta_spark", lambda _: None)
+    return f"--catalog={in_schema}" if request.param in ("Spark's catalog", "Unity") else f"--lake={migrated}"
+
+
+@pytest.fixture(scope="module")
+def in_schema(migrated: str, spark: SparkSession) -> Iterator[str]:
+    """A schema of Spark's catalog that has the tables of the migrated lake."""
+    schema = "spark_catalog.older"
+    spark.sql(f"CREATE SCHEMA {schema}")
+    for table in tables_in(migrated):
+        spark.sql(f"CREATE TABLE {schema}.{table.name} USING delta LOCATION '{table_path(migrated, table)}'")
+    yield schema
+    spark.sql(f"DROP SCHEMA {schema} CASCADE")
+
+
 def test_rows_without_what_is_never_null_are_refused_and_named(
-    migrated: str, capsys: pytest.CaptureFixture[str]
+    place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    assert run_command(["migrate", place, "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["new_tables"], said["tables"]) == ([], [])
+    assert (said["to_ingest"], said["to_replay"]) == ([CAPTURE_ID], [RUN_ID])
     for job, text in (
-        (["report"], f"run {RUN_ID}"),
+        (["report", f"--out={tmp_path}/page.html"], f"run {RUN_ID}"),
         (["replay"], f"capture set {CAPTURE_ID}"),
         (["gate", "--on=silver"], f"capture set {CAPTURE_ID}"),
     ):
-        assert run_command([*job, f"--lake={migrated}"]) == 1
+        assert run_command([*job, place]) == 1
         assert f"{text} was written by an older release" in capsys.readouterr().err
     with pytest.raises(LakeError, match="run `ingest` for it again"):
-        open_lake(migrated).rows(EXCHANGES)
+        open_lake(place.removeprefix("--lake=").replace("--catalog=", "catalog:")).rows(EXCHANGES)
 
 
 def test_made_anew_its_rows_are_those_of_a_new_lake(

@@ -16,7 +16,7 @@ from jobs.gates.row_rules import Watch
 from jobs.lake.delta_tables import read_table, rows_by_delta, rows_of_driver, stored_rows, write_table
 from jobs.lake.lake_storage import workers_folder
 from jobs.lake.packed_tables import write_packed
-from jobs.lake.table_address import table_path
+from jobs.lake.table_address import address_of, table_path
 from jobs.lake.target import Target
 from schemas.tables.gold import FIDELITY, RUNS
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, RECORD_BATCHES
@@ -67,7 +67,8 @@ def test_tables_are_the_same_whoever_writes_them(spark: SparkSession, tmp_path: 
     all_packed = reduce(DataFrame.unionAll, (packed(spark, rows, table) for table, rows in of.items()))
     write_packed(spark, all_packed, EVERY_TYPE, Target(str(tmp_path / "workers"), identity, Watch()))
     for table in EVERY_TYPE:
-        by_spark, by_workers = (rows_by_delta(spark, str(tmp_path / who), table) for who in ("spark", "workers"))
+        places = (address_of(str(tmp_path / who), table) for who in ("spark", "workers"))
+        by_spark, by_workers = (rows_by_delta(spark, place, table) for place in places)
         assert by_workers.schema == by_spark.schema
         assert all(".zstd.parquet" in file for file in by_workers.inputFiles())
         assert in_order(by_workers.toArrow().to_pylist()) == in_order(by_spark.toArrow().to_pylist())

@@ -23,6 +23,7 @@ from schemas.tables.silver import EXCHANGES
 from udfs.facts.arrow_tables import arrow_schema
 
 A = (str(EXCHANGES.replaced_by), "a")
+_VALUES: dict[str, object] = {"string": "x", "bigint": 1, "int": 1, "smallint": 1, "boolean": True}
 
 
 @pytest.fixture(params=["seen by this process", "seen by Spark alone"], autouse=True)
@@ -34,7 +35,8 @@ def is_local(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def exchanges(*numbers: int) -> pa.Table:
-    rows = [{"capture_id": "a", "exchange_no": number} for number in numbers]
+    filled = {c: _VALUES[c.type] for c in EXCHANGES.columns if not c.nullable}
+    rows = [{**filled, "capture_id": "a", "exchange_no": number} for number in numbers]
     return pa.Table.from_pylist(rows, schema=arrow_schema(EXCHANGES))
 
 
@@ -78,7 +80,11 @@ def test_every_version_has_its_own_rows(spark: SparkSession, tmp_path: Path) -> 
 def files_of_a(spark: SparkSession, path: str, is_local: bool) -> tuple[str, ...] | None:
     local = open_local_table(path)
     assert local is not None
-    return local.files(A) if is_local else jobs.lake.delta_log.partition_files(spark, address_of_folder(path), A)
+    if is_local:
+        return local.files(A)
+    held = jobs.lake.delta_log.partition_files(spark, address_of_folder(path), A)
+    assert held is not None
+    return held.few
 
 
 def test_delta_looks_for_files_once_a_version_where_spark_alone_sees_the_lake(
