@@ -13,6 +13,7 @@ from jobs.report_page.fetch_max_bytes.catch_up import CATCH_UP
 from jobs.report_page.fetch_max_bytes.fairness import STARVING
 from jobs.report_page.fetch_max_bytes.follower_reads import bytes_by_broker, follower_reads
 from jobs.report_page.fetch_max_bytes.growth import growth_by_lane, growth_sureness
+from jobs.report_page.fetch_max_bytes.producer_quota import producers_by_lane, producers_sureness
 from jobs.report_page.fetch_max_bytes.quota import quota_sureness, throttling_by_lane
 from jobs.report_page.fetch_max_bytes.throttles import captured_throttles
 from jobs.report_page.partition_limits import REFUSED_TEAMS
@@ -85,10 +86,12 @@ def growth_cards(findings: Findings) -> Iterator[Card]:
 
 
 def quota_cards(findings: Findings) -> Iterator[Card]:
-    """Whom quotas held back in the capture; and what becomes of consumers under others, where that was replayed."""
+    """Whom quotas held back in the capture; and what becomes of clients under others, where that was replayed."""
     for when, text in captured_throttles(findings):
         yield Card("quota", "clients", [f"{when}: {text}"], [], CATCH_UP.number)
     yield from lane_cards("quota", [*throttling_by_lane(findings)], partial(quota_sureness, findings))
+    for card in lane_cards("quota", [*producers_by_lane(findings)], partial(producers_sureness, findings)):
+        yield replace(card, title="producers")
 
 
 def reads_cards(findings: Findings) -> Iterator[Card]:

@@ -18,6 +18,7 @@ from jobs.report_page.advice.withheld import flags_to_state
 from jobs.report_page.capture_contents import captured_files, is_of_logs, quality_row, requests_by_api
 from jobs.report_page.fetch_max_bytes.follower_reads import follower_reads
 from jobs.report_page.fetch_max_bytes.growth import growth_by_lane, growth_sureness
+from jobs.report_page.fetch_max_bytes.producer_quota import producers_by_lane, producers_sureness
 from jobs.report_page.fetch_max_bytes.quota import quota_sureness, throttling_by_lane
 from jobs.report_page.fetch_max_bytes.throttles import captured_throttles
 from jobs.report_page.findings import KnownRun
@@ -280,10 +281,11 @@ def growth_lines(findings: Findings) -> Iterator[str]:
 
 
 def quota_lines(findings: Findings) -> Iterator[str]:
-    """Whom quotas held back in the capture; and what becomes of consumers under others, where that was replayed."""
+    """Whom quotas held back in the capture; and what becomes of clients under others, where that was replayed."""
     for when, text in captured_throttles(findings):
         yield from labelled_lines("QUOTA", f"{when}  {text}")
     yield from lane_lines("QUOTA", [*throttling_by_lane(findings)], partial(quota_sureness, findings))
+    yield from lane_lines("QUOTA", [*producers_by_lane(findings)], partial(producers_sureness, findings))
 
 
 def reads_lines(findings: Findings) -> Iterator[str]:

@@ -128,7 +128,9 @@ def with_grids(scenario: Scenario, grids: Grids) -> Scenario:
     }
     names = {setting_of(key).name for key in named}
     needed = {
-        key: setting for key, setting in of_replays.items() if setting.only_with is None or setting.only_with in names
+        key: setting
+        for key, setting in of_replays.items()
+        if not setting.only_with or not names.isdisjoint(setting.only_with)
     }
     in_force = {key: setting.default_value for key, setting in needed.items()} | dict(scenario.stated)
     return replace(

@@ -77,7 +77,7 @@ class Setting(BaseModel):
     maximum: int | None = None
     choices: tuple[str, ...] = ()
     captured: bool
-    only_with: str | None = None
+    only_with: tuple[str, ...] = ()
     algorithms: tuple[str, ...]
     kip: str | None
     doc: str

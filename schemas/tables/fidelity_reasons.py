@@ -5,11 +5,14 @@ from __future__ import annotations
 from schemas.tables.fetch_reasons import CLOSED_FETCHES, OPEN_FETCHES
 from schemas.tables.limit_reasons import CHANGES
 from schemas.tables.memory_reasons import BUFFERS, DRAINED, HELD, QUEUE
+from schemas.tables.quota_reasons import THROTTLES
 from schemas.tables.reason import FidelityReason
 from schemas.tables.session_reasons import SESSIONS, SHARES
 from schemas.tables.split_reasons import SPLITS
 
-FIDELITY_REASONS = (OPEN_FETCHES, CLOSED_FETCHES, SESSIONS, SHARES, DRAINED, HELD, QUEUE, BUFFERS, SPLITS, CHANGES)
+FIDELITY_REASONS = (
+    OPEN_FETCHES, CLOSED_FETCHES, THROTTLES, SESSIONS, SHARES, DRAINED, HELD, QUEUE, BUFFERS, SPLITS, CHANGES
+)  # fmt: skip
 
 
 def reason_of(algorithm: str, metric: str, word: str) -> FidelityReason | None:

@@ -191,8 +191,48 @@ FETCH_MEMORY = table(
     share_above_bound=C("double", "Share of the pieces that exceed the bound, as first batches come whole"),
 )  # fmt: skip
 
+PRODUCER_THROTTLES = table(
+    "producer_throttles", "gold",
+    "What a quota of bytes makes of a producer at a broker (KIP-13). No rows where no lane has such a quota.",
+    ("run_id", "scenario", "client_id", "client_address", "broker"), "run_id",
+    run_id=RUN_ID,
+    scenario=SCENARIO,
+    client_id=C("string", "client.id of the producer; empty for none"),
+    client_address=C("string", "The producer's IP address"),
+    broker=C("string", "The broker's node id, else its address and port"),
+    user=C("string", "As in fetch_consumers", nullable=True, names="principal"),
+    byte_rate=C("bigint", "The producer_byte_rate of whom the producer shares it with; null for none", "bytes/s",
+                nullable=True),
+    requests=C("bigint", "Produce requests"),
+    bytes=C("bigint", "Bytes of these requests, as the quota counts them", "bytes"),
+    throttled_requests=C("bigint", "... that are throttled"),
+    throttle_time_ms=C("bigint", "Throttle time of all of them", "ms"),
+    throttle_time_max_ms=C("bigint", "... of the one that is throttled for longest", "ms"),
+    sending_ms=C("double", "From the first request until the last one is answered", "ms"),
+    captured_sending_ms=C("double", "... in the capture", "ms"),
+    behind_ms_max=C("double", "The most that a request is answered later than in the capture", "ms"),
+    blocked_ms=C("double", "How long the application waits for buffer.memory, at whichever broker the batches wait",
+                 "ms"),
+    expired_requests=C("bigint", "Requests that are answered later than delivery.timeout.ms, 120 s, after their last "
+                                 "record was made: the client would have given them up"),
+    captured_throttled_requests=C("bigint", "Throttled requests in the capture"),
+    captured_throttle_time_ms=C("bigint", "Throttle time of all of them", "ms"),
+    captured_throttle_time_max_ms=C("bigint", "... of the one that is throttled for longest", "ms"),
+    replayed_throttle_time_ms=C("bigint", "Throttle time of captured requests at captured times, by the captured "
+                                          "lane's quota: what captured_throttle_time_ms is to be", "ms"),
+    shown_byte_rate=C("bigint", "The quota that captured throttle times above 1 s show, the median; null for none",
+                      "bytes/s", nullable=True),
+)  # fmt: skip
+
 TABLES_OF_REPLAY: Mapping[str, tuple[Table, ...]] = {
-    algorithms.FETCH_MAX_BYTES: (FETCH_FAIRNESS, FETCH_CONSUMERS, FETCH_RANGES, FETCH_TIMELINE, FETCH_MEMORY),
+    algorithms.FETCH_MAX_BYTES: (
+        FETCH_FAIRNESS,
+        FETCH_CONSUMERS,
+        FETCH_RANGES,
+        FETCH_TIMELINE,
+        FETCH_MEMORY,
+        PRODUCER_THROTTLES,
+    ),
     algorithms.CONSUMER_MEMORY: GOLD_MEMORY,
     algorithms.SESSION_CACHE: (*SESSION_TABLES, *SHARE_TABLES),
     algorithms.BATCH_SPLIT: (BATCH_SPLIT, BATCH_SPLIT_RANGES, BATCH_SPLIT_TIMELINE),

@@ -18,6 +18,8 @@ METRICS: Mapping[str, Mapping[str, str]] = {
         "closed_loop_restarts": "Closed loop: a reader that leaves a partition out, or continues elsewhere in it, "
         "has read as far as the capture. 1 % of all bytes or the largest response is no "
         "difference",
+        "produce_throttles": "Producers' quotas: the throttle time of a response to a Produce request, within 5 ms, "
+        "where a lane sets or somebody states such a quota",
     },
     "session_cache": {
         "session_grants": "A full fetch gets a session, or is refused one",

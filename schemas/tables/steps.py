@@ -226,6 +226,29 @@ SHARE_EVENTS = table(
     error_code=C("smallint", "Top-level error of the response; null without one", nullable=True),
 )  # fmt: skip
 
+PRODUCE_EVENTS = table(
+    "produce_events", "silver",
+    "What producers' quotas are replayed from: one row per Produce request, and one per record batch of it, which says "
+    "when its last record was made.",
+    ("connection_id", "exchange_no", "made_time"), "unit",
+    unit=C("string", "The producers that share quotas in a lane: one of them; else the producer itself"),
+    time=C("bigint", "When the request had come", "us since 1970"),
+    connection_id=C("bigint", "As in exchanges"),
+    exchange_no=C("bigint", "As in exchanges"),
+    made_time=C("bigint", "Of a batch, greatest timestamp of its records where that can be when they were made; null "
+                          "here and below for what only the other kind of row has", "us since 1970", nullable=True),
+    client_id=C("string", "As in exchanges; empty for none", nullable=True),
+    client_address=C("string", "As in exchanges", nullable=True),
+    broker=C("string", "As in exchanges", nullable=True),
+    response_time=C("bigint", "When the response began to come; null also without a response", "us since 1970",
+                    nullable=True),
+    api_version=C("smallint", "Version of the request", nullable=True),
+    size=C("bigint", "Bytes of the request without its size field", "bytes", nullable=True),
+    throttle_time_ms=C("int", "Throttle time in the response", "ms", nullable=True),
+    is_answered=C("boolean", "The broker answers such a request: it has acks other than 0", nullable=True),
+    began_before=C("boolean", "The capture does not show how the connection began", nullable=True),
+)  # fmt: skip
+
 GROUP_FETCHES = table(
     "group_fetches", "silver",
     "The partitions that members of a consumer group fetch, of groups that several processes are members of.",

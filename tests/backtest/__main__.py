@@ -3,8 +3,8 @@
     python -m tests.backtest --lab=FOLDER --jars=FOLDER --work=FOLDER [--python=FILE] [--repeats=N] [FAMILY...]
 
 Captures are kept in --work, and what is there is not recorded again. Recording needs root, Java, tcpdump, kcat and a
-lab; it takes ten minutes for buffers, byte-rates, fetches, quotas and splits each, eight for starts, five for growth
-and for user-rates, three for racks and for each of the twelve times of sessions.
+lab; it takes ten minutes for buffers, byte-rates, fetches, quotas and splits each, eight for starts, six for
+produce-rates, five for growth and for user-rates, three for racks and for each of the twelve times of sessions.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from tests.backtest import (
     follow_traffic,
     growth,
     growth_traffic,
+    produce_rate_traffic,
+    produce_rates,
     quota_traffic,
     quotas,
     rack_reads,
@@ -60,6 +62,7 @@ FAMILIES = {
     "byte-rates": Family((byte_rate_traffic,), byte_rates.compared, byte_rates.covered),
     "fetches": Family((fetch_traffic, follow_traffic), fetches.compared, fetches.covered),
     "growth": Family((growth_traffic,), growth.compared, growth.covered),
+    "produce-rates": Family((produce_rate_traffic,), produce_rates.compared),
     "quotas": Family((quota_traffic,), quotas.compared),
     "racks": Family((rack_traffic,), rack_reads.compared),
     "sessions": Family((session_traffic,), sessions.compared),

@@ -40,9 +40,9 @@ def write_backlog(cluster: Cluster) -> None:
     cluster.drive("rd_produce", TOPIC, "none", RECORDS, 1, kind="random", size=SIZE)
 
 
-def limit(cluster: Cluster, rate: int, whose: str) -> None:
+def limit(cluster: Cluster, rate: int, whose: str, quota: str = RATE) -> None:
     """Give each of them this quota. whose: `clients`, for every client.id, or `users`."""
     cluster.java(
-        "kafka.admin.ConfigCommand", "--bootstrap-server", BOOTSTRAP, "--alter", "--add-config", f"{RATE}={rate}",
+        "kafka.admin.ConfigCommand", "--bootstrap-server", BOOTSTRAP, "--alter", "--add-config", f"{quota}={rate}",
         "--entity-type", whose, "--entity-default",
     )  # fmt: skip

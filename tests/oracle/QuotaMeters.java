@@ -11,14 +11,14 @@ import org.apache.kafka.server.config.ClientQuotaManagerConfig;
 import org.apache.kafka.server.quota.ClientQuotaManager;
 import org.apache.kafka.server.quota.QuotaType;
 
-/** Records responses with a broker's own quota manager, and says how long each makes its client wait. */
+/** Records responses or requests with a broker's own quota manager, and says how long each makes its client wait. */
 public class QuotaMeters {
     private static ClientQuotaManager manager;
     private static Session session;
 
     /**
      * Lines `quota RATE WINDOWS SECONDS` begin anew, and print the most that a response may have; lines `BYTES TIME`
-     * are responses, and print throttle_time_ms.
+     * are responses to fetches, lines `produce BYTES TIME` produce requests, and print throttle_time_ms.
      */
     public static void main(String[] args) throws IOException, InterruptedException {
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
@@ -29,6 +29,8 @@ public class QuotaMeters {
             if (words[0].equals("quota")) {
                 begin(Double.parseDouble(words[1]), Integer.parseInt(words[2]), Integer.parseInt(words[3]));
                 told.append((int) manager.maxValueInQuotaWindow(session, "client")).append('\n');
+            } else if (words[0].equals("produce")) {
+                told.append(produced(Double.parseDouble(words[1]), Long.parseLong(words[2]))).append('\n');
             } else {
                 told.append(throttled(Double.parseDouble(words[0]), Long.parseLong(words[1]))).append('\n');
             }
@@ -47,6 +49,11 @@ public class QuotaMeters {
         manager.updateQuota(
             Optional.empty(), Optional.of(new ClientQuotaManager.ClientIdEntity("client")),
             Optional.of(Quota.upperBound(rate)));
+    }
+
+    /** As KafkaApis.handleProduceRequest does it. */
+    private static int produced(double bytes, long time) {
+        return manager.maybeRecordAndGetThrottleTimeMs(session, "client", bytes, time);
     }
 
     /** As KafkaApis.handleFetchRequest does it. */

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.oracle.conftest import Jars, RunJava
 from udfs.columns.records import new_records
-from udfs.replay.fetch_max_bytes.closed_loop import quota
+from udfs.replay.fetch_max_bytes import quota_meter as quota
 from udfs.replay.fetch_max_bytes.closed_loop.settings import RULES
 from udfs.replay.fetch_max_bytes.settings import quota_bytes
 
@@ -68,6 +68,33 @@ def test_a_client_waits_as_long_as_the_brokers_quota_manager_says(run_java: RunJ
     said = run_java("QuotaMeters.java", *jars(*(f"org.apache.kafka:{name}:{KAFKA}" for name in names)), stdin=lines)
     waits = [wait for _, of in of_all for wait in of]
     assert [int(word) for word in said.split()] == waits
+    assert sum(wait > 0 for wait in waits) > len(waits) // 4
+
+
+def told_of_producer(of: Quota, requests: Responses) -> tuple[list[str], list[int]]:
+    """The lines for Java, and what the kernel says: a producer of two connections, each of which sends again when the
+    broker takes its next request.
+    """
+    rate, windows, seconds = of
+    rules = new_records(RULES, 1, byte_rate=rate, quota_windows=windows, quota_window_ms=1000 * seconds)[0]
+    meters, time, free = quota.new_meters(1, windows), BEGIN_MS, [BEGIN_MS, BEGIN_MS]
+    lines, waits = [f"quota {rate} {windows} {seconds}"], list[int]()
+    for number, (size, gap) in enumerate(requests):
+        time = max(time + gap, min(free)) if number % 3 else time + gap
+        lines.append(f"produce {size} {time}")
+        waits.append(int(quota.produce_throttle_ms(meters, 0, rules, size, time)))
+        free[free.index(min(free))] = time + waits[-1]
+    return lines, waits
+
+
+def test_a_producer_waits_as_long_as_the_brokers_quota_manager_says(run_java: RunJava, jars: Jars) -> None:
+    of_all = [told_of_producer(*example) for example in gathered(300)]
+    names = ("kafka-server", "kafka-server-common", "kafka-clients")
+    lines = "\n".join(line for of, _ in of_all for line in of)
+    said = run_java("QuotaMeters.java", *jars(*(f"org.apache.kafka:{name}:{KAFKA}" for name in names)), stdin=lines)
+    kafkas, of_quotas = said.split(), [line.startswith("quota") for of, _ in of_all for line in of]
+    waits = [wait for _, of in of_all for wait in of]
+    assert [int(word) for word, is_quota in zip(kafkas, of_quotas, strict=True) if not is_quota] == waits
     assert sum(wait > 0 for wait in waits) > len(waits) // 4
 
 

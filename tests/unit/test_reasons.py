@@ -21,6 +21,7 @@ from schemas.tables.fetch_reasons import CLOSED_OBSTACLES
 from schemas.tables.fidelity_reasons import FIDELITY_REASONS, reason_of
 from schemas.tables.limit_reasons import CHANGES
 from schemas.tables.metrics import METRICS
+from schemas.tables.quota_reasons import THROTTLES
 from schemas.tables.reason import FaultReasons, FidelityReason, FidelityReasons
 from schemas.tables.session_reasons import SESSIONS, SHARES
 from schemas.tables.silver import SILVER
@@ -46,7 +47,7 @@ GIVEN: Mapping[str, tuple[FidelityReasons | FaultReasons, Iterable[str]]] = {
 
 DERIVED = (
     fetch_reasons.OPEN_FETCHES, fetch_reasons.CLOSED_FETCHES, memory_reasons.DRAINED, memory_reasons.HELD,
-    memory_reasons.QUEUE, memory_reasons.BUFFERS, CHANGES, SPLITS, SESSIONS, SHARES,
+    memory_reasons.QUEUE, memory_reasons.BUFFERS, CHANGES, SPLITS, SESSIONS, SHARES, THROTTLES,
 )  # fmt: skip
 """What is declared, and the code takes its words from."""
 

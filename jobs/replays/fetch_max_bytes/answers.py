@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
+from jobs.replays.fetch_max_bytes.producer_answers import producer_lanes_rows, producer_table
 from jobs.replays.fetch_max_bytes.ranges import fetch_ranges, held_text, table_caveats
 from jobs.replays.ranged import NOT_READ, time_with_range
 from jobs.terminal.lane_rows import BETWEEN, NO_ROW, in_lane_order, merge_equal_lanes
@@ -83,7 +84,7 @@ def closed_lanes(own_rows: OwnRows) -> DataFrame:
     return by_lane.join(waits, keys).join(held, keys).join(fetch_ranges(own_rows, *keys), keys, "left")
 
 
-QUERIES = {"open": open_lanes, "closed": closed_lanes}
+QUERIES = {"open": open_lanes, "closed": closed_lanes, "producers": producer_lanes_rows}
 
 
 def closed_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
@@ -105,7 +106,9 @@ def cells_by_lane(rows: list[Row], lane_names: Sequence[str], cells_of: Callable
 
 def answer_lines(rows_by_query: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
     """The summary's lines: for each loop a table with a row for each kind of reader and lane, in their order."""
-    if not any(rows_by_query.values()):
+    if producers := rows_by_query["producers"]:
+        yield from grid_lines(producer_table(producers, lane_names))
+    if not any((rows_by_query["closed"], rows_by_query["open"])):
         yield "  no fetch was captured"
         return
     yield CLOSED

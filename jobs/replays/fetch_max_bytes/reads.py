@@ -24,7 +24,7 @@ from udfs.replay.fetch_max_bytes.silver_events import (
     profiles_by_connection,
     read_events,
 )
-from udfs.replay.fetch_max_bytes.who_fetches import Client
+from udfs.replay.fetch_max_bytes.who_has_quotas import Client
 
 KNOWN_BYTES_CAP = 64 << 20
 """Sizes of the batches that a read could return are handed on up to so many bytes. What lies beyond is unknown."""

@@ -1,15 +1,21 @@
-"""Which consumers there are, who they are to brokers, and who shares quotas: for lanes with quotas alone."""
+"""Which clients there are, who they are to brokers, and who shares quotas: for lanes with quotas alone."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from jobs.replays.algorithm import Source
 from jobs.replays.silver import Read, mapped_silver, read_small_table
 from schemas.tables.silver import CONNECTIONS, EXCHANGES
-from udfs.replay.fetch_max_bytes.settings import FetchLanes
-from udfs.replay.fetch_max_bytes.who_fetches import (
+from schemas.tables.values import CONSUMER
+from udfs.replay.fetch_max_bytes.producer_quota.settings import ProducerLanes
+from udfs.replay.fetch_max_bytes.quotas import QuotaOf
+from udfs.replay.fetch_max_bytes.settings import FetchLanes, Reader
+from udfs.replay.fetch_max_bytes.who_has_quotas import (
+    FETCH,
+    PRODUCE,
     WHO,
     WHO_COLUMNS,
     Client,
@@ -23,12 +29,36 @@ def with_users(source: Source, lanes: FetchLanes) -> tuple[FetchLanes, Mapping[C
     """(The lanes with the users of consumers, where a lane has a quota of users; the groups of `quota_groups`)."""
     if not lanes.quotas:
         return lanes, {}
-    who = mapped_silver(source, [Read(EXCHANGES, WHO_COLUMNS, who_rows)], WHO).toArrow().to_pylist()
+    users = known_users(source, FETCH)
+    if has_quota_of_users(lanes.quotas):
+        lanes = replace(lanes, users=only_known(users))
+    return lanes, quota_groups(users, lambda client: lanes.quotas_of(Reader(*client, CONSUMER)))
+
+
+def producers_with_users(source: Source, lanes: ProducerLanes) -> tuple[ProducerLanes, Mapping[Client, str]]:
+    """The same for producers."""
+    users = known_users(source, PRODUCE)
+    if has_quota_of_users(lanes.quotas):
+        lanes = replace(lanes, users=only_known(users))
+    return lanes, quota_groups(users, lanes.quotas_of)
+
+
+def known_users(source: Source, api_key: int) -> dict[Client, str | None]:
+    """The clients that send requests of an API, each with its user's name, None if that is not known."""
+    rows = partial(who_rows, api_key=api_key)
+    who = mapped_silver(source, [Read(EXCHANGES, WHO_COLUMNS, rows)], WHO).toArrow().to_pylist()
     authenticate = {row["connection_id"] for row in who if row["authenticates"]}
-    users = users_of_clients(who, plain_connections(source, authenticate))
-    if any(of.user is not None for of_lane in lanes.quotas for of in of_lane):
-        lanes = replace(lanes, users={client: user for client, user in users.items() if user is not None})
-    return lanes, quota_groups(users, lanes)
+    return users_of_clients(who, plain_connections(source, authenticate))
+
+
+def has_quota_of_users(quotas: Sequence[Mapping[QuotaOf, int]]) -> bool:
+    """Whether a lane has a quota of users. quotas: of each lane."""
+    return any(of.user is not None for of_lane in quotas for of in of_lane)
+
+
+def only_known(users: Mapping[Client, str | None]) -> dict[Client, str]:
+    """The clients whose user is known."""
+    return {client: user for client, user in users.items() if user is not None}
 
 
 def plain_connections(source: Source, authenticate: set[int]) -> list[int]:

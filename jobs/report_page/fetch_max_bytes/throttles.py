@@ -18,14 +18,14 @@ from jobs.report_page.row_caps import IN_ALL, first_rows
 from jobs.terminal.wording import client_name, duration
 from schemas.tables.silver import EXCHANGES
 from udfs.columns.time_units import MS_PER_S
-from udfs.replay.fetch_max_bytes.quotas import CONSUMER_QUOTA
+from udfs.replay.fetch_max_bytes.quotas import CONSUMER_QUOTA, PRODUCER_QUOTA
 from udfs.replay.fetch_max_bytes.settings import QUOTA_WINDOW_SECONDS
 
 REQUEST_QUOTA = "request_percentage"
 OTHER_QUOTAS: Mapping[str, str] = {
     "FETCH": CONSUMER_QUOTA,
     "SHARE_FETCH": CONSUMER_QUOTA,
-    "PRODUCE": "producer_byte_rate",
+    "PRODUCE": PRODUCER_QUOTA,
     **dict.fromkeys(("CREATE_TOPICS", "CREATE_PARTITIONS", "DELETE_TOPICS"), "controller_mutation_rate"),
 }
 """By API, the quota that its requests have beside that of request time."""

@@ -80,7 +80,7 @@ def test_a_scenario_that_varies_nothing_replays_what_was_captured(write: Path) -
 
 def test_what_was_in_force_is_kafkas_default_unless_stated(write: Path) -> None:
     unstated, stated = scenario(write, ""), scenario(write, GRID)
-    captured = {key: s for key, s in settings().items() if s.captured and s.only_with is None}
+    captured = {key: s for key, s in settings().items() if s.captured and not s.only_with}
     concerns = {key: s for key, s in captured.items() if set(s.algorithms) & USUAL}
     defaults = {key: s.default_value for key, s in concerns.items()}
     assert dict(unstated.captured) == {key: value for key, value in defaults.items() if value not in (None, "none")}

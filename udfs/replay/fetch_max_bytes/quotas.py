@@ -1,4 +1,4 @@
-"""Whose bandwidth quota a consumer has, and who shares it at a broker (KIP-13, KIP-55, KIP-257).
+"""Whose bandwidth quota a client has, and who shares it at a broker (KIP-13, KIP-55, KIP-257).
 
 The order in which quotas are looked for, and whose meter counts, are those of DefaultQuotaCallback, in
 org.apache.kafka.server.quota.ClientQuotaManager (Kafka 4.3).
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from udfs.replay.shared.lanes import NO_LIMIT, Value
 
-CONSUMER_QUOTA = "consumer_byte_rate"
+CONSUMER_QUOTA, PRODUCER_QUOTA = "consumer_byte_rate", "producer_byte_rate"
 EACH = "<default>"
 """In place of a name: everybody who has no quota of their own, as Kafka's tools call it."""
 USER, CLIENT = "user", "client"
@@ -25,16 +25,16 @@ class QuotaOf(NamedTuple):
 
 
 class OwnQuota(NamedTuple):
-    """What a consumer may fetch of a broker, bytes/s, and whose meter counts it: that of a user, of a client.id, or of
-    both.
+    """What a client may fetch from a broker or send to it, bytes/s, and whose meter counts it: that of a user, of a
+    client.id, or of both.
     """
 
     rate: int
     meter: QuotaOf
 
 
-def quotas_of_settings(values: Mapping[str, Value]) -> dict[QuotaOf, int]:
-    """The quotas of consumers among settings, in bytes/s. What is set to `none` has no quota.
+def quotas_of_settings(values: Mapping[str, Value], quota: str = CONSUMER_QUOTA) -> dict[QuotaOf, int]:
+    """The quotas of consumers, or of producers, among settings, in bytes/s. What is set to `none` has no quota.
 
     >>> quotas_of_settings({"consumer_byte_rate": 5, "user.ann.consumer_byte_rate": 7, "fetch.max.bytes": 1})
     {QuotaOf(user=None, client_id='<default>'): 5, QuotaOf(user='ann', client_id=None): 7}
@@ -42,18 +42,18 @@ def quotas_of_settings(values: Mapping[str, Value]) -> dict[QuotaOf, int]:
     return {
         quota_of_key(key): int(value)
         for key, value in values.items()
-        if is_quota(key) and value not in (None, NO_LIMIT)
+        if is_quota(key, quota) and value not in (None, NO_LIMIT)
     }
 
 
-def is_quota(key: str) -> bool:
-    """Whether a setting is a quota of consumers."""
-    return key == CONSUMER_QUOTA or key.endswith(f".{CONSUMER_QUOTA}")
+def is_quota(key: str, quota: str = CONSUMER_QUOTA) -> bool:
+    """Whether a setting is a quota of consumers, or of producers."""
+    return key == quota or key.endswith(f".{quota}")
 
 
-def has_quota(keys: Iterable[str]) -> bool:
-    """Whether any of these settings is a quota of consumers."""
-    return any(map(is_quota, keys))
+def has_quota(keys: Iterable[str], quota: str = CONSUMER_QUOTA) -> bool:
+    """Whether any of these settings is a quota of consumers, or of producers."""
+    return any(is_quota(key, quota) for key in keys)
 
 
 def quota_of_key(key: str) -> QuotaOf:
@@ -62,7 +62,7 @@ def quota_of_key(key: str) -> QuotaOf:
     >>> quota_of_key("user.client.app.consumer_byte_rate"), quota_of_key("user.ann.client.consumer_byte_rate")
     (QuotaOf(user='<default>', client_id='app'), QuotaOf(user='ann', client_id='<default>'))
     """
-    whose = f".{key.removesuffix(CONSUMER_QUOTA)}"
+    whose = f".{key.rpartition('.')[0]}."
     if not whose.startswith(f".{USER}."):
         return QuotaOf(None, whose.removeprefix(f".{CLIENT}.").strip(".") or EACH)
     user, of_client, client = whose.removeprefix(f".{USER}").partition(f".{CLIENT}.")
@@ -70,9 +70,9 @@ def quota_of_key(key: str) -> QuotaOf:
 
 
 def own_quota(quotas: Mapping[QuotaOf, int], user: str | None, client_id: str, reader: str) -> OwnQuota | None:
-    """The quota of a consumer; None if it has none.
+    """The quota of a client; None if it has none.
 
-    user: None if it is not known. Then the reader is taken for a user of its own, who is in no quota by name.
+    user: None if it is not known. Then the client is taken for a user of its own, who is in no quota by name.
     reader: what nobody else is called.
     """
     name = reader if user is None else user

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.event_kinds import LogEvent
-from schemas.tables.steps import LOG_EVENTS
+from schemas.tables.steps import LOG_EVENTS, PRODUCE_EVENTS
 from udfs.columns.arrays import read_only
 from udfs.columns.records import new_records
 from udfs.kernels.blank_rows import blank_rows
@@ -14,6 +14,9 @@ from udfs.replay.fetch_max_bytes.closed_loop.drawn_times import note_backlogs
 from udfs.replay.fetch_max_bytes.closed_loop.pace import Timings, fit_polls
 from udfs.replay.fetch_max_bytes.closed_loop.state import READ_PARTITION
 from udfs.replay.fetch_max_bytes.partition_log.replay import read_rows
+from udfs.replay.fetch_max_bytes.producer_quota.replay import replay_producers
+from udfs.replay.fetch_max_bytes.producer_quota.settings import ProducerLanes
+from udfs.replay.fetch_max_bytes.quotas import EACH, QuotaOf
 from udfs.replay.fetch_max_bytes.replay import replay_fetches
 from udfs.replay.fetch_max_bytes.settings import FETCH_LIMITS, FetchLanes, as_captured_clients
 from udfs.replay.shared.histogram import BUCKETS, quantile
@@ -21,8 +24,10 @@ from udfs.replay.shared.lanes import AS_CAPTURED
 
 
 def warm_up() -> None:
-    """An aborted transaction, a batch, a witness and a read of one partition, in two lanes."""
+    """An aborted transaction, a batch, a witness and a read of one partition, two produce requests; in two lanes."""
     for _ in replay_fetches(read_rows([sample_log_and_read()], 1 << 20), two_fetch_lanes(), ""):
+        pass
+    for _ in replay_producers([blank_rows(PRODUCE_EVENTS, 2)], two_producer_lanes(), ""):
         pass
     quantile(np.ones(BUCKETS, np.int64), 0.5)  # of waits, which these fetches have none of
     time = read_only(np.zeros(1, np.int64))
@@ -43,3 +48,9 @@ def two_fetch_lanes() -> FetchLanes:
         FETCH_LIMITS, 2, max_bytes=limits, partition_max_bytes=limits, broker_max_bytes=1 << 20
     )  # fmt: skip
     return FetchLanes(("captured", "other"), both, both, clients, clients, np.ones(2))
+
+
+def two_producer_lanes() -> ProducerLanes:
+    """No quota and one."""
+    ones = np.ones(2, np.int64)
+    return ProducerLanes(("captured", "other"), ({}, {QuotaOf(None, EACH): 1}), ones, ones, 0)

@@ -22,7 +22,7 @@ from tests.unit.replay.fetch_max_bytes.closed_units import (
 )
 from udfs.columns.records import new_records
 from udfs.columns.time_units import NEVER
-from udfs.replay.fetch_max_bytes.closed_loop import quota
+from udfs.replay.fetch_max_bytes import quota_meter as quota
 from udfs.replay.fetch_max_bytes.closed_loop.outcomes import new_outcome
 from udfs.replay.fetch_max_bytes.closed_loop.replay import replay_by_clients_clock
 from udfs.replay.fetch_max_bytes.closed_loop.settings import RULES

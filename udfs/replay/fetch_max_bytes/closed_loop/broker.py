@@ -9,8 +9,8 @@ from __future__ import annotations
 from udfs.columns.arrays import Record
 from udfs.columns.time_units import US_PER_MS
 from udfs.kernels.kernel import kernel
-from udfs.replay.fetch_max_bytes.closed_loop.quota import PARTITION_BYTES, RESPONSE_BYTES, TOPIC_BYTES, throttle_ms
 from udfs.replay.fetch_max_bytes.closed_loop.state import ReaderSim, bytes_of_batches, readable_to
+from udfs.replay.fetch_max_bytes.quota_meter import PARTITION_BYTES, RESPONSE_BYTES, TOPIC_BYTES, throttle_ms
 from udfs.replay.fetch_max_bytes.read_from_log import bytes_read
 from udfs.replay.shared.lanes import AS_CAPTURED
 

@@ -16,7 +16,7 @@ The fetches alone show it, and it happens in every lane at the captured time:
 - where any of these comes after a silence of GIVEN_UP_US, such as a rebalance, the reader stands still for as long;
 - a response that is empty for a quota stands for nothing read (FetchContext.getThrottledResponse, Kafka 4.3): from
   the response before until the client asks again, having waited for throttle_time_ms (KIP-219), the reader stands
-  still. Where a lane's quota is known (quota.py), that alone says when it waits.
+  still. Where a lane's quota is known (quota_meter.py), that alone says when it waits.
 
 A connection that is opened anew goes on as the one before (nodes.py). Partitions that go from one broker to another go
 on there (by_node.py).

@@ -49,7 +49,7 @@ def make_changes(sim: ReaderSim, lane: int, node: int) -> None:
         elif p == STOP:
             state.stopped_until = to
         elif p == THROTTLED:
-            # Where the lane's quota is known, quota.py says how long the client waits, and the capture does not.
+            # Where the lane's quota is known, quota_meter.py says how long the client waits, and the capture does not.
             state.stopped_until = to if sim.rules[node, lane].quota_is_known == 0 else state.stopped_until
         else:
             if lane == 0:

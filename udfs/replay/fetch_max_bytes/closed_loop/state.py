@@ -15,7 +15,7 @@ from udfs.columns.records import Kind, int_fields, new_records
 from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
-from udfs.replay.fetch_max_bytes.closed_loop.quota import Meters
+from udfs.replay.fetch_max_bytes.quota_meter import Meters
 from udfs.replay.fetch_max_bytes.state import ANSWER, Sums
 from udfs.replay.shared.captured_pieces import PIECES
 from udfs.replay.shared.event_heap import Heap

@@ -1,7 +1,7 @@
 """Readers that share quotas, replayed together: in each lane what happens first, at whichever reader, comes first.
 
-Readers have nothing in common but their brokers' meters (quota.py). All others are replayed alone, by the same code.
-A kernel takes no list of tuples of arrays, so the arrays of all readers are put one behind the other.
+Readers have nothing in common but their brokers' meters (quota_meter.py). All others are replayed alone, by the same
+code. A kernel takes no list of tuples of arrays, so the arrays of all readers are put one behind the other.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from udfs.columns.records import as_bytes
 from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import inlined_kernel, kernel
 from udfs.replay.fetch_max_bytes.closed_loop.ends import end_lane, start_lane
-from udfs.replay.fetch_max_bytes.closed_loop.quota import new_meters
 from udfs.replay.fetch_max_bytes.closed_loop.simulation import run_until
 from udfs.replay.fetch_max_bytes.closed_loop.state import (
     CapturedLane,
@@ -31,6 +30,7 @@ from udfs.replay.fetch_max_bytes.closed_loop.state import (
     new_sim,
 )
 from udfs.replay.fetch_max_bytes.closed_loop.timeline import TICKS, align_lanes
+from udfs.replay.fetch_max_bytes.quota_meter import new_meters
 from udfs.replay.fetch_max_bytes.state import Sums
 from udfs.replay.shared.captured_pieces import PIECES
 from udfs.replay.shared.event_heap import Heap

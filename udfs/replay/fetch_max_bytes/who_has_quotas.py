@@ -1,21 +1,21 @@
-"""Who consumers are to their brokers, and which of them share quotas."""
+"""Who clients are to their brokers, and which of them share quotas."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from schemas.tables.silver import EXCHANGES
-from schemas.tables.values import CONSUMER
 from schemas.wire.apis import API_KEYS
 from udfs.columns.sentinels import NONE
-from udfs.replay.fetch_max_bytes.settings import FetchLanes, Reader
+from udfs.replay.fetch_max_bytes.quotas import OwnQuota
 from udfs.replay.shared.columns import int_column, rows_alike
 
-FETCH, OF_SASL = API_KEYS["FETCH"], (API_KEYS["SASL_HANDSHAKE"], API_KEYS["SASL_AUTHENTICATE"])
+FETCH, PRODUCE = API_KEYS["FETCH"], API_KEYS["PRODUCE"]
+OF_SASL = (API_KEYS["SASL_HANDSHAKE"], API_KEYS["SASL_AUTHENTICATE"])
 ANONYMOUS = "ANONYMOUS"
 """Name of the user of whoever does not authenticate (KafkaPrincipal.ANONYMOUS)."""
 WHO_COLUMNS = (
@@ -26,21 +26,21 @@ _WHO: list[pa.Field[Any]] = [
     pa.field("client_id", pa.string()),
     pa.field("client_address", pa.string()),
     pa.field("principal", pa.string()),
-    pa.field("fetches", pa.bool_()),
+    pa.field("counts", pa.bool_()),
     pa.field("authenticates", pa.bool_()),
 ]
 WHO = pa.schema(_WHO)
-"""What some requests of a connection show of its client."""
+"""What some requests of a connection show of its client. counts: they are of the API whose bytes a quota counts."""
 Client = tuple[str, str]
-"""The client.id and address of a consumer."""
+"""The client.id and address of a client."""
 
 
-def who_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Rows of WHO from rows of EXCHANGES: few, however many exchanges there are."""
+def who_rows(batches: Iterable[pa.RecordBatch], api_key: int) -> Iterator[pa.RecordBatch]:
+    """Rows of WHO from rows of EXCHANGES: few, however many exchanges there are. api_key: of which quotas count."""
     x = EXCHANGES
     for batch in batches:
         api = int_column(batch, x.api_key, NONE)
-        kind = np.where(api == FETCH, 1, np.where(np.isin(api, OF_SASL), 2, 0))
+        kind = np.where(api == api_key, 1, np.where(np.isin(api, OF_SASL), 2, 0))
         texts = [batch[column] for column in (x.client_id, x.client_address, x.principal)]
         _, first = rows_alike(batch.num_rows, batch[x.connection_id], *texts, pa.array(kind))
         rows = batch.take(first)
@@ -51,14 +51,14 @@ def who_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def users_of_clients(who: Iterable[Mapping[str, Any]], plain: Iterable[int]) -> dict[Client, str | None]:
-    """The clients that fetch, each with its user's name; None if that is not known, or if there are several.
+    """The clients whose bytes count, each with its user's name; None if that is not known, or if there are several.
 
     who: rows of WHO. plain: the connections whose client does not authenticate.
     """
     anonymous = set(plain)
     users: dict[Client, set[str]] = {}
     for row in who:
-        if row["fetches"]:
+        if row["counts"]:
             of_client = users.setdefault((row["client_id"] or "", row["client_address"]), set())
             if row["principal"]:
                 of_client.add(row["principal"].partition(":")[2] or row["principal"])
@@ -67,9 +67,13 @@ def users_of_clients(who: Iterable[Mapping[str, Any]], plain: Iterable[int]) -> 
     return {client: next(iter(names)) if len(names) == 1 else None for client, names in users.items()}
 
 
-def quota_groups(clients: Iterable[Client], lanes: FetchLanes) -> dict[Client, str]:
+def quota_groups(
+    clients: Iterable[Client], quotas_of: Callable[[Client], Sequence[OwnQuota | None]]
+) -> dict[Client, str]:
     """A name for each client that shares a quota with others in some lane: the same for all that share one, or that
     share one with somebody who shares one with them.
+
+    quotas_of: a client's quota in each lane, None where it has none.
     """
     group: dict[Client, Client] = {}
 
@@ -81,7 +85,7 @@ def quota_groups(clients: Iterable[Client], lanes: FetchLanes) -> dict[Client, s
     holders: dict[tuple[int, object], Client] = {}
     for client in sorted(clients):
         group[client] = client
-        for lane, quota in enumerate(lanes.quotas_of(Reader(*client, CONSUMER))):
+        for lane, quota in enumerate(quotas_of(client)):
             if quota is not None:
                 other = first_of(holders.setdefault((lane, quota.meter), client))
                 mine = first_of(client)

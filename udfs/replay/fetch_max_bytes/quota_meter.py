@@ -1,9 +1,10 @@
-"""A broker's bandwidth quota of a client (KIP-13): what it has fetched of late, and how long it waits for more.
+"""A broker's bandwidth quota of a client (KIP-13): what it has had or sent of late, and how long it waits for more.
 
 The rules are those of org.apache.kafka.server.quota.ClientQuotaManager and QuotaUtils, and of Sensor, Rate and
 SampledStat in org.apache.kafka.common.metrics (Kafka 4.3). A broker has a meter of each client id: bytes in windows of
-time, of which the last few count. It records a response before it sends it. If that is more than the quota allows, it
-takes the response out of the meter again and sends an empty one, and the client waits (KIP-219; since Kafka 2.0).
+time, of which the last few count. It records a fetch's response before it sends it. If that is more than the quota
+allows, it takes the response out of the meter again and sends an empty one, and the client waits (KIP-219; since Kafka
+2.0). A produce request is recorded when it is answered, and counts whether its client has to wait or not.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ METER = int_fields(
     "samples",  # that there are
     "current",  # the one that is recorded in
 )
-"""What a client has had at a broker."""
+"""What a client has had or sent at a broker."""
 QUOTA_SAMPLE = int_fields(
     "started_at",  # ms
     "recorded_at",  # ms: the last time
@@ -72,10 +73,8 @@ def record_in_meter(meters: Meters, number: int, rules: Record, size: int, time:
 
 
 @kernel
-def excess_ms(meters: Meters, number: int, rules: Record, time: int) -> int:
-    """How long a meter needs to come back to its quota, 0 where it is within: Sensor.checkQuotas, Rate.measure and
-    QuotaUtils.throttleTime.
-    """
+def measured(meters: Meters, number: int, rules: Record, time: int) -> tuple[int, int]:
+    """(bytes that a meter counts, over how many ms): Rate.measure. Windows that have gone by begin anew."""
     samples, window = meters.samples[number], rules.quota_window_ms
     total, oldest = 0, time
     for i in range(meters.meters[number].samples):
@@ -84,7 +83,15 @@ def excess_ms(meters: Meters, number: int, rules: Record, time: int) -> int:
         total += samples[i].bytes
         oldest = min(oldest, samples[i].started_at)
     elapsed = time - oldest
-    elapsed = max(elapsed + max(rules.quota_windows - 1 - elapsed // window, 0) * window, 1)
+    return total, max(elapsed + max(rules.quota_windows - 1 - elapsed // window, 0) * window, 1)
+
+
+@kernel
+def excess_ms(meters: Meters, number: int, rules: Record, time: int) -> int:
+    """How long a meter needs to come back to its quota, 0 where it is within: Sensor.checkQuotas and
+    QuotaUtils.throttleTime.
+    """
+    total, elapsed = measured(meters, number, rules, time)
     rate, bound = total / (elapsed / 1000.0), float(rules.byte_rate)
     return min(floor((rate - bound) / bound * elapsed + 0.5), MOST_MS) if rate > bound else 0
 
@@ -97,3 +104,10 @@ def throttle_ms(meters: Meters, number: int, rules: Record, size: int, time: int
     if waits > 0:
         record_in_meter(meters, number, rules, -size, time)
     return waits
+
+
+@kernel
+def produce_throttle_ms(meters: Meters, number: int, rules: Record, size: int, time: int) -> int:
+    """throttle_time_ms of the response to a produce request of so many bytes: KafkaApis.handleProduceRequest."""
+    record_in_meter(meters, number, rules, size, time)
+    return excess_ms(meters, number, rules, time)

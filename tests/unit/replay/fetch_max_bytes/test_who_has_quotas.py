@@ -1,4 +1,4 @@
-"""Who consumers are to brokers, as far as a capture shows it, and which of them share quotas."""
+"""Who clients are to brokers, as far as a capture shows it, and which of them share quotas."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ import pyarrow as pa
 import pytest
 
 from schemas.tables.silver import EXCHANGES
+from schemas.tables.values import CONSUMER
 from schemas.wire.apis import API_KEYS
 from tests.packed import unpack
 from tests.unit.replay.fetch_max_bytes.captured_reader import batch_rows, catch_up, lanes_of, reads_of
 from udfs.replay.fetch_max_bytes.events import with_quota_groups
 from udfs.replay.fetch_max_bytes.quotas import EACH, QuotaOf
 from udfs.replay.fetch_max_bytes.replay import replay_fetches
-from udfs.replay.fetch_max_bytes.settings import FETCH_LIMITS, FetchLanes, as_captured_clients
-from udfs.replay.fetch_max_bytes.who_fetches import quota_groups, users_of_clients, who_rows
+from udfs.replay.fetch_max_bytes.settings import FETCH_LIMITS, FetchLanes, Reader, as_captured_clients
+from udfs.replay.fetch_max_bytes.who_has_quotas import quota_groups, users_of_clients, who_rows
 from udfs.replay.shared.lanes import AS_CAPTURED
 
 FETCH, SASL = API_KEYS["FETCH"], API_KEYS["SASL_AUTHENTICATE"]
@@ -35,7 +36,7 @@ def who(requests: list[Request], rows: int = 100) -> list[dict[str, object]]:
     columns = [of.dictionary_encode() if pa.types.is_string(of.type) else of for of in arrays]
     batch = pa.RecordBatch.from_arrays(columns, names=[*map(str, names)])
     parts = [batch.slice(first, rows) for first in range(0, len(requests), rows)]
-    return [row for part in who_rows(parts) for row in part.to_pylist()]
+    return [row for part in who_rows(parts, FETCH) for row in part.to_pylist()]
 
 
 @pytest.mark.parametrize("rows", [1, 7, 100])
@@ -68,8 +69,9 @@ def grouped(*quotas: dict[QuotaOf, int]) -> list[set[tuple[str, str]]]:
     """The groups of clients that share quotas. quotas: of each lane."""
     limits, clients = np.zeros(len(quotas), FETCH_LIMITS), as_captured_clients(len(quotas))
     names = tuple(f"lane {lane}" for lane in range(len(quotas)))
-    lanes = FetchLanes(names, limits, limits, clients, clients, np.ones(len(quotas)))
-    groups = quota_groups(CLIENTS, replace(lanes, quotas=quotas, users=CLIENTS))
+    unlimited = FetchLanes(names, limits, limits, clients, clients, np.ones(len(quotas)))
+    lanes = replace(unlimited, quotas=quotas, users=CLIENTS)
+    groups = quota_groups(CLIENTS, lambda client: lanes.quotas_of(Reader(*client, CONSUMER)))
     return [{client for client, of in groups.items() if of == name} for name in sorted(set(groups.values()))]
 
 

@@ -1,0 +1,102 @@
+"""What becomes of producers under bandwidth quotas (KIP-13, KIP-55): lanes with a `producer_byte_rate`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pyspark.sql import Row
+
+from jobs.replays.fetch_max_bytes.producer_answers import producer_lanes_rows
+from jobs.report_page.fetch_max_bytes.growth import with_low_fidelity
+from jobs.report_page.fetch_max_bytes.quota import settings_of_lane
+from jobs.report_page.question import Findings
+from jobs.scenarios.scenario import CAPTURED_LANE
+from jobs.terminal.screen import share_text
+from jobs.terminal.wording import changes_phrase, client_name, duration, quantity
+from jobs.units import format_bytes
+from schemas.tables import algorithms
+from schemas.tables.gold import PRODUCER_THROTTLES
+from udfs.replay.fetch_max_bytes.quotas import PRODUCER_QUOTA, USER, has_quota, is_quota
+
+MADE_AS_CAPTURED = "the broker's own rules, for the same batches, whose records are made when they were"
+LEAST_LONGER_MS = 100
+"""What is longer or shorter by less is as long."""
+
+
+def producers_by_lane(findings: Findings) -> Iterator[tuple[str, str]]:
+    """(lane, text) for each lane with a quota of producers: who is throttled, how much longer sending takes. The
+    captured lane comes first: what it comes to in the capture, or which quota throttle times show that nobody stated.
+    """
+    for row in findings.by_lane(producer_lanes_rows, algorithms.FETCH_MAX_BYTES):
+        lane = row[PRODUCER_THROTTLES.scenario]
+        if has_quota(settings_of_lane(findings, lane), PRODUCER_QUOTA):
+            parts = [producers_throttled_text(row), *captured_parts(row, lane), *delays(row)]
+            yield changes_phrase(lane) or CAPTURED_LANE, "; ".join(parts)
+        elif row["shown_most"] is not None:
+            yield CAPTURED_LANE, shown_quota_text(row)
+
+
+def producers_throttled_text(row: Row) -> str:
+    """How many producers are throttled, and which for longest: `2 of 9 producers are throttled, app for 12 s...`."""
+    producers = quantity(row["producers"], "producer")
+    if not row["throttled"]:
+        return f"none of {producers} is throttled"
+    are, longest = "is" if row["throttled"] == 1 else "are", row["longest"]
+    so_long = duration(longest[PRODUCER_THROTTLES.throttle_time_ms])
+    name = client_name(longest[PRODUCER_THROTTLES.client_id])
+    return f"{row['throttled']:,} of {producers} {are} throttled, {name} for {so_long} over its brokers"
+
+
+def captured_parts(row: Row, lane: str) -> Iterator[str]:
+    """Of the captured lane, how its throttle times compare with those in the capture, request by request."""
+    t = PRODUCER_THROTTLES
+    if lane == CAPTURED_LANE:
+        replayed, captured = row[t.replayed_throttle_time_ms], row[t.captured_throttle_time_ms]
+        yield f"in all {duration(replayed)}, in the capture {duration(captured)}{off_text(replayed, captured)}"
+
+
+def off_text(replayed: int, captured: int) -> str:
+    """By how much what was replayed differs: ` (0.3 % less)`; empty where there is nothing to compare with."""
+    if not captured or replayed == captured:
+        return ""
+    return f" ({share_text(abs(replayed - captured), captured)} {'more' if replayed > captured else 'less'})"
+
+
+def delays(row: Row) -> Iterator[str]:
+    """What else becomes of producers: how long sending takes, who waits for memory, what would have expired."""
+    t, blocked = PRODUCER_THROTTLES, row["blocked"]
+    other = row["slowest"] if row["slowest"]["longer"] >= LEAST_LONGER_MS else row["quickest"]
+    if abs(other["longer"]) >= LEAST_LONGER_MS:
+        name, long = client_name(other[t.client_id]), duration(other[t.sending_ms])
+        yield f"{name} sends for {long} instead of {duration(other[t.captured_sending_ms])}"
+    if blocked[t.blocked_ms] >= LEAST_LONGER_MS:
+        yield f"{client_name(blocked[t.client_id])} waits {duration(blocked[t.blocked_ms])} for buffer.memory"
+    if row[t.expired_requests]:
+        yield f"{quantity(row[t.expired_requests], 'request')} would wait longer than delivery.timeout.ms"
+
+
+def shown_quota_text(row: Row) -> str:
+    """Which quota captured throttle times show, where nobody stated one."""
+    least, most = (format_bytes(int(float(f"{row[name]:.3g}"))) for name in ("shown_least", "shown_most"))
+    value = least if least == most else f"{least} (to {most})"
+    return f"throttle times show a quota that nobody stated: --captured={PRODUCER_QUOTA}={value}"
+
+
+def producers_sureness(findings: Findings) -> str:
+    """How sure the lines of `producers_by_lane` are: which rules they follow, and of how many producers the user is not
+    known, where users have quotas.
+    """
+    reasons, rows = [MADE_AS_CAPTURED], findings.by_lane(producer_lanes_rows, algorithms.FETCH_MAX_BYTES)
+    by_user = [row for row in rows if any(map(is_of_user, settings_of_lane(findings, row["scenario"])))]
+    unknown = max((row["unknown_users"] for row in by_user), default=0)
+    if unknown:
+        reasons.append(
+            f"the user of {quantity(unknown, 'producer')} is not known, so each is taken for a user of its own: add "
+            "request logs"
+        )
+    return with_low_fidelity(findings, reasons)
+
+
+def is_of_user(key: str) -> bool:
+    """Whether a setting is a quota of users' producers, or of client.ids of users."""
+    return is_quota(key, PRODUCER_QUOTA) and key.startswith(f"{USER}.")

@@ -1,0 +1,80 @@
+"""Bandwidth quotas of producers (KIP-13): what is predicted under others, beside producers that had them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from schemas.tables import algorithms
+from schemas.tables.gold import PRODUCER_THROTTLES
+from tests.backtest.byte_rates import clients
+from tests.backtest.figures import Figures
+from tests.backtest.produce_rate_traffic import RATE, RATES
+from tests.backtest.replays import Replayed, replayed
+
+KINDS = ("java", "librdkafka")
+PAIRS = (
+    ("none", "400k"), ("none", "200k"), ("400k", "200k"), ("200k", "400k"), ("200k", "none"), ("400k", "400k"),
+    ("200k", "200k"),
+)  # fmt: skip
+"""Quotas that are predicted from one another; one from itself is the replay as captured."""
+
+
+def compared(work: Path, repeats: int) -> Iterator[tuple[str, Figures]]:
+    """Each prediction: what it is of, and its figures."""
+    for a, b in PAIRS:
+        for kind in KINDS:
+            yield (
+                f"{kind} producer: quota {a} -> {b}",
+                Figures(
+                    [captured(of(work, a), client) for client in clients(kind, a, repeats)],
+                    [predicted(of(work, a), client, lane_of(work, a, b)) for client in clients(kind, a, repeats)],
+                    [captured(of(work, b), client) for client in clients(kind, b, repeats)],
+                ),
+            )
+
+
+@cache
+def of(work: Path, name: str) -> Replayed:
+    """The capture of a quota, replayed with the others and without one; its own is stated."""
+    stated = RATES[name]
+    others = [str(rate or "none") for rate in RATES.values() if rate != stated]
+    return replayed(
+        algorithms.FETCH_MAX_BYTES, work / f"produce-rate-{name}.pcap", [f"{RATE}={','.join(others)}"],
+        [f"{RATE}={stated}"] if stated else [],
+    )  # fmt: skip
+
+
+def lane_of(work: Path, a: str, b: str) -> str:
+    """The lane of a quota in the capture of another; the captured one of its own."""
+    lanes = of(work, a).run.scenario.lanes(algorithms.FETCH_MAX_BYTES)
+    return next(lane.name for lane in lanes if a == b or lane.settings.get(RATE) == (RATES[b] or "none"))
+
+
+def rows_of(replay: Replayed, client: str, lane: str) -> list[dict[str, Any]]:
+    """What becomes of a producer in a lane, at each broker."""
+    t = PRODUCER_THROTTLES
+    return replay.rows(t, f"{t.client_id} = '{client}' and {t.scenario} = '{lane}'")
+
+
+def predicted(replay: Replayed, client: str, lane: str) -> dict[str, Any]:
+    """The figures of a client in a lane."""
+    t = PRODUCER_THROTTLES
+    return figures(rows_of(replay, client, lane), t.sending_ms, t.throttled_requests, t.throttle_time_ms)
+
+
+def captured(replay: Replayed, client: str) -> dict[str, Any]:
+    """The figures of a client as captured."""
+    t, rows = PRODUCER_THROTTLES, rows_of(replay, client, "captured")
+    return figures(rows, t.captured_sending_ms, t.captured_throttled_requests, t.captured_throttle_time_ms)
+
+
+def figures(rows: Sequence[dict[str, Any]], sending: str, throttled: str, throttle: str) -> dict[str, Any]:
+    """What becomes of a client: its slowest broker, and sums over all brokers."""
+    return {
+        "sending ms": max(row[sending] for row in rows),
+        "throttled requests": sum(row[throttled] for row in rows),
+        "throttled ms": sum(row[throttle] for row in rows),
+    }

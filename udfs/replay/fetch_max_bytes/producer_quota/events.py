@@ -1,0 +1,148 @@
+"""Rows of PRODUCE_EVENTS as the records that the replay of producers' quotas takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.steps import PRODUCE_EVENTS
+from udfs.columns.arrays import Bools, Ints, Records
+from udfs.columns.sentinels import NONE
+from udfs.columns.time_units import ALWAYS, US_PER_MS
+from udfs.replay.fetch_max_bytes.producer_quota.state import PRODUCE_CONNECTION, PRODUCE_REQUEST, ProducerUnit
+from udfs.replay.fetch_max_bytes.who_has_quotas import Client
+from udfs.replay.shared.columns import int_column
+from udfs.replay.shared.key_numbers import client_of, key_numbers
+from udfs.replay.shared.window import Window
+
+_T = PRODUCE_EVENTS
+FIRST_THAT_WAITS = 6
+"""Version of Produce since which a client itself waits while it is throttled (ProduceResponse.shouldClientThrottle)."""
+
+
+@dataclass(frozen=True)
+class CapturedProducers:
+    """Producers that share quotas. clients: by number of the process. brokers: by number. began_before: bool
+    [connections], of which the capture does not show the begin.
+    """
+
+    unit: ProducerUnit
+    clients: list[Client]
+    brokers: list[str]
+    began_before: Bools
+
+
+def producers_of(rows: pa.RecordBatch, window: Window) -> CapturedProducers | None:
+    """The producers of one unit, from all of its rows; None if there is no request among them."""
+    is_request = np.asarray(rows[_T.size].is_valid())
+    requests = rows.filter(pa.array(is_request))
+    if requests.num_rows == 0:
+        return None
+    order = np.lexsort([int_column(requests, c, 0) for c in (_T.exchange_no, _T.time, _T.connection_id)])
+    requests = requests.take(order)
+    connection, first = np.unique(int_column(requests, _T.connection_id, 0), return_index=True)
+    edges = np.append(first, requests.num_rows)
+    of_row = np.repeat(np.arange(len(connection)), np.diff(edges))
+    clients, brokers = dict[str, int](), dict[str, int]()
+    process = key_numbers(clients, requests[_T.client_id], requests[_T.client_address])
+    broker = key_numbers(brokers, requests[_T.broker])
+    records = captured_requests(requests, of_row, window)
+    connections = captured_connections(requests, records, edges)
+    connections["process"], connections["broker"] = process[first], broker[first]
+    made = last_made_of(rows.filter(pa.array(~is_request)), requests)
+    return CapturedProducers(
+        unit_of(records, connections, edges, made),
+        [client_of(key) for key in clients],
+        [*brokers],
+        int_column(requests, _T.began_before, 0)[first] == 1,
+    )
+
+
+def captured_requests(rows: pa.RecordBatch, connection: Ints, window: Window) -> Records:
+    """PRODUCE_REQUEST[n] of rows of requests, by connection and time. connection: int64[n], the number of each.
+
+    Brokers before 2.0 counted a request that much before they answered as they throttled it: they have no Produce 6.
+    """
+    requests = np.zeros(rows.num_rows, PRODUCE_REQUEST)
+    arrived, throttle = int_column(rows, _T.time, 0), int_column(rows, _T.throttle_time_ms, NONE)
+    answered = np.maximum(int_column(rows, _T.response_time, ALWAYS), arrived)
+    held_us = np.maximum(throttle, 0) * US_PER_MS
+    is_held = (int_column(rows, _T.api_version, 0) < FIRST_THAT_WAITS) & (answered - arrived >= held_us)
+    requests["connection"], requests["arrived_us"] = connection, arrived
+    requests["recorded_us"] = np.where(is_held, answered - held_us, answered)
+    requests["size"], requests["throttle_ms"] = int_column(rows, _T.size, 0), throttle
+    requests["counts"] = window.has(arrived)
+    return requests
+
+
+def captured_connections(rows: pa.RecordBatch, requests: Records, edges: Ints) -> Records:
+    """PRODUCE_CONNECTION[connections]: how many requests each has on their way, and how soon it sends the next one.
+
+    edges: int64[connections + 1], where each connection's requests begin.
+    """
+    connections = np.zeros(len(edges) - 1, PRODUCE_CONNECTION)
+    waits = int_column(rows, _T.api_version, 0) >= FIRST_THAT_WAITS
+    answers = int_column(rows, _T.is_answered, 1) == 1
+    for number, (begin, end) in enumerate(pairwise(edges.tolist())):
+        arrived, recorded = requests["arrived_us"][begin:end], requests["recorded_us"][begin:end]
+        unmuted = recorded + np.maximum(requests["throttle_ms"][begin:end], 0) * US_PER_MS
+        may_send = unmuted if waits[begin] else recorded
+        done = np.searchsorted(np.maximum.accumulate(recorded), arrived, "right")
+        most = max(int((np.arange(1, end - begin + 1) - done).max()), 1) if answers[begin] else end - begin
+        gaps = arrived[most:] - may_send[: end - begin - most]
+        connections[number] = (0, 0, most, gaps.min() if len(gaps) else 0, waits[begin])
+    return connections
+
+
+def last_made_of(batches: pa.RecordBatch, requests: pa.RecordBatch) -> Ints:
+    """When the last record of each request was made: int64[n], ALWAYS where that is not known.
+
+    batches: rows of batches. requests: rows of requests.
+    """
+    keys = [np.concatenate([int_column(rows, c, 0) for rows in (requests, batches)])
+            for c in (_T.connection_id, _T.exchange_no)]  # fmt: skip
+    _, number = np.unique(np.column_stack(keys), axis=0, return_inverse=True)
+    last = np.full(int(number.max()) + 1, ALWAYS)
+    np.maximum.at(last, number.ravel()[requests.num_rows :], int_column(batches, _T.made_time, ALWAYS))
+    return last[number.ravel()[: requests.num_rows]]
+
+
+def unit_of(requests: Records, connections: Records, edges: Ints, made: Ints) -> ProducerUnit:
+    """The unit as lanes are played from it.
+
+    A request is made when its last record is, as far as the capture shows that, and else when it came. What lies
+    between that, or the end of the wait for its turn, and its coming, it takes in each lane.
+    """
+    arrived, recorded = requests["arrived_us"], requests["recorded_us"]
+    unmuted = recorded + np.maximum(requests["throttle_ms"], 0) * US_PER_MS
+    service, idle, ready, gate = np.zeros((4, len(requests)), np.int64)
+    for number, (begin, end) in enumerate(pairwise(edges.tolist())):
+        of, own = connections[number], slice(begin, end)
+        before = np.append(ALWAYS, np.maximum.accumulate(unmuted[own])[:-1])
+        service[own] = np.maximum(recorded[own] - np.maximum(arrived[own], before), 0)
+        may_send = (unmuted if of["client_waits"] else recorded)[own]
+        turn = np.full(end - begin, ALWAYS)
+        turn[of["in_flight"] :] = may_send[: max(end - begin - of["in_flight"], 0)] + of["turnaround_us"]
+        made_of = np.where(made[own] == ALWAYS, arrived[own], made[own])
+        ready[own] = np.maximum.accumulate(np.minimum(made_of, arrived[own]))
+        gates = last_throttled(requests["throttle_ms"][own], unmuted[own], arrived[own])
+        gate[own] = np.where(gates == NONE, NONE, begin + gates)
+        turn = np.where(gates == NONE, turn, np.maximum(turn, may_send[gates]))
+        idle[own] = np.maximum(arrived[own] - np.maximum(ready[own], turn), 0)
+    process = connections["process"][requests["connection"]]
+    by_process = np.lexsort((np.arange(len(requests)), ready, process))
+    firsts = np.searchsorted(process[by_process], np.arange(int(process.max()) + 2))
+    return ProducerUnit(requests, connections, edges, service, idle, ready, gate, by_process, firsts)
+
+
+def last_throttled(throttle_ms: Ints, unmuted_us: Ints, arrived_us: Ints) -> Ints:
+    """The last throttled request of a connection whose throttling was over when each request came: int64[n], NONE for
+    none. What was sent as soon as that was over had waited for it, in the client or in the socket.
+    """
+    throttled = np.flatnonzero(throttle_ms > 0)
+    over = np.searchsorted(np.maximum.accumulate(unmuted_us[throttled]), arrived_us, "right")
+    earlier = np.minimum(over, np.searchsorted(throttled, np.arange(len(arrived_us))))
+    return np.where(earlier > 0, np.append(throttled, NONE)[earlier - 1], NONE)

@@ -1,0 +1,109 @@
+"""How producers get on under a quota: a broker that has throttled a connection takes no request of it for so long.
+
+A broker works on one request of a connection at a time. It records a request in the meter of its client when it
+answers, and mutes the connection for throttle_time_ms (KafkaApis.handleProduceRequest, ThrottledChannel; KIP-219,
+Kafka 2.0). A client that knows Produce 6 waits for as long before it sends again (NetworkClient.maybeThrottle). Brokers
+before 2.0 answered that much later instead, and took no other request of the connection until they had: it comes to the
+same.
+
+An application makes records when it did in the capture. Only when buffer.memory is full does it wait, and everything
+that it makes later is later by as much (BufferPool).
+"""
+
+from __future__ import annotations
+
+from udfs.columns.arrays import Record, Records
+from udfs.columns.sentinels import NONE
+from udfs.columns.time_units import ALWAYS, US_PER_MS
+from udfs.kernels.kernel import kernel
+from udfs.replay.fetch_max_bytes.producer_quota.state import ProducerUnit, QuotaLane, Sending
+from udfs.replay.fetch_max_bytes.quota_meter import produce_throttle_ms
+from udfs.replay.shared.event_heap import Heap, pop, push
+from udfs.replay.shared.silver_columns import DELIVERY_TIMEOUT_MS
+
+DELIVERY_TIMEOUT_US = DELIVERY_TIMEOUT_MS * US_PER_MS
+
+
+@kernel
+def play_lane(
+    unit: ProducerUnit, lane: QuotaLane, sending: Sending, heap: Heap, outcomes: Records, buffer_bytes: int
+) -> None:
+    """Send all requests of the unit in a lane. outcomes: THROTTLING[connections]. buffer_bytes: of each process."""
+    for process in range(len(unit.process_first) - 1):
+        make_requests(unit, sending, heap, process, buffer_bytes, ALWAYS)
+    while heap.events[0] > 0:
+        time, connection = pop(heap)
+        sending.due[connection] = 0
+        place = unit.first[connection] + sending.handled[connection]
+        request, process = unit.requests[place], unit.connections[connection].process
+        throttle = throttle_in_lane(lane, connection, request.size, time // US_PER_MS)
+        note_answer(outcomes[connection], request, time, throttle, sending.made_us[place])
+        sending.handled[connection] += 1
+        sending.unmuted_us[connection] = time + throttle * US_PER_MS
+        waits = unit.connections[connection].client_waits == 1
+        sending.open_us[place] = sending.unmuted_us[connection] if waits else time
+        sending.held_bytes[process] -= request.size
+        schedule_next(unit, sending, heap, connection)
+        make_requests(unit, sending, heap, process, buffer_bytes, time)
+
+
+@kernel
+def throttle_in_lane(lane: QuotaLane, connection: int, size: int, time_ms: int) -> int:
+    """throttle_time_ms of the response to a request, 0 without a quota."""
+    meter = lane.meter_of[connection]
+    if meter == NONE:
+        return 0
+    return produce_throttle_ms(lane.meters, meter, lane.rules[meter], size, time_ms)
+
+
+@kernel
+def note_answer(outcome: Record, request: Record, time: int, throttle: int, made_us: int) -> None:
+    """Count a request that is answered. made_us: when the application had made it."""
+    if request.counts == 0:
+        return
+    if outcome.requests == 0:
+        outcome.first_us = request.arrived_us
+    outcome.requests += 1
+    outcome.bytes += request.size
+    outcome.throttled += throttle > 0
+    outcome.throttle_ms += throttle
+    outcome.throttle_ms_max = max(outcome.throttle_ms_max, throttle)
+    outcome.last_us = max(outcome.last_us, time)
+    outcome.behind_us = max(outcome.behind_us, time - request.recorded_us)
+    outcome.expired += time - made_us > DELIVERY_TIMEOUT_US
+
+
+@kernel
+def make_requests(unit: ProducerUnit, sending: Sending, heap: Heap, process: int, buffer_bytes: int, now: int) -> None:
+    """Have the application make requests, as many as there is memory for. now: when the last memory was freed, us."""
+    while sending.next_made[process] < unit.process_first[process + 1]:
+        place = unit.by_process[sending.next_made[process]]
+        request, held = unit.requests[place], sending.held_bytes[process]
+        if held > 0 and held + request.size > buffer_bytes:
+            return
+        due = unit.ready_us[place] + sending.late_us[process]
+        if now > due:
+            sending.blocked_us[process] += now - due
+            sending.late_us[process] += now - due
+        sending.made_us[place] = max(due, now)
+        sending.held_bytes[process] += request.size
+        sending.next_made[process] += 1
+        sending.made[request.connection] += 1
+        schedule_next(unit, sending, heap, request.connection)
+
+
+@kernel
+def schedule_next(unit: ProducerUnit, sending: Sending, heap: Heap, connection: int) -> None:
+    """Note when the broker answers the next request of a connection, if the application has made it."""
+    handled = sending.handled[connection]
+    if sending.due[connection] == 1 or handled == sending.made[connection]:
+        return
+    place, of = unit.first[connection] + handled, unit.connections[connection]
+    sent = sending.made_us[place]
+    if handled >= of.in_flight:
+        sent = max(sent, sending.open_us[place - of.in_flight] + of.turnaround_us)
+    if unit.gate[place] != NONE:
+        sent = max(sent, sending.open_us[unit.gate[place]])
+    taken = max(sent + unit.idle_us[place], sending.unmuted_us[connection])
+    push(heap, taken + unit.service_us[place], connection)
+    sending.due[connection] = 1

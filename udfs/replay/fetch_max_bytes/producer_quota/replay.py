@@ -1,0 +1,79 @@
+"""The pass over producers: those that share quotas are played together in every lane, and the captured one judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.steps import PRODUCE_EVENTS
+from schemas.tables.table import Table
+from udfs.columns.arrays import Ints, Records
+from udfs.columns.arrow_columns import concatenate_batches
+from udfs.facts.arrow_tables import pack_tables
+from udfs.replay.fetch_max_bytes.producer_quota.events import CapturedProducers, producers_of
+from udfs.replay.fetch_max_bytes.producer_quota.fidelity import judge_throttles
+from udfs.replay.fetch_max_bytes.producer_quota.meters_of_lanes import measured_lane, quota_lane, warm_times
+from udfs.replay.fetch_max_bytes.producer_quota.muted_channels import play_lane
+from udfs.replay.fetch_max_bytes.producer_quota.rows import Throttled, producer_tables
+from udfs.replay.fetch_max_bytes.producer_quota.settings import ProducerLanes
+from udfs.replay.fetch_max_bytes.producer_quota.state import THROTTLING, ProducerUnit, Sending
+from udfs.replay.shared.event_heap import Heap
+from udfs.replay.shared.rows_by_key import by_key
+
+
+def replay_producers(batches: Iterable[pa.RecordBatch], lanes: ProducerLanes, run_id: str) -> Iterator[pa.RecordBatch]:
+    """Packed rows of gold tables from rows of PRODUCE_EVENTS, sorted by unit and time."""
+    yield from pack_tables(rows_of_producers(batches, lanes, run_id))
+
+
+def rows_of_producers(
+    batches: Iterable[pa.RecordBatch], lanes: ProducerLanes, run_id: str
+) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    """The rows of one unit after the other; what comes behind the window is left out."""
+    for _, parts in by_key(batches, (PRODUCE_EVENTS.unit,)):
+        rows = concatenate_batches([*parts])
+        until = rows.filter(pa.array(rows[PRODUCE_EVENTS.time].to_numpy() < lanes.window.end))
+        captured = producers_of(until, lanes.window)
+        if captured is not None:
+            yield from producer_tables(throttled(captured, lanes), lanes, run_id)
+
+
+def throttled(captured: CapturedProducers, lanes: ProducerLanes) -> Throttled:
+    """What becomes of producers in every lane, and how the captured lane agrees with the capture."""
+    connections, processes = len(captured.unit.connections), len(captured.clients)
+    outcomes = np.zeros((len(lanes.names), connections), THROTTLING)
+    blocked = np.zeros((len(lanes.names), processes), np.int64)
+    for lane in range(len(lanes.names)):
+        sending = new_sending(captured.unit, processes)
+        heap = Heap(np.zeros(connections, np.int64), np.zeros(connections, np.int64), np.zeros(1, np.int64))
+        play_lane(captured.unit, quota_lane(captured, lanes, lane), sending, heap, outcomes[lane], lanes.buffer_bytes)
+        blocked[lane] = sending.blocked_us
+    return Throttled(captured, outcomes, blocked, *judged(captured, lanes))
+
+
+def new_sending(unit: ProducerUnit, processes: int) -> Sending:
+    """A lane before its first request."""
+    connections, requests = len(unit.connections), len(unit.requests)
+    handled, made, unmuted, due = np.zeros((4, connections), np.int64)
+    made_us, open_us = np.zeros((2, requests), np.int64)
+    held_bytes, late_us, blocked_us = np.zeros((3, processes), np.int64)
+    next_made = unit.process_first[:-1].copy()
+    return Sending(handled, made, unmuted, due, made_us, open_us, next_made, held_bytes, late_us, blocked_us)
+
+
+def judged(captured: CapturedProducers, lanes: ProducerLanes) -> tuple[Ints, Ints, Ints]:
+    """(throttle times of the captured lane, quotas that captured ones show, verdicts), int64[n] each, in the order of
+    the unit's requests.
+    """
+    requests = captured.unit.requests
+    order = np.argsort(requests["recorded_us"], kind="stable")
+    in_order: Records = requests.take(order)
+    lane = measured_lane(captured, lanes)
+    judgements = np.zeros((3, len(order)), np.int64)
+    judge_throttles(in_order, lane, warm_times(captured, lane), *judgements)
+    of_requests = np.zeros_like(judgements)
+    of_requests[:, order] = judgements
+    replayed, shown, verdicts = of_requests
+    return replayed, shown, verdicts
