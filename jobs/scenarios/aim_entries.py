@@ -17,6 +17,7 @@ from jobs.scenarios.settings import Setting, Value, algorithms, find_setting, ne
 from jobs.units import parse_int, parse_number
 from schemas.tables.outcomes import Outcome, outcomes_of
 from schemas.tables.values import CONSUMER
+from udfs.replay.fetch_max_bytes.quotas import PRODUCER_QUOTA, has_quota
 
 FORM = "ALGORITHM: least|most OUTCOME for client=NAME,... where OUTCOME <= BOUND and ... over SETTING=FROM..TO and ..."
 LEAST = ("least", "fewest", "smallest", "lowest", "shortest", "minimise", "minimize")
@@ -118,6 +119,9 @@ def resolve_aim(located: LocatedYaml, algorithm: str, text: AimText, faults: lis
             form = "1,2,4" if target in settings() and settings()[target].type == "number" else "FROM..TO"
             fault = f"{target} has no usual bounds to look in: say `over`, as over {target}={form}"
             faults.append(Fault(_place_of_aim(located, algorithm), fault))
+    if has_quota(over, PRODUCER_QUOTA):
+        fault = f"no outcome says what becomes of producers under {PRODUCER_QUOTA}: list its values in --set"
+        faults.append(Fault(_place_of_aim(located, algorithm, "over"), fault))
     if len(over) > MOST_SETTINGS:
         fault = f"`over` has {len(over)} settings; at most {MOST_SETTINGS}"
         faults.append(Fault(_place_of_aim(located, algorithm, "over"), fault))

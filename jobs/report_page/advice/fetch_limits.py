@@ -34,7 +34,7 @@ from schemas.tables import algorithms
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY
 from schemas.tables.silver import FETCH_PARTITIONS
 from schemas.tables.values import CAPTURED, CHANGE, CONSUMER, KEEP, OF_CLIENT
-from udfs.replay.fetch_max_bytes.quotas import CONSUMER_QUOTA
+from udfs.replay.fetch_max_bytes.quotas import CONSUMER_QUOTA, PRODUCER_QUOTA
 from udfs.replay.fetch_max_bytes.rows import CLOSED_LOOP
 
 MOST_FETCHES = 2.0
@@ -88,9 +88,14 @@ def advise_fetch_limits(findings: Findings) -> Iterable[Recommendation]:
     """A recommendation for each client and each setting to change; if no lane is better, to keep its limits."""
     rows = in_lane_order(findings.of(consumer_lanes), findings.lanes.get(algorithms.FETCH_MAX_BYTES, ()))
     for client, lanes in rows_by_client(rows).items():
-        captured, *others = [row for row in lanes if can_be_set(row) and CONSUMER_QUOTA not in row[SCENARIO]]
+        captured, *others = [row for row in lanes if can_be_set(row) and not has_quota_in_name(row[SCENARIO])]
         if others and captured[HELD] + captured["waiting"]:
             yield from fetch_limit_advice(findings, Scope(OF_CLIENT, client), captured, others)
+
+
+def has_quota_in_name(lane: str) -> bool:
+    """Whether a lane sets a quota of consumers or of producers."""
+    return any(quota in lane for quota in (CONSUMER_QUOTA, PRODUCER_QUOTA))
 
 
 def fetch_limit_advice(

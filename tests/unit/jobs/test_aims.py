@@ -132,6 +132,8 @@ def test_all_faults_of_a_file_are_told_at_once_with_their_lines(write: Path) -> 
         ("consumer_memory: least memory.pool", "its values are no numbers"),
         ("fetch_max_bytes: least fetch.max.bytes over max.poll.records=1..9", "`over` does not vary it"),
         ("fetch_max_bytes: least held over slots", "is not SETTING=FROM..TO"),
+        ("fetch_max_bytes: least user.producer_byte_rate where end_lag <= 1MiB over user.producer_byte_rate=1MB,2MB",
+         "no outcome says what becomes of producers under producer_byte_rate: list its values in --set"),
         ("consumer_memory: least batch.size where producer_waits = 0 over buffer.memory=x", "is not a size in bytes"),
     ],
 )  # fmt: skip

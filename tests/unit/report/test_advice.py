@@ -80,6 +80,11 @@ def test_a_lane_that_is_not_better_is_not_advised() -> None:
     assert told(limits(consumer("captured"), alike)) == [("keep", "app", "fetch.max.bytes", "200000")]
 
 
+@pytest.mark.parametrize("quota", ["consumer_byte_rate", "user.producer_byte_rate"])
+def test_a_lane_with_a_quota_advises_no_limits(quota: str) -> None:
+    assert told(limits(consumer("captured", **WAITS), consumer(f"{SMALL},{quota}=1MiB"))) == []
+
+
 def within(low: float, high: float | None) -> Row:
     """Between what a time lies when pace is drawn anew."""
     return Row(value=low, p10=low, p90=high)
