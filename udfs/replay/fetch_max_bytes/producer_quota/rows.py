@@ -14,7 +14,7 @@ from schemas.tables.gold import FIDELITY, PRODUCER_THROTTLES
 from schemas.tables.quota_reasons import THROTTLES
 from schemas.tables.table import Table
 from schemas.tables.values import PRODUCER
-from udfs.columns.arrays import Bools, Ints, Records
+from udfs.columns.arrays import Ints, Records
 from udfs.columns.arrow_columns import dictionary_column, repeated_text_column
 from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import US_PER_MS
@@ -51,14 +51,14 @@ class Throttled:
 
 @dataclass(frozen=True)
 class ProducerAtBroker:
-    """A producer at a broker: numbers of both, its connections there, bool[connections], and which of its requests
-    count, bool[n].
+    """A producer at a broker: numbers of both, of its connections there, and of those of its requests that count:
+    int64[m].
     """
 
     process: int
     broker: int
-    connections: Bools
-    requests: Bools
+    connections: Ints
+    requests: Ints
 
 
 def producer_tables(of: Throttled, lanes: ProducerLanes, run_id: str) -> Iterator[tuple[Table, pa.RecordBatch]]:
@@ -73,11 +73,20 @@ def producer_tables(of: Throttled, lanes: ProducerLanes, run_id: str) -> Iterato
 def producers_at_brokers(captured: CapturedProducers) -> Iterator[ProducerAtBroker]:
     """Each producer at each broker to which it sends a request that counts."""
     connections, requests = captured.unit.connections, captured.unit.requests
-    for process, broker in sorted({(int(of["process"]), int(of["broker"])) for of in connections}):
-        own = (connections["process"] == process) & (connections["broker"] == broker)
-        counts = own[requests["connection"]] & (requests["counts"] == 1)
-        if counts.any():
-            yield ProducerAtBroker(process, broker, own, counts)
+    places = np.column_stack([connections["process"], connections["broker"]])
+    pairs, pair_of = np.unique(places, axis=0, return_inverse=True)
+    of_request = np.where(requests["counts"] == 1, pair_of.ravel()[requests["connection"]], NONE)
+    for (process, broker), own, counting in zip(
+        pairs.tolist(), rows_of_each(pair_of.ravel(), len(pairs)), rows_of_each(of_request, len(pairs)), strict=True
+    ):
+        if len(counting):
+            yield ProducerAtBroker(process, broker, own, counting)
+
+
+def rows_of_each(number: Ints, count: int) -> list[Ints]:
+    """The rows that have each number from 0 to `count` - 1, in order. number: int64[rows], NONE for none of these."""
+    order = np.argsort(number, kind="stable")
+    return np.split(order, np.searchsorted(number[order], np.arange(count + 1)))[1:-1]
 
 
 def throttle_rows(
