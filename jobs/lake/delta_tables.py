@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 from jobs.lake import delta_log, local_log
 from jobs.lake.declared_columns import MIGRATE_IT, check_declared_columns, column_comment, spark_schema
 from jobs.lake.lake_storage import literal_pattern, workers_folder
-from jobs.lake.local_log import LocalTable, rows_in_files
+from jobs.lake.local_log import FEW_FILES, LocalTable, rows_in_files
 from jobs.lake.older_rows import check_complete_rows, lacking_by_spark, lacking_in_files
 from jobs.lake.table_address import TableAddress, address_of, table_path
 from schemas.tables.gold import FIDELITY, RUNS, TABLES_OF_REPLAY
@@ -33,6 +33,8 @@ TASKS_AT_A_TIME = 3
 ONE_TASK_ROWS = 20_000
 """No more rows than these are read at once, and are one partition. A query of them is one task, without the shuffles
 that groups and joins take otherwise."""
+MOST_SMALL_FILES = 2_000
+"""Up to so many small files of a table are read at once: five years of nights."""
 
 
 def rows_of_driver(spark: SparkSession, rows: pa.Table) -> DataFrame:
@@ -75,10 +77,17 @@ def read_table(spark: SparkSession, lake: str, table: Table, *, with_files: bool
     with_files: Spark can tell in which file each row is, and what it knows of the file (`_metadata`).
     """
     local = table_to_read(spark, lake, table)
-    files = None if local is None else local.files()
-    if local is None or files is None:
+    files = () if local is None else local.all_files()
+    if local is None or (len(files) > FEW_FILES and not _are_small(files)):
         return rows_by_delta(spark, address_of(lake, table), table)
     return rows_in(spark, local.path, table, files) if with_files else local_rows(spark, local, table, files)
+
+
+def _are_small(files: Collection[str]) -> bool:
+    """Whether many files of a table have so few rows that it takes less to read them all than to have Delta look which
+    ones have what is wanted: the tables that name capture sets and runs have a file for each of these.
+    """
+    return len(files) <= MOST_SMALL_FILES and rows_in_files(files) <= ONE_TASK_ROWS
 
 
 def stored_rows(spark: SparkSession, lake: str, table: Table, identity: str) -> DataFrame:

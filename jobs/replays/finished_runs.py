@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from jobs.lake.delta_tables import has_table, read_table, stored_rows
+from jobs.lake.delta_tables import has_table, read_table, stored_rows, table_to_read
 from jobs.lake.target import Target
 from jobs.replays.algorithm import Algorithm
 from jobs.run import Run
@@ -87,6 +87,9 @@ def files_of_set(spark: SparkSession, lake: str, capture_id: str) -> frozenset[s
     """The files that have the capture set's rows of `captures`. After it is ingested again they are other files, and
     while that is going on there are none. Raises LakeError where there is no table of captures.
     """
+    local = table_to_read(spark, lake, CAPTURES)
+    if local is not None:
+        return frozenset(local.all_files((str(CAPTURES.capture_id), capture_id)))
     own = read_table(spark, lake, CAPTURES, with_files=True).where(F.col(CAPTURES.capture_id) == capture_id)
     rows = own.select(F.input_file_name()).distinct().collect()
     return frozenset(path for (path,) in rows)

@@ -141,6 +141,22 @@ def test_of_many_files_those_are_passed_over_that_statistics_rule_out(
     assert own.schema == read_table(spark, str(tmp_path), EXCHANGES).schema
 
 
+@pytest.mark.usefixtures("is_local")
+@pytest.mark.parametrize("is_local", ["seen by this process"], indirect=True)
+def test_a_small_table_of_many_files_is_read_without_spark(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As that of runs is, which has a file for each night."""
+    monkeypatch.setattr(jobs.lake.delta_tables, "FEW_FILES", 1)
+    write(spark, tmp_path, 1)
+    Target(str(tmp_path), "b").write_here(spark, exchanges(2), EXCHANGES)
+    for most, is_small in ((20_000, True), (1, False)):
+        monkeypatch.setattr(jobs.lake.delta_tables, "ONE_TASK_ROWS", most)
+        rows = read_table(spark, str(tmp_path), EXCHANGES)
+        assert (rows.inputFiles() == []) == is_small
+        assert numbers_in(rows) == [1, 2]
+
+
 def test_columns_are_the_same_whoever_reads_them(spark: SparkSession, tmp_path: Path, is_local: bool) -> None:
     write(spark, tmp_path, 1)
     assert files_of_a(spark, table_path(str(tmp_path), EXCHANGES), is_local) is not None

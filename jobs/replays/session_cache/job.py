@@ -12,6 +12,7 @@ from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.lane_settings import lane_settings
 from jobs.replays.session_cache.answers import QUERIES, TITLE, answer_lines
 from jobs.replays.silver import Read, dealt_silver, mapped_silver, read_small_table
+from jobs.replays.warm_up_set import warm_up_set
 from jobs.session.one_shuffle import replay_shards, shard_count
 from schemas.tables import algorithms
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS
@@ -44,10 +45,14 @@ from udfs.replay.session_cache.silver_events import (
 
 
 def packed(source: Source) -> DataFrame:
-    """Every fetch session of the capture set. Raises CaptureError where all fetches are older than sessions."""
+    """Every fetch session of the capture set, from those on that the set before left open, if it goes on from one.
+
+    Raises CaptureError where all fetches are older than sessions.
+    """
     scenario, shards = source.run.scenario, shard_count(source.spark)
     check_sessions(source.rows(EXCHANGES))
-    lives = lives_of(read_small_table(source, CONNECTIONS, LIFE_COLUMNS))
+    earlier, connections = warm_up_set(source), read_small_table(source, CONNECTIONS, LIFE_COLUMNS)
+    lives = lives_of(connections if earlier is None else earlier.connections(connections, LIFE_COLUMNS))
     reads = [
         Read(EXCHANGES, EXCHANGE_COLUMNS, partial(fetch_events, lives=lives)),
         Read(FETCH_PARTITIONS, PARTITION_COLUMNS, partial(partition_events, lives=lives)),
@@ -56,12 +61,15 @@ def packed(source: Source) -> DataFrame:
         replay_sessions,
         lanes=replace(
             session_lanes(lane_settings(scenario, algorithms.SESSION_CACHE, source.run.in_force)),
-            window=scenario.window,
+            window=scenario.window if earlier is None else earlier.window(scenario.window),
         ),
         run_id=source.run_id,
         seed=scenario.without_window.scenario_id,
     )
-    of_fetches = replay_shards(dealt_silver(source, BROKERS, reads, shards), BROKERS, shards, replay)
+    dealt = dealt_silver(source, BROKERS, reads, shards)
+    if earlier is not None:
+        dealt = dealt.unionByName(dealt_silver(earlier.source, BROKERS, list(map(earlier.read, reads)), shards))
+    of_fetches = replay_shards(dealt, BROKERS, shards, replay)
     of_shares = packed_shares(source, shards)
     return of_fetches if of_shares is None else of_fetches.unionByName(of_shares)
 

@@ -153,11 +153,14 @@ def request_verdict(fetch: Record) -> int:
 @kernel
 def response_verdict(fetch: Record) -> int:
     """The verdict on the partitions of an incremental response. Of a session that goes on from an earlier capture set
-    its partitions are known, but not what the broker had sent of them, so that the first response may leave some out.
+    its partitions are known, but not what the broker had sent of them, so that the first response may leave some out;
+    nor is that known of a session with a response that was not captured.
     """
     if fetch.misreturned == 0:
         return AGREED
-    return SESSION_FROM_BEFORE if fetch.act == FROM_BEFORE else OTHER_PARTITIONS
+    if fetch.act == FROM_BEFORE:
+        return SESSION_FROM_BEFORE
+    return NOT_CAPTURED if fetch.is_lost == 1 else OTHER_PARTITIONS
 
 
 @kernel

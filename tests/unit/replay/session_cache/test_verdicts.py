@@ -65,7 +65,8 @@ def test_partitions_and_those_of_an_incremental_response_have_a_verdict_each() -
     for is_known, is_lost, strayed, misreturned, epoch, act in product(*4 * [BITS], (0, 1), (BY_RULES, FROM_BEFORE)):
         verdicts = np.zeros((len(METRICS), VERDICTS), np.int64)
         told = {"is_known": is_known, "is_lost": is_lost, "strayed": strayed, "misreturned": misreturned}
-        other = SESSION_FROM_BEFORE if act == FROM_BEFORE else OTHER_PARTITIONS
+        other = NOT_CAPTURED if is_lost else OTHER_PARTITIONS
+        other = SESSION_FROM_BEFORE if act == FROM_BEFORE else other
         judge_contents(verdicts, new_records(SESSION_FETCH, 1, response_us=9, epoch=epoch, act=act, **told)[0])
         expected = np.zeros_like(verdicts)
         expected[PARTITIONS, OTHER_PARTITIONS if strayed else AGREED] = is_known
