@@ -130,8 +130,9 @@ def test_rows_that_were_deleted_from_a_file_stay_out(spark: SparkSession, tmp_pa
 def test_of_many_files_those_are_passed_over_that_statistics_rule_out(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_local: bool
 ) -> None:
-    for log in (jobs.lake.delta_log, jobs.lake.local_log):
-        monkeypatch.setattr(log, "FEW_FILES", 1)
+    for module in (jobs.lake.delta_log, jobs.lake.local_log, jobs.lake.delta_tables):
+        monkeypatch.setattr(module, "FEW_FILES", 1)
+    monkeypatch.setattr(jobs.lake.delta_tables, "ONE_TASK_ROWS", 10)
     rows = rows_of_driver(spark, exchanges(*range(20))).repartitionByRange(2, "exchange_no")
     write_table(rows, str(tmp_path), EXCHANGES, "a")
     assert files_of_a(spark, table_path(str(tmp_path), EXCHANGES), is_local) is None
@@ -149,7 +150,8 @@ def test_a_small_table_of_many_files_is_read_without_spark(
     """As that of runs is, which has a file for each night."""
     monkeypatch.setattr(jobs.lake.delta_tables, "FEW_FILES", 1)
     write(spark, tmp_path, 1)
-    Target(str(tmp_path), "b").write_here(spark, exchanges(2), EXCHANGES)
+    of_b = exchanges(2).set_column(0, "capture_id", pa.array(["b"]))
+    Target(str(tmp_path), "b").write_here(spark, of_b, EXCHANGES)
     for most, is_small in ((20_000, True), (1, False)):
         monkeypatch.setattr(jobs.lake.delta_tables, "ONE_TASK_ROWS", most)
         rows = read_table(spark, str(tmp_path), EXCHANGES)
