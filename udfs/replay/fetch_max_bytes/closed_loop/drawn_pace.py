@@ -3,8 +3,13 @@
 How fast brokers answer and an application takes records differs from one run to the next. So every lane is replayed
 again and again, each time with other times: blocks of the captured ones, out of one stretch of the capture, so that
 what is slow for a while stays slow. How much of a response's time is no matter of what is in it is drawn, too, for one
-capture hardly shows that. Client and brokers are then as much faster or slower as one run is than another, and the
-reader starts, and what it reads comes, at other times (drawn_times.py).
+capture hardly shows that. Client and brokers are then as much faster or slower as one run is than another, producers
+make more or fewer batches of the same records (drawn_runs.py), and the reader starts, and what it reads comes, at other
+times (drawn_times.py).
+
+A reader at the log's end waits for what is produced. What slows it down for a while, such as a busy machine, slows down
+producers as well, so its times stay where they are: at another moment they would meet records that would not have come
+then.
 All lanes have the same times, and differ by their settings alone. What follows from rules is the same each time.
 
 Most readers of a cluster have read all that there is and wait for more. Such a reader is replayed a few times only, and
@@ -22,8 +27,16 @@ import numpy as np
 from udfs.columns.arrays import Bools, Floats, Ints, Records
 from udfs.columns.time_units import ALWAYS, NEVER, US_PER_MS
 from udfs.kernels.kernel import allocating_kernel
+from udfs.replay.fetch_max_bytes.closed_loop.drawn_runs import (
+    BATCHES_DIFFER,
+    STARTS_DIFFER,
+    STRETCHES,
+    factors,
+    in_other_batches,
+    normal_draws,
+    pace_differs,
+)
 from udfs.replay.fetch_max_bytes.closed_loop.drawn_times import (
-    APART_SHAPE,
     DrawnTimes,
     ReaderStart,
     start_of_reader,
@@ -32,7 +45,7 @@ from udfs.replay.fetch_max_bytes.closed_loop.drawn_times import (
 from udfs.replay.fetch_max_bytes.closed_loop.intent import Intent, with_pace
 from udfs.replay.fetch_max_bytes.closed_loop.order import draw_below
 from udfs.replay.fetch_max_bytes.closed_loop.outcomes import new_outcome
-from udfs.replay.fetch_max_bytes.closed_loop.pace import MOST_SHARE, Sample, pace_of_samples
+from udfs.replay.fetch_max_bytes.closed_loop.pace import MOST_SHARE, CapturedPace, Sample, pace_of_samples
 from udfs.replay.fetch_max_bytes.closed_loop.replay import (
     Member,
     ReplayedReader,
@@ -48,12 +61,6 @@ from udfs.replay.shared.replications import FEWEST, replications_within
 
 FETCHES_AT_MOST = 1 << 21
 """Fetches that are replayed of a reader for its ranges, in all lanes: of a larger one there are fewer replications."""
-STRETCHES = 3
-"""The captured times that are drawn from are a part of the capture, one in so many."""
-RUNS_DIFFER = 0.35
-"""How far equal runs on a live cluster differ: the standard deviation of the logarithm of their times. One capture
-shows one run, and not how fast the next one is. VALIDATION.md says how that was measured.
-"""
 
 
 class Figures(NamedTuple):
@@ -86,30 +93,32 @@ class Drawn(NamedTuple):
 class Draws(NamedTuple):
     """What is drawn for one reader.
 
-    random: int64[1], the state of the generator of paces. slower: float64[replications, 2], how many times as long
-    client and brokers take. shares: float64[replications, 2], how much of the times of taking and of sending is no
-    matter of what is in a response. times: of each replication.
+    random: int64[1], the state of the generator of paces. client, brokers: float64[replications], how many times as
+    long they take. batches: float64[replications], how many times as many batches producers make. shares:
+    float64[replications, 2], how much of the times of taking and of sending is no matter of what is in a response.
+    times: of each replication.
     """
 
     random: Ints
-    slower: Floats
+    client: Floats
+    brokers: Floats
+    batches: Floats
     shares: Floats
     times: Sequence[DrawnTimes]
 
 
-def draws_of_reader(reader: Reader, count: int, nodes: int) -> Draws:
-    """What is drawn for a reader's replications. The same client at another address has the same draws.
-
-    nodes: how many the reader has.
-    """
+def draws_of_reader(reader: Reader, observed: CapturedPace, count: int) -> Draws:
+    """What is drawn for a reader's replications. The same client at another address has the same draws."""
     seed = zlib.crc32(f"{reader.client_id}/{reader.kind}".encode())
     draws = np.random.default_rng(seed)
-    slower = np.exp(draws.normal(0.0, RUNS_DIFFER, (count, 2)))
+    client = factors(draws, pace_differs(observed.taking), count)
+    brokers = factors(draws, pace_differs(observed.sending), count)
     shares = draws.uniform(0.0, MOST_SHARE, (count, 2))
-    longer = np.exp(draws.normal(0.0, RUNS_DIFFER, (count, 2))).tolist()
-    apart = draws.gamma(APART_SHAPE, 1 / APART_SHAPE, (count, nodes))
-    times = [DrawnTimes(start, production, apart[again]) for again, (start, production) in enumerate(longer)]
-    return Draws(np.full(1, seed), slower, shares, times)
+    starts, productions = (factors(draws, STARTS_DIFFER, count).tolist() for _ in range(2))
+    # A gamma distribution of shape 0.5 and mean 1 is that of the square of a normal one.
+    apart = np.stack([normal_draws(draws, count) ** 2 for _ in observed.late_us], axis=1)
+    times = [DrawnTimes(*of) for of in zip(starts, productions, apart, strict=True)]
+    return Draws(np.full(1, seed), client, brokers, factors(draws, BATCHES_DIFFER, count), shares, times)
 
 
 def drawn_figures(members: Sequence[Member], lanes: FetchLanes, replayed: Sequence[ReplayedReader]) -> list[Drawn]:
@@ -121,7 +130,7 @@ def drawn_figures(members: Sequence[Member], lanes: FetchLanes, replayed: Sequen
     lane_count = rules[0].shape[1]
     requests = sum(int(of.outcome.lanes["requests"].sum()) for of in replayed) * lane_count // len(of_lane)
     count = replications_within(FETCHES_AT_MOST, requests)
-    draws = [draws_of_reader(member.reader, count, len(member.intent.unit.nodes)) for member in members]
+    draws = [draws_of_reader(member.reader, member.intent.observed, count) for member in members]
     begins_with_capture = lanes.window.begin == ALWAYS
     starts = [start_of_reader(member.intent) if begins_with_capture else None for member in members]
     figures, counts = list[list[Figures]](), np.full(lane_count, count)
@@ -148,7 +157,8 @@ def drawn_figures(members: Sequence[Member], lanes: FetchLanes, replayed: Sequen
 def unit_again(member: Member, start: ReaderStart | None, draws: Draws, again: int) -> Unit:
     """What a reader reads in the replication `again`, and at which pace. start: if the capture shows it start."""
     drawn = drawn_unit(member.intent, draws.random, *draws.shares[again].tolist())
-    unit = in_another_run(drawn, *draws.slower[again].tolist())
+    unit = in_another_run(drawn, float(draws.client[again]), float(draws.brokers[again]))
+    unit = in_other_batches(unit, float(draws.batches[again]))
     return started_at_other_times(unit, start, draws.times[again]) if start else unit
 
 
@@ -228,12 +238,14 @@ def figures_of_lanes(outcome: ReaderLanes, given_up: Ints) -> Figures:
 
 
 def drawn_unit(intent: Intent, random: Ints, taking_share: float, sending_share: float) -> Unit:
-    """What the reader reads, at a pace that is drawn anew.
+    """What the reader reads, at a pace that is drawn anew; at its own where it is at the log's end.
 
     random: int64[1], the generator's state, moved on. The shares: how much of a response's time is no matter of what is
     in it, as `Sample` has them.
     """
     observed, begin = intent.observed, intent.unit.nodes["begin"].copy()
+    if observed.is_at_log_end:
+        return intent.unit
     taking = drawn_rows(observed.taking.node, begin, observed.is_one_process, random)
     sending = drawn_rows(observed.sending.node, begin, False, random)
     pace = pace_of_samples(observed, Sample(taking, taking_share), Sample(sending, sending_share))
@@ -244,14 +256,14 @@ def drawn_unit(intent: Intent, random: Ints, taking_share: float, sending_share:
 
 def in_another_run(unit: Unit, of_client: float, of_brokers: float) -> Unit:
     """The same in another run, in which client and brokers take so many times as long."""
-    nodes, taking, sending = unit.nodes, unit.taking.copy(), unit.sending.copy()
+    nodes, taking, sending = unit.nodes.copy(), unit.taking.copy(), unit.sending.copy()
     for name in ("gap_us", "poll_us"):
         nodes[name] *= of_client
     taking["time"] *= of_client
     for name in ("answer_us", "late_us"):
         nodes[name] *= of_brokers
     sending["time"] *= of_brokers
-    return unit._replace(taking=taking, sending=sending)
+    return unit._replace(nodes=nodes, taking=taking, sending=sending)
 
 
 @allocating_kernel

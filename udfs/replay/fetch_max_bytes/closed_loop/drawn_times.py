@@ -32,8 +32,6 @@ of the lab took from the first batch to its first fetch. What takes longer than 
 APART_US = 130_000
 """How long after its first fetch to any broker a consumer of the lab sent the first one to another, on average: it
 waits for connections, and for the offsets from which it reads. Half of them waited half as long or less."""
-APART_SHAPE = 0.5
-"""The shape of the gamma distribution of how far first fetches are apart: most are close together, some are not."""
 SETTLED_US = 1_000_000
 """A reader has started by so long after its first fetch: a broker that it asks later is one that it did not know. One
 that is there for no longer than that after its last records has left because it had read what it wanted."""
@@ -63,7 +61,8 @@ class DrawnTimes(NamedTuple):
     """What is drawn of times for one replication.
 
     start, production: how many times as long it takes until the reader starts, and until each batch is produced. apart:
-    float64[nodes], how many times `apart_us` the first fetch to each broker comes later, by rank.
+    float64[nodes], how many times `apart_us` the first fetch to each broker comes later, by rank: 1 on average, most
+    are close together and some are not.
     """
 
     start: float

@@ -79,15 +79,21 @@ class CapturedPace(NamedTuple):
     taking: records, from a response to the fetch that follows; of an application that is always at work, from the
     poll() that returned them to the next one. sending: record bytes, from a fetch that found them to the response.
     late_us: float64[nodes], as in NODE. is_one_process: one application takes the records of all nodes. is_at_work: it
-    always is. shortest_wait_us: then, from a response to a poll().
+    always is. shortest_wait_us: then, from a response to a poll(). is_at_log_end: nearly all records came when a fetch
+    waited for them.
     """
 
     taking: Timings
     sending: Timings
     late_us: Floats
     is_one_process: bool
+    is_at_log_end: bool
     is_at_work: bool = False
     shortest_wait_us: int = 0
+
+
+AT_ONCE = 0.1
+"""A reader is at the log's end if a smaller share of its fetches with records found them there."""
 
 
 def observed_pace(fetches: PacedFetches, nodes: int, is_one_process: bool, polls: bool = False) -> CapturedPace:
@@ -99,12 +105,12 @@ def observed_pace(fetches: PacedFetches, nodes: int, is_one_process: bool, polls
     at_once = (fetches.size > 0) & (fetches.ready_at <= fetches.request)
     took = np.maximum(fetches.response - fetches.request, 0)[at_once]
     sending = Timings(fetches.node[at_once], fetches.size[at_once], took, np.zeros(len(took), np.bool_))
-    late_us = lateness(fetches, nodes)
+    late_us, is_at_log_end = lateness(fetches, nodes), bool(at_once.sum() < AT_ONCE * np.count_nonzero(fetches.size))
     work = work_between_polls(taken_responses(fetches)) if polls else None
     if work is None:
-        return CapturedPace(taking_times(fetches, is_one_process), sending, late_us, is_one_process)
+        return CapturedPace(taking_times(fetches, is_one_process), sending, late_us, is_one_process, is_at_log_end)
     taking = Timings(work.node, work.records, work.time, np.zeros(len(work.node), np.bool_))
-    return CapturedPace(taking, sending, late_us, is_one_process, True, work.shortest_wait_us)
+    return CapturedPace(taking, sending, late_us, is_one_process, is_at_log_end, True, work.shortest_wait_us)
 
 
 def taken_responses(fetches: PacedFetches) -> TakenResponses:
