@@ -21,8 +21,11 @@ STRETCHES = 3
 """A capture's times are compared, and drawn, in so many stretches."""
 PACE_DIFFERS = 0.5
 """How far equal runs of the lab differ in pace: the standard deviation of the logarithm of their times."""
-PACE_DIFFERS_AT_MOST = 0.7
-"""A capture's stretches do not make it more than this."""
+TIMES_DIFFER = 1.4
+"""The same of single times for like amounts, in one capture: the mean of few differs more from run to run than that of
+many."""
+PACE_DIFFERS_AT_MOST = 1.0
+"""However much a capture's times differ, and however few they are, runs are taken to differ by no more than this."""
 LEAST_TIMES = 2 * STRETCHES
 """So many times, or more, say how far stretches differ."""
 STARTS_DIFFER = 0.5
@@ -37,10 +40,10 @@ compressed as well. In the lab that was 63 without compression, and 120 to 190 w
 def pace_differs(timings: Timings) -> float:
     """The standard deviation of the logarithm of times from one run to the next, by a reader's captured times."""
     variances = [of for node in np.unique(timings.node) if (of := variance_of_stretches(timings, node)) is not None]
-    if not variances:
-        return PACE_DIFFERS
-    # As many degrees of freedom as stretches less one are the capture's own, and as many are the lab's.
-    return min(float(np.sqrt((PACE_DIFFERS**2 + np.mean(variances)) / 2)), PACE_DIFFERS_AT_MOST)
+    # The capture's stretches count as much as the lab's runs.
+    of_runs = np.mean([PACE_DIFFERS**2, np.mean(variances)]) if variances else PACE_DIFFERS**2
+    of_mean = TIMES_DIFFER**2 / max(len(timings.time), 1)
+    return min(float(np.sqrt(of_runs + of_mean)), PACE_DIFFERS_AT_MOST)
 
 
 def variance_of_stretches(timings: Timings, node: int) -> float | None:
