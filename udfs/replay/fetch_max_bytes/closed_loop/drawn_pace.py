@@ -112,7 +112,8 @@ def draws_of_reader(reader: Reader, observed: CapturedPace, count: int) -> Draws
     seed = zlib.crc32(f"{reader.client_id}/{reader.kind}".encode())
     draws = np.random.default_rng(seed)
     client = factors(draws, pace_differs(observed.taking), count)
-    brokers = factors(draws, pace_differs(observed.sending), count)
+    # A reader at the log's end shows hardly anything of how fast its brokers are.
+    brokers = factors(draws, pace_differs(observed.taking if observed.is_at_log_end else observed.sending), count)
     shares = draws.uniform(0.0, MOST_SHARE, (count, 2))
     starts, productions = (factors(draws, STARTS_DIFFER, count).tolist() for _ in range(2))
     # A gamma distribution of shape 0.5 and mean 1 is that of the square of a normal one.
