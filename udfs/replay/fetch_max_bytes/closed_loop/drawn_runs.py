@@ -28,7 +28,7 @@ PACE_DIFFERS_AT_MOST = 1.0
 """However much a capture's times differ, and however few they are, runs are taken to differ by no more than this."""
 LEAST_TIMES = 2 * STRETCHES
 """So many times, or more, say how far stretches differ."""
-STARTS_DIFFER = 0.5
+STARTS_DIFFER = 0.4
 """The same of the time until a reader starts, and until batches are produced."""
 BATCHES_DIFFER = 0.5
 """The same of how many batches producers make of the same records."""
