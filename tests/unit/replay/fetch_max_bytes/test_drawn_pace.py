@@ -23,11 +23,11 @@ from tests.unit.replay.fetch_max_bytes.captured_reader import (
 from udfs.columns.arrow_columns import compute as pc
 from udfs.columns.records import new_records
 from udfs.replay.fetch_max_bytes.closed_loop.drawn_pace import (
-    STRETCHES,
     draw_blocks,
     drawn_rows,
     rules_that_differ,
 )
+from udfs.replay.fetch_max_bytes.closed_loop.drawn_runs import STRETCHES
 from udfs.replay.fetch_max_bytes.closed_loop.settings import RULES
 from udfs.replay.fetch_max_bytes.closed_loop.state import LOG_BATCH, NODE, POINT, READ_PARTITION, READING_CHANGE, Unit
 from udfs.replay.fetch_max_bytes.replay import replay_fetches

@@ -7,7 +7,8 @@ beside them. VALIDATION.md says what was measured.
 
 from __future__ import annotations
 
-from statistics import NormalDist
+import math
+from statistics import NormalDist, mean
 
 import numpy as np
 
@@ -41,9 +42,9 @@ def pace_differs(timings: Timings) -> float:
     """The standard deviation of the logarithm of times from one run to the next, by a reader's captured times."""
     variances = [of for node in np.unique(timings.node) if (of := variance_of_stretches(timings, node)) is not None]
     # The capture's stretches count as much as the lab's runs.
-    of_runs = np.mean([PACE_DIFFERS**2, np.mean(variances)]) if variances else PACE_DIFFERS**2
+    of_runs = mean([PACE_DIFFERS**2, mean(variances)]) if variances else PACE_DIFFERS**2
     of_mean = TIMES_DIFFER**2 / max(len(timings.time), 1)
-    return min(float(np.sqrt(of_runs + of_mean)), PACE_DIFFERS_AT_MOST)
+    return min(math.sqrt(of_runs + of_mean), PACE_DIFFERS_AT_MOST)
 
 
 def variance_of_stretches(timings: Timings, node: int) -> float | None:
