@@ -42,6 +42,8 @@ def lacking_in_files(local: LocalTable, table: Table, identity: str) -> list[str
 
 def lacking_by_spark(spark: SparkSession, address: TableAddress, table: Table, identity: str) -> list[str]:
     """The columns that rows of a capture set or run lack, in a table that Spark alone reaches."""
+    if address.columns(spark) is None:
+        return []
     held = delta_log.partition_files(spark, address, (str(table.replaced_by), identity))
     if held is not None:
         return lacking_columns(table, delta_log.columns_in_footer(spark, held.first[0])) if held.first else []
@@ -63,6 +65,8 @@ def lacking_by_identity(
 
     Where files do not say it, the job reads all rows of the table.
     """
+    if address.columns(spark) is None:
+        return {}
     files = delta_log.a_file_of_each(spark, address, str(table.replaced_by))
     wanted = None if identities is None else set(identities)
     if files is None:

@@ -107,3 +107,10 @@ def test_every_table_that_cannot_be_migrated_is_named(spark: SparkSession, lake:
     other = Table("captures", "silver", "", (), "capture_id", CAPTURES.columns[:3], {})
     with pytest.raises(LakeError, match="captures cannot be migrated: unknown column"):
         missing_columns(spark, lake, [other])
+
+
+def test_a_table_that_is_not_there_lacks_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    for lake in (str(tmp_path), "catalog:spark_catalog.nowhere"):
+        for named in (None, ["a"]):
+            assert incomplete_rows(spark, lake, {CAPTURES: named}) == {}
+        check_complete(spark, lake, [CAPTURES], "a")
