@@ -270,6 +270,7 @@ def test_lanes_of_producers_alone_are_not_replayed_for_consumers() -> None:
 
 def test_without_a_quota_of_producers_nothing_is_replayed() -> None:
     assert producer_lanes(settings_of({"consumer_byte_rate": 5})) is None
+    assert producer_lanes(settings_of({"consumer_byte_rate": 5}, producer_byte_rate="none")) is None
     stated = producer_lanes(settings_of(producer_byte_rate=7))
     assert stated is not None
     assert stated.names == ("0",)

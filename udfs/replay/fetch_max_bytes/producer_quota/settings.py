@@ -52,7 +52,7 @@ class ProducerLanes:
 def producer_lanes(lanes: LaneSettings) -> ProducerLanes | None:
     """The captured lane and those that set a quota of producers; None where none does, and none is stated."""
     own = [CAPTURED, *(place for place, lane in enumerate(lanes.changed) if has_quota(lane, PRODUCER_QUOTA))]
-    if len(own) == 1 and not has_quota(lanes.in_force, PRODUCER_QUOTA):
+    if len(own) == 1 and not quotas_of_settings(lanes.in_force, PRODUCER_QUOTA):
         return None
     of_own = LaneSettings(
         tuple(lanes.names[place] for place in own), tuple(lanes.changed[place] for place in own), lanes.in_force
