@@ -61,13 +61,18 @@ def told(of: Quota, responses: Responses) -> tuple[list[str], list[int]]:
     return lines, waits
 
 
-def test_a_client_waits_as_long_as_the_brokers_quota_manager_says(run_java: RunJava, jars: Jars) -> None:
-    of_all = [told(*example) for example in gathered(300)]
+def said_by_kafka(run_java: RunJava, jars: Jars, of_all: list[tuple[list[str], list[int]]]) -> list[int]:
+    """What the broker's own class answers to the lines of all examples."""
     names = ("kafka-server", "kafka-server-common", "kafka-clients")
     lines = "\n".join(line for of, _ in of_all for line in of)
     said = run_java("QuotaMeters.java", *jars(*(f"org.apache.kafka:{name}:{KAFKA}" for name in names)), stdin=lines)
+    return [int(word) for word in said.split()]
+
+
+def test_a_client_waits_as_long_as_the_brokers_quota_manager_says(run_java: RunJava, jars: Jars) -> None:
+    of_all = [told(*example) for example in gathered(300)]
     waits = [wait for _, of in of_all for wait in of]
-    assert [int(word) for word in said.split()] == waits
+    assert said_by_kafka(run_java, jars, of_all) == waits
     assert sum(wait > 0 for wait in waits) > len(waits) // 4
 
 
@@ -89,12 +94,10 @@ def told_of_producer(of: Quota, requests: Responses) -> tuple[list[str], list[in
 
 def test_a_producer_waits_as_long_as_the_brokers_quota_manager_says(run_java: RunJava, jars: Jars) -> None:
     of_all = [told_of_producer(*example) for example in gathered(300)]
-    names = ("kafka-server", "kafka-server-common", "kafka-clients")
-    lines = "\n".join(line for of, _ in of_all for line in of)
-    said = run_java("QuotaMeters.java", *jars(*(f"org.apache.kafka:{name}:{KAFKA}" for name in names)), stdin=lines)
-    kafkas, of_quotas = said.split(), [line.startswith("quota") for of, _ in of_all for line in of]
+    kafkas = said_by_kafka(run_java, jars, of_all)
+    of_quotas = [line.startswith("quota") for of, _ in of_all for line in of]
     waits = [wait for _, of in of_all for wait in of]
-    assert [int(word) for word, is_quota in zip(kafkas, of_quotas, strict=True) if not is_quota] == waits
+    assert [wait for wait, is_quota in zip(kafkas, of_quotas, strict=True) if not is_quota] == waits
     assert sum(wait > 0 for wait in waits) > len(waits) // 4
 
 

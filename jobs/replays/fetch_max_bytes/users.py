@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 from jobs.replays.algorithm import Source
 from jobs.replays.silver import Read, mapped_silver, read_small_table
 from schemas.tables.silver import CONNECTIONS, EXCHANGES
 from schemas.tables.values import CONSUMER
 from udfs.replay.fetch_max_bytes.producer_quota.settings import ProducerLanes
-from udfs.replay.fetch_max_bytes.quotas import QuotaOf
 from udfs.replay.fetch_max_bytes.settings import FetchLanes, Reader
 from udfs.replay.fetch_max_bytes.who_has_quotas import (
     FETCH,
@@ -24,22 +24,22 @@ from udfs.replay.fetch_max_bytes.who_has_quotas import (
     who_rows,
 )
 
+Lanes = TypeVar("Lanes", FetchLanes, ProducerLanes)
+
 
 def with_users(source: Source, lanes: FetchLanes) -> tuple[FetchLanes, Mapping[Client, str]]:
     """(The lanes with the users of consumers, where a lane has a quota of users; the groups of `quota_groups`)."""
     if not lanes.quotas:
         return lanes, {}
     users = known_users(source, FETCH)
-    if has_quota_of_users(lanes.quotas):
-        lanes = replace(lanes, users=only_known(users))
+    lanes = with_known_users(lanes, users)
     return lanes, quota_groups(users, lambda client: lanes.quotas_of(Reader(*client, CONSUMER)))
 
 
 def producers_with_users(source: Source, lanes: ProducerLanes) -> tuple[ProducerLanes, Mapping[Client, str]]:
     """The same for producers."""
     users = known_users(source, PRODUCE)
-    if has_quota_of_users(lanes.quotas):
-        lanes = replace(lanes, users=only_known(users))
+    lanes = with_known_users(lanes, users)
     return lanes, quota_groups(users, lanes.quotas_of)
 
 
@@ -51,14 +51,11 @@ def known_users(source: Source, api_key: int) -> dict[Client, str | None]:
     return users_of_clients(who, plain_connections(source, authenticate))
 
 
-def has_quota_of_users(quotas: Sequence[Mapping[QuotaOf, int]]) -> bool:
-    """Whether a lane has a quota of users. quotas: of each lane."""
-    return any(of.user is not None for of_lane in quotas for of in of_lane)
-
-
-def only_known(users: Mapping[Client, str | None]) -> dict[Client, str]:
-    """The clients whose user is known."""
-    return {client: user for client, user in users.items() if user is not None}
+def with_known_users(lanes: Lanes, users: Mapping[Client, str | None]) -> Lanes:
+    """The lanes with the users that are known, if one of them has a quota of users."""
+    if not any(of.user is not None for of_lane in lanes.quotas for of in of_lane):
+        return lanes
+    return replace(lanes, users={client: user for client, user in users.items() if user is not None})
 
 
 def plain_connections(source: Source, authenticate: set[int]) -> list[int]:

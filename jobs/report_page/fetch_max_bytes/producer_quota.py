@@ -8,7 +8,7 @@ from pyspark.sql import Row
 
 from jobs.replays.fetch_max_bytes.producer_answers import producer_lanes_rows
 from jobs.report_page.fetch_max_bytes.growth import with_low_fidelity
-from jobs.report_page.fetch_max_bytes.quota import settings_of_lane
+from jobs.report_page.fetch_max_bytes.quota import settings_of_lane, unknown_users
 from jobs.report_page.question import Findings
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.terminal.screen import share_text
@@ -16,7 +16,7 @@ from jobs.terminal.wording import changes_phrase, client_name, duration, quantit
 from jobs.units import format_bytes
 from schemas.tables import algorithms
 from schemas.tables.gold import PRODUCER_THROTTLES
-from udfs.replay.fetch_max_bytes.quotas import PRODUCER_QUOTA, USER, has_quota, is_quota
+from udfs.replay.fetch_max_bytes.quotas import PRODUCER_QUOTA, has_quota
 
 MADE_AS_CAPTURED = "the broker's own rules, for the same batches, whose records are made when they were"
 LEAST_LONGER_MS = 100
@@ -86,17 +86,5 @@ def producers_sureness(findings: Findings) -> str:
     """How sure the lines of `producers_by_lane` are: which rules they follow, and of how many producers the user is not
     known, where users have quotas.
     """
-    reasons, rows = [MADE_AS_CAPTURED], findings.by_lane(producer_lanes_rows, algorithms.FETCH_MAX_BYTES)
-    by_user = [row for row in rows if any(map(is_of_user, settings_of_lane(findings, row["scenario"])))]
-    unknown = max((row["unknown_users"] for row in by_user), default=0)
-    if unknown:
-        reasons.append(
-            f"the user of {quantity(unknown, 'producer')} is not known, so each is taken for a user of its own: add "
-            "request logs"
-        )
-    return with_low_fidelity(findings, reasons)
-
-
-def is_of_user(key: str) -> bool:
-    """Whether a setting is a quota of users' producers, or of client.ids of users."""
-    return is_quota(key, PRODUCER_QUOTA) and key.startswith(f"{USER}.")
+    rows = findings.by_lane(producer_lanes_rows, algorithms.FETCH_MAX_BYTES)
+    return with_low_fidelity(findings, [MADE_AS_CAPTURED, *unknown_users(findings, rows, PRODUCER_QUOTA, "producer")])

@@ -13,7 +13,7 @@ from jobs.report_page.question import Findings
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.terminal.lane_rows import settings_in_name
 from jobs.terminal.wording import changes_phrase, duration, quantity
-from udfs.replay.fetch_max_bytes.quotas import USER, has_quota, is_quota
+from udfs.replay.fetch_max_bytes.quotas import CONSUMER_QUOTA, USER, has_quota, is_quota
 
 BY_RULES = "the broker's own rules, with clients and brokers at their captured pace"
 THROTTLED = "throttle_time_ms"
@@ -56,21 +56,32 @@ def throttled_text(row: Row) -> str:
     return f"{row['throttled']:,} of {consumers} {are} throttled, {client} for {so_long} over its brokers"
 
 
-def is_of_users(key: str) -> bool:
-    """Whether a setting is a quota of users, or of client.ids of users."""
-    return is_quota(key) and key.startswith(f"{USER}.")
+def is_of_users(key: str, quota: str) -> bool:
+    """Whether a setting is this quota of users, or of client.ids of users."""
+    return is_quota(key, quota) and key.startswith(f"{USER}.")
+
+
+def unknown_users(findings: Findings, rows: Iterable[Row], quota: str, kind: str) -> list[str]:
+    """That users of some clients are not known, where a lane has this quota of users.
+
+    rows: of lanes, with `unknown_users`. kind: what a client is called.
+    """
+    of_users = [
+        row["unknown_users"]
+        for row in rows
+        if any(is_of_users(key, quota) for key in settings_of_lane(findings, row["scenario"]))
+    ]
+    unknown = max(of_users, default=0)
+    if not unknown:
+        return []
+    return [
+        f"the user of {quantity(unknown, kind)} is not known, so each is taken for a user of its own: add request logs"
+    ]
 
 
 def quota_sureness(findings: Findings) -> str:
     """How sure the lines of `throttling_by_lane` are, if there are any: which rules they follow, and of how many
     consumers the user is not known, where users have quotas.
     """
-    reasons, rows = [BY_RULES], quota_lanes(findings)
-    by_user = [row for row in rows if any(map(is_of_users, settings_of_lane(findings, row["scenario"])))]
-    unknown = max((row["unknown_users"] for row in by_user), default=0)
-    if unknown:
-        reasons.append(
-            f"the user of {quantity(unknown, 'consumer')} is not known, so each is taken for a user of its own: add "
-            "request logs"
-        )
-    return with_low_fidelity(findings, reasons)
+    unknown = unknown_users(findings, quota_lanes(findings), CONSUMER_QUOTA, "consumer")
+    return with_low_fidelity(findings, [BY_RULES, *unknown])

@@ -8,11 +8,12 @@ beside them. VALIDATION.md says what was measured.
 from __future__ import annotations
 
 import math
+from functools import cache
 from statistics import NormalDist, mean
 
 import numpy as np
 
-from udfs.columns.arrays import Floats, Ints
+from udfs.columns.arrays import Floats, Ints, read_only
 from udfs.columns.time_units import ALWAYS
 from udfs.replay.fetch_max_bytes.closed_loop.pace import MOST_SHARE, Timings
 from udfs.replay.fetch_max_bytes.closed_loop.state import Unit
@@ -20,19 +21,18 @@ from udfs.replay.shared.line_fit import fit_line
 
 STRETCHES = 3
 """A capture's times are compared, and drawn, in so many stretches."""
-PACE_DIFFERS = 0.5
-"""How far equal runs of the lab differ in pace: the standard deviation of the logarithm of their times."""
-TIMES_DIFFER = 1.4
-"""The same of single times for like amounts, in one capture: the mean of few differs more from run to run than that of
-many."""
-PACE_DIFFERS_AT_MOST = 1.0
-"""However much a capture's times differ, and however few they are, runs are taken to differ by no more than this."""
 LEAST_TIMES = 2 * STRETCHES
-"""So many times, or more, say how far stretches differ."""
+"""A node's stretches are compared if it has so many times or more."""
+PACE_DIFFERS = 0.5
+"""How far equal runs of the lab differ in pace. This and what follows are standard deviations of logarithms."""
+PACE_DIFFERS_AT_MOST = 1.0
+"""Runs are taken to differ in pace by no more than this, however few a capture's times are, and however uneven."""
+TIMES_DIFFER = 1.4
+"""How far single times of one reader differ for like amounts. The mean of a few differs so much more between runs."""
 STARTS_DIFFER = 0.4
-"""The same of the time until a reader starts, and until batches are produced."""
+"""How far equal runs of the lab differ in when a reader starts, and in when batches are produced."""
 BATCHES_DIFFER = 0.5
-"""The same of how many batches producers make of the same records."""
+"""How far they differ in how many batches producers make of the same records."""
 BATCH_OVERHEAD = 110
 """What each further batch of the same records takes, in bytes: 61 of it are its header, and fewer records are not
 compressed as well. In the lab that was 63 without compression, and 120 to 190 with it."""
@@ -88,5 +88,10 @@ def normal_draws(draws: np.random.Generator, count: int) -> Floats:
 
     So a few runs have its whole spread, as in a Latin hypercube.
     """
-    middles = (np.arange(count) + 0.5) / count
-    return draws.permutation([NormalDist().inv_cdf(of) for of in middles.tolist()])
+    return draws.permutation(normal_middles(count))
+
+
+@cache
+def normal_middles(count: int) -> Floats:
+    """The middles of so many equally likely parts of the normal distribution, in rising order: float64[count]."""
+    return read_only(np.array([NormalDist().inv_cdf((place + 0.5) / count) for place in range(count)]))
