@@ -157,7 +157,7 @@ def with_lanes(source: Source, algorithm: str, lanes: Sequence[Lane]) -> Source:
     others = dict.fromkeys(source.run.scenario.replay, ())
     listed = tuple(lane for lane in lanes if lane.name != CAPTURED_LANE)
     scenario = replace(source.run.scenario, listed={**others, algorithm: listed})
-    return replace(source, run=replace(source.run, scenario=scenario), before={})
+    return replace(source, run=replace(source.run, scenario=scenario), before={}, judges_lanes=True)
 
 
 def readers_of(aim: Aim) -> tuple[str, ...]:

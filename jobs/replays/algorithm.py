@@ -40,6 +40,8 @@ class Source:
     """What a replay is made from: a capture set, and the run that asks for the replay.
 
     before: by name the packed rows of the replays of this run that come before it in `algorithms.ALGORITHMS`.
+    judges_lanes: whether the rows are only looked at to judge lanes, so that those that are the same in every lane
+    need not be made.
     """
 
     spark: SparkSession
@@ -48,6 +50,7 @@ class Source:
     run_id: str
     before: Mapping[str, DataFrame]
     lookups: Lookups = field(default_factory=Lookups)
+    judges_lanes: bool = False
 
     def rows(self, table: Table) -> DataFrame:
         """The capture set's rows of a silver table: those of the run's cluster."""

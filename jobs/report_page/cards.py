@@ -11,10 +11,10 @@ from jobs.report_page.batch_split.splits import SAFE
 from jobs.report_page.consumer_memory.memory_pool import BOUNDED
 from jobs.report_page.fetch_max_bytes.catch_up import CATCH_UP
 from jobs.report_page.fetch_max_bytes.fairness import STARVING
-from jobs.report_page.fetch_max_bytes.follower_reads import bytes_by_broker, follower_reads
 from jobs.report_page.fetch_max_bytes.growth import growth_by_lane, growth_sureness
 from jobs.report_page.fetch_max_bytes.producer_quota import producers_by_lane, producers_sureness
 from jobs.report_page.fetch_max_bytes.quota import quota_sureness, throttling_by_lane
+from jobs.report_page.fetch_max_bytes.rack_reads import rack_lines, rack_reads
 from jobs.report_page.fetch_max_bytes.throttles import captured_throttles
 from jobs.report_page.partition_limits import REFUSED_TEAMS
 from jobs.report_page.question import Findings
@@ -95,9 +95,9 @@ def quota_cards(findings: Findings) -> Iterator[Card]:
 
 
 def reads_cards(findings: Findings) -> Iterator[Card]:
-    """What consumers read from followers in the capture, and what each broker would serve if all read from leaders."""
-    if lines := [*follower_reads(findings)]:
-        yield Card("reads", "brokers", [*lines, *bytes_by_broker(findings)], [], CATCH_UP.number)
+    """What consumers read across racks, and what each broker serves, with fetch-from-follower and without."""
+    if lines := [*rack_reads(findings)]:
+        yield Card("reads", "racks", [*lines, *rack_lines(findings)], [], CATCH_UP.number)
 
 
 def lane_cards(kind: str, lanes: Sequence[tuple[str, str]], sure_of: Callable[[], str]) -> Iterator[Card]:

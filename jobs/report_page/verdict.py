@@ -16,10 +16,10 @@ from jobs.report_page.advice.in_force import summed_confidence
 from jobs.report_page.advice.recommendation import Recommendation, exact_value_text, value_text
 from jobs.report_page.advice.withheld import flags_to_state
 from jobs.report_page.capture_contents import captured_files, is_of_logs, quality_row, requests_by_api
-from jobs.report_page.fetch_max_bytes.follower_reads import follower_reads
 from jobs.report_page.fetch_max_bytes.growth import growth_by_lane, growth_sureness
 from jobs.report_page.fetch_max_bytes.producer_quota import producers_by_lane, producers_sureness
 from jobs.report_page.fetch_max_bytes.quota import quota_sureness, throttling_by_lane
+from jobs.report_page.fetch_max_bytes.rack_reads import rack_reads
 from jobs.report_page.fetch_max_bytes.throttles import captured_throttles
 from jobs.report_page.findings import KnownRun
 from jobs.report_page.other_brokers import other_brokers_text
@@ -289,8 +289,8 @@ def quota_lines(findings: Findings) -> Iterator[str]:
 
 
 def reads_lines(findings: Findings) -> Iterator[str]:
-    """What consumers read from followers in the capture, and what leaders alone would serve."""
-    for text in follower_reads(findings):
+    """What consumers read across racks, and what would be read and served with fetch-from-follower and without."""
+    for text in rack_reads(findings):
         yield from labelled_lines("READS", text)
 
 

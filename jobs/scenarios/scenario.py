@@ -11,7 +11,15 @@ from dataclasses import dataclass, field, replace
 
 from jobs.scenarios.aims import Aim
 from jobs.scenarios.moment import Moment
-from jobs.scenarios.settings import Called, Value, in_catalogue_order, key_with_names, setting_of, settings
+from jobs.scenarios.settings import (
+    Called,
+    Value,
+    in_catalogue_order,
+    key_with_names,
+    setting_of,
+    settings,
+    value_with_names,
+)
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.fetch_max_bytes.settings import TRAFFIC
 from udfs.replay.shared.lanes import NO_LIMIT, stated_release_numbers
@@ -156,14 +164,14 @@ def with_defaults_of(scenario: Scenario, release: str | None) -> Scenario:
 
 def with_names(scenario: Scenario, called: Called) -> Scenario:
     """The scenario with topics, users and client.ids called as the lake calls them, in the keys of settings that are
-    for one of them.
+    for one of them, and with racks as it calls them.
     """
     grids = {
         algorithm: {key_with_names(key, called): values for key, values in grid.items()}
         for algorithm, grid in scenario.replay.items()
     }
     captured, stated = (
-        {key_with_names(key, called): value for key, value in values.items()}
+        {key_with_names(key, called): value_with_names(key, value, called) for key, value in values.items()}
         for values in (scenario.captured, scenario.stated)
     )
     aims = {

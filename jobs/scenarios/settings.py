@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Literal, Self
 
@@ -16,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, model_
 from jobs.paths import CONF, SHOWN_DOCS, own_text
 from jobs.units import format_bytes, format_ms, format_number, parse_bytes, parse_int, parse_ms, parse_number
 from udfs.errors import SettingError
+from udfs.facts.pseudonyms import ADDRESS, HOST, is_pseudonym
 from udfs.replay.partition_limits.schedule import format_schedule, parse_schedule
 from udfs.replay.shared.lanes import NO_LIMIT, numbers_of_release
 from udfs.replay.shared.lanes import Value as Value
@@ -51,11 +53,15 @@ _NAME = r"[^\s,=]{1,249}"
 """A client.id or a user's name, as far as a lane's name can have it."""
 NAMED: Mapping[str, str] = {
     "topic": rf"topic\.{_TOPIC}",
+    "broker": r"broker\.[0-9]{1,10}",
+    "client or address": rf"(client\.{_NAME}|address\.{_NAME})",
     "client": rf"client\.{_NAME}",
     "user": rf"user\.{_NAME}",
     "user.client": rf"user(\.{_NAME})?\.client(\.{_NAME})?",
 }
 """By `named` of a setting, how its key begins where it is for one of them."""
+_RACK = r"[^\s,=]{1,249}"
+"""The name of a rack, as far as a key or a flag can have it."""
 _RELEASE = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}(\.[0-9]{1,4})?")
 
 
@@ -69,7 +75,7 @@ class Setting(BaseModel):
 
     name: str
     set_on: Literal["consumer", "producer", "replica", "broker", "topic", "user", "user.client"] | None
-    type: Literal["bytes", "ms", "int", "number", "limit", "enum"]
+    type: Literal["bytes", "ms", "int", "number", "limit", "enum", "rack"]
     unit: str
     default: Value | None
     default_before: Mapping[str, Value] = {}
@@ -81,7 +87,7 @@ class Setting(BaseModel):
     algorithms: tuple[str, ...]
     kip: str | None
     doc: str
-    named: Literal["topic", "client", "user", "user.client"] | None = None
+    named: Literal["topic", "broker", "client", "client or address", "user", "user.client"] | None = None
     one: str | None = None
     searched: str | None = None
     exists_as: Literal["setting", "release", "proposal", "model"] = "setting"
@@ -144,6 +150,8 @@ class Setting(BaseModel):
             return NO_LIMIT
         if self.type == "limit":
             return format_schedule(parse_schedule(text))
+        if self.type == "rack":
+            return self._rack(text)
         value = _PARSERS[self.type](text)
         if self.minimum is not None and value < self.minimum:
             raise ValueError(f"`{text}` is below the minimum, {self.minimum}")
@@ -151,9 +159,18 @@ class Setting(BaseModel):
             raise ValueError(f"`{text}` is above the maximum, {self.maximum}")
         return value
 
+    def _rack(self, text: str) -> str:
+        """The name of a rack. Raises ValueError for another text, and for a key with an address that is none."""
+        kind, _, address = (self.one or "").partition(".")
+        if kind == ADDRESS:
+            subnet_of(address)
+        if not re.fullmatch(_RACK, text):
+            raise ValueError(f"`{text}` is no rack: expected 1 to 249 characters, without spaces, commas and `=`")
+        return text
+
     def span(self, text: str) -> tuple[int, int]:
         """The ends of FROM..TO. Raises ValueError that says what is wrong with it."""
-        if self.choices or self.type == "number":
+        if self.choices or self.type in ("number", "rack"):
             raise ValueError(f"`{text}`: only whole numbers have values between; list the values, as A,B")
         ends = [self.parse(end.strip()) for end in text.split("..", 1)]
         if not all(isinstance(end, int) or str(end).isdecimal() for end in ends):
@@ -185,9 +202,26 @@ class Setting(BaseModel):
         if self.type == "limit":
             schedule = parse_schedule(str(value))
             return *schedule.values, *schedule.times
+        if self.type == "rack":
+            return tuple(map(float, map(ord, str(value))))
         if self.choices:
             return (self.choices.index(str(value)),)
         return (math.inf if value == NO_LIMIT else float(value),)
+
+
+def subnet_of(address: str) -> IPv4Network | IPv6Network | None:
+    """The subnet that an address, or a subnet, spells; None for the pseudonym of an address. Raises ValueError for
+    another text.
+
+    >>> str(subnet_of("10.0.1.0/24")), str(subnet_of("2001:db8::1")), subnet_of("host-0123456789abcdef")
+    ('10.0.1.0/24', '2001:db8::1/128', None)
+    """
+    if is_pseudonym(HOST, address):
+        return None
+    try:
+        return ip_network(address, strict=False)
+    except ValueError:
+        raise ValueError(f"`{address}` is neither an IP address nor a subnet, such as 10.0.1.0/24") from None
 
 
 def followed_for(release: str, releases: Sequence[str]) -> str | None:
@@ -234,7 +268,7 @@ def key_with_names(key: str, called: Called) -> str:
     are.
     """
     setting = setting_of(key)
-    if setting.one is None:
+    if setting.one is None or setting.named == "broker":
         return key
     if setting.named == "user.client":
         user, _, client = f"{setting.one}.".removeprefix("user").partition(".client.")
@@ -244,6 +278,11 @@ def key_with_names(key: str, called: Called) -> str:
         one = [(kind, name)]
     spelt = (f"{kind}.{called(kind, name)}" if name else kind for kind, name in one)
     return setting.model_copy(update={"one": ".".join(spelt)}).key
+
+
+def value_with_names(key: str, value: Value, called: Called) -> Value:
+    """The value of a setting; a rack is called by another name, as hosts are."""
+    return called(HOST, str(value)) if setting_of(key).type == "rack" else value
 
 
 def in_catalogue_order(keys: Iterable[str]) -> list[str]:

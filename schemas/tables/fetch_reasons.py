@@ -19,8 +19,8 @@ WHAT_WAS_READ = (
 TIERED = "Nothing: a response does not show where its records were."
 COMPACTED = "Nothing: the capture does not show what compaction left of which batch, and when."
 RACK = (
-    "Nothing: which replica answers depends on `replica.selector.class` and `client.rack`, which are not replayed. To "
-    "compare without, capture consumers that state no `client.rack`."
+    "Nothing: when a replica would have answered is not replayed. `rack_reads` has what leaders alone would serve; to "
+    "compare times without, capture consumers that state no `client.rack`."
 )
 QUOTA = "Capture while no quota holds the client back, or raise its quota for that time."
 STATE_BROKER = (

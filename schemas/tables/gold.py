@@ -11,6 +11,7 @@ from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.gold_limits import LIMIT_TABLES
 from schemas.tables.gold_memory import GOLD_MEMORY
 from schemas.tables.gold_predictions import PREDICTIONS_CHECKED
+from schemas.tables.gold_racks import RACK_READS
 from schemas.tables.gold_recommendations import RECOMMENDATIONS
 from schemas.tables.gold_sessions import SESSION_TABLES
 from schemas.tables.gold_shares import SHARE_TABLES
@@ -232,6 +233,7 @@ TABLES_OF_REPLAY: Mapping[str, tuple[Table, ...]] = {
         FETCH_TIMELINE,
         FETCH_MEMORY,
         PRODUCER_THROTTLES,
+        RACK_READS,
     ),
     algorithms.CONSUMER_MEMORY: GOLD_MEMORY,
     algorithms.SESSION_CACHE: (*SESSION_TABLES, *SHARE_TABLES),

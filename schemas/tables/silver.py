@@ -147,6 +147,9 @@ EXCHANGES = table(
                        nullable=True),
     fetch_session_epoch=C("int", "Fetch session epoch of a Fetch request (KIP-227), also of one that is cut behind it",
                           nullable=True),
+    fetch_rack_id=C("string", "Rack of the consumer that sent a Fetch request, its client.rack (KIP-392); empty if it "
+                              "states none, null before version 11, if the request is cut, and in lakes of releases "
+                              "that did not look for it", nullable=True, names="host"),
     group_id=C("string", "Group of a JoinGroup, SyncGroup, ConsumerGroupHeartbeat, ShareFetch, ShareAcknowledge or "
                          "ShareGroupHeartbeat request; null in a request log, but for ShareFetch and ShareAcknowledge",
                nullable=True, names="group"),

@@ -12,6 +12,9 @@ SESSION_ERRORS = FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_
 them (Kafka 4.3). A session that is there stays as it is: its epoch, its place in the cache and when it was used last.
 """
 
+RACKS_FROM = 11
+"""The first version with a rack (KIP-392); until then leaders alone answer consumers."""
+
 # One line a field, nested as in Kafka's JSON.
 # fmt: off
 

@@ -1,40 +1,50 @@
-"""Reads from followers (KIP-392): what each broker would serve without, beside what it served without."""
+"""Reads across racks (KIP-392): what each broker would serve with fetch-from-follower and without, and then does."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jobs.replays.algorithm import Source
-from jobs.report_page.fetch_max_bytes.follower_reads import served_by_broker, served_bytes
 from schemas.tables import algorithms
+from schemas.tables.gold_racks import RACK_READS
 from tests.backtest.figures import Figures
-from tests.backtest.rack_traffic import RACKS
-from tests.backtest.replays import Replayed, replayed
+from tests.backtest.rack_traffic import LAYOUTS, NO_RACK, WITH, WITHOUT, file_of, racks_of_clients
+from tests.backtest.replays import Rows, replayed
+
+T = RACK_READS
 
 
-def compared(work: Path, _: int) -> Iterator[tuple[str, Figures]]:
-    """What brokers served to consumers in a rack, what they would serve from leaders alone, and what they then did."""
-    captured, leaders_alone = served_by_broker(rows(of(work, "named")))
-    served = served_by_broker(rows(of(work, "none")))[0]
-    yield "from followers -> from leaders alone", Figures([named(captured)], [named(leaders_alone)], [named(served)])
+CAPTURED, LEADERS, PREFERRED = T.broker_rack, T.leader_rack, T.preferred_rack
+"""In which rack who serves is."""
+PREDICTED = ((WITHOUT, WITH, PREFERRED), (NO_RACK, WITH, PREFERRED), (WITH, WITHOUT, LEADERS))
+"""From which capture is predicted what the other shows, and who serves there."""
 
 
-def rows(of_capture: Replayed) -> list[Any]:
-    """The rows of `served_bytes`."""
-    source = Source(of_capture.spark, of_capture.run, of_capture.capture_id, of_capture.run_id, {})
-    return served_bytes(source.rows).collect()
+def compared(work: Path, repeats: int) -> Iterator[tuple[str, Figures]]:
+    """What brokers would serve and what would cross racks, from a capture without and from one with the selector."""
+    for name in LAYOUTS:
+        runs = {how: rows(work, name, how, repeats) for how in (WITHOUT, NO_RACK, WITH)}
+        for how, other, by in PREDICTED:
+            seen, predicted = served(runs[other], CAPTURED, other), served(runs[how], by, how)
+            yield f"{name}: {how} -> {other}", Figures([served(runs[how], CAPTURED, how)], [predicted], [seen])
 
 
 @cache
-def of(work: Path, name: str) -> Replayed:
-    """The capture of consumers that name a rack, or none."""
-    assert name in RACKS
-    return replayed(algorithms.FETCH_MAX_BYTES, work / f"rack-{name}.pcap")
+def rows(work: Path, name: str, how: str, repeats: int) -> Rows:
+    """What consumers read, and from which broker they would. Where they do not say where they are, it is stated."""
+    stated = racks_of_clients(name, how, repeats) if how == NO_RACK else {}
+    captured = [f"client.{client}.client.rack={rack}" for client, rack in stated.items()]
+    return replayed(algorithms.FETCH_MAX_BYTES, file_of(work, name, how), captured=captured).rows(RACK_READS)
 
 
-def named(served: dict[str, int]) -> dict[str, Any]:
-    """The bytes of each broker, by what figures call them."""
-    return {f"bytes of broker {broker}": served[broker] for broker in ("1", "2", "3")}
+def served(reads: Rows, rack: str, how: str) -> dict[str, Any]:
+    """The bytes that brokers in each rack serve, and those across racks of each consumer, by what figures call them."""
+    of_racks, across = Counter[str](), Counter[str]()
+    for row in reads:
+        of_racks[row[rack]] += row[T.bytes]
+        across[row[T.client_id].replace(f"-{how}", "")] += row[T.bytes] * (row[rack] != row[T.client_rack])
+    racks = {f"bytes of brokers in {name}": count for name, count in sorted(of_racks.items())}
+    return racks | {f"across racks, {client}": across[client] for client in sorted(across)}

@@ -1,30 +1,82 @@
-"""A backlog of replicated partitions read by consumers that name the rack of a broker, and by one that names none."""
+"""A backlog of replicated partitions read by consumers in racks, with fetch-from-follower (KIP-392) and without."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from tests.backtest.fetch_traffic import consume_java
-from tests.backtest.lab import BROKERS, Lab, Settings
+from tests.backtest.fetch_traffic import BASE, consume_java, consume_librdkafka
+from tests.backtest.lab import BOOTSTRAP, BROKERS, Cluster, Lab, Settings
 
 TOPIC, PARTITIONS, RECORDS, SIZE = "racks", 6, 20_000, 1_000
-RACKS: dict[str, Settings] = {"named": {"client.rack": "rack-2"}, "none": {}}
-"""What consumers say of where they are."""
+SELECTOR: Settings = {"replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector"}
+WITH, WITHOUT, NO_RACK = "with", "without", "no-rack"
+"""How a backlog is read: with the brokers' selector, without it, and without it by consumers that state no rack."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where brokers are, how many of them hold each partition, and what consumers ask for."""
+
+    racks: Mapping[int, str]
+    replicas: int
+    limits: Settings
+
+
+LAYOUTS = {
+    "rack": Layout({n: f"rack-{n}" for n in BROKERS}, 2, {}),
+    "shared": Layout({1: "rack-1", 2: "rack-2", 3: "rack-2"}, 3, BASE),
+}
+"""A broker in each rack, two of which hold a partition; and two brokers in a rack, all of which hold all."""
 
 
 def captures(work: Path, _: int) -> list[Path]:
-    """What is recorded; all of one backlog, so all together."""
-    return [work / f"rack-{name}.pcap" for name in RACKS]
+    """What is recorded; all of one backlog for each layout, so all together."""
+    return [file_of(work, name, how) for name in LAYOUTS for how in (WITHOUT, NO_RACK, WITH)]
+
+
+def file_of(work: Path, name: str, how: str) -> Path:
+    """The capture of a layout's backlog being read in one way."""
+    return work / f"{name}-{how}.pcap"
 
 
 def record(lab: Lab, repeats: int) -> None:
-    """One capture for each rack, `repeats` consumers in it, one after the other. All brokers hold all partitions."""
-    with lab.cluster("rack", {"auto.create.topics.enable": "false"}) as cluster:
-        selector = {"replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector"}
-        cluster.restart(selector, {n: {"broker.rack": f"rack-{n}"} for n in BROKERS})
-        cluster.drive("topic", TOPIC, PARTITIONS, rf=3)
-        cluster.drive("rd_produce", TOPIC, "none", RECORDS, 1, kind="random", size=SIZE)
-        for name, rack in RACKS.items():
-            with cluster.captured(lab.work / f"rack-{name}.pcap"):
-                for again in range(repeats):
-                    consume_java(cluster, f"java-{name}-{again}", TOPIC, RECORDS, rack)
+    """One capture for each layout and way."""
+    for name, layout in LAYOUTS.items():
+        with lab.cluster(name, {"auto.create.topics.enable": "false"}) as cluster:
+            cluster.restart({}, {n: {"broker.rack": rack} for n, rack in layout.racks.items()})
+            cluster.drive("topic", TOPIC, PARTITIONS, rf=layout.replicas)
+            cluster.drive("rd_produce", TOPIC, "none", RECORDS, 1, kind="random", size=SIZE)
+            read_backlog(cluster, name, WITHOUT, repeats)
+            read_backlog(cluster, name, NO_RACK, repeats)
+            cluster.restart(SELECTOR)
+            elect_preferred_leaders(cluster)
+            read_backlog(cluster, name, WITH, repeats)
+
+
+def racks_of_clients(name: str, how: str, repeats: int) -> dict[str, str]:
+    """By client.id in a capture the rack of the consumer: Java's in every rack, and librdkafka's in the second."""
+    racks = sorted(set(LAYOUTS[name].racks.values()))
+    java = {f"java-{how}-{rack}-{again}": rack for again in range(repeats) for rack in racks}
+    return java | {f"librdkafka-{how}-{racks[1]}-{again}": racks[1] for again in range(repeats)}
+
+
+def read_backlog(cluster: Cluster, name: str, how: str, repeats: int) -> None:
+    """All consumers of a capture, one after the other, read the backlog from its beginning."""
+    with cluster.captured(file_of(cluster.lab.work, name, how)):
+        for client, rack in racks_of_clients(name, how, repeats).items():
+            where: Settings = {} if how == NO_RACK else {"client.rack": rack}
+            settings = {**LAYOUTS[name].limits, **where}
+            if client.startswith("java"):
+                consume_java(cluster, client, TOPIC, RECORDS, settings)
+            else:
+                consume_librdkafka(cluster, client, TOPIC, 10, settings)
+
+
+def elect_preferred_leaders(cluster: Cluster) -> None:
+    """The leaders that partitions had before brokers started again."""
+    cluster.java(
+        "org.apache.kafka.tools.LeaderElectionCommand", "--bootstrap-server", BOOTSTRAP,
+        "--election-type", "preferred", "--all-topic-partitions",
+    )  # fmt: skip

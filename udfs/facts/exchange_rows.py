@@ -78,6 +78,7 @@ def exchange_rows(exchanges: Exchanges, log_columns: Mapping[str, pa.Array[Any]]
             EXCHANGES.fetch_replica_id: exchanges.fetch_replica_id,
             EXCHANGES.fetch_session_id: exchanges.fetch_session_id,
             EXCHANGES.fetch_session_epoch: exchanges.fetch_session_epoch,
+            EXCHANGES.fetch_rack_id: exchanges.names.texts_of(exchanges.fetch_rack),
             EXCHANGES.group_id: exchanges.names.texts_of(exchanges.member[0]),
             EXCHANGES.member_id: exchanges.names.texts_of(exchanges.member[1]),
             EXCHANGES.decode_fault: dictionary_column(FAULT_NAMES, exchanges.fault),

@@ -54,7 +54,7 @@ class Exchanges:
     These columns are filled in as bodies are decoded: `error`, `throttle`, those of fetches, and `readable_known` of
     fetches with partitions or in a session, which is 1 if all are known that had something to be read, else 0. They are
     UNKNOWN until then. `fault` is a DecodeFault, 0 until then. `software` has the hashes of the client's software name
-    and version, `member` those of group and member id.
+    and version, `member` those of group and member id, `fetch_rack` those of the consumers' racks.
     """
 
     frames: Frames
@@ -80,6 +80,7 @@ class Exchanges:
     fetch_replica_id: Ints
     fetch_session_id: Ints
     fetch_session_epoch: Ints
+    fetch_rack: Ints
     readable_known: Ints
     fault: Ints
     software: tuple[Ints, Ints]
@@ -155,7 +156,8 @@ def completed_exchanges(frames: Frames, capture_id: str, names: HashedNames) -> 
         api_key=request_fields["api_key"], api_version=request_fields["api_version"],
         error=np.full(n, UNKNOWN), throttle=np.full(n, UNKNOWN), fetch_max_bytes=np.full(n, UNKNOWN),
         fetch_replica_id=np.full(n, UNKNOWN), fetch_session_id=np.full(n, UNKNOWN),
-        fetch_session_epoch=np.full(n, UNKNOWN), readable_known=np.full(n, UNKNOWN), fault=np.zeros(n, np.int64),
+        fetch_session_epoch=np.full(n, UNKNOWN), fetch_rack=np.zeros(n, np.int64),
+        readable_known=np.full(n, UNKNOWN), fault=np.zeros(n, np.int64),
         software=(np.zeros(n, np.int64), np.zeros(n, np.int64)),
         member=(np.zeros(n, np.int64), np.zeros(n, np.int64)),
     )  # fmt: skip

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from schemas.tables.silver import FETCH_PARTITIONS
 from schemas.tables.values import CONSUMER, FOLLOWER, FULL, INCREMENTAL, SESSIONLESS
-from schemas.wire.fetch import FETCH_REQUEST, FETCH_REQUEST_START, FETCH_RESPONSE
+from schemas.wire.fetch import FETCH_REQUEST, FETCH_REQUEST_START, FETCH_RESPONSE, RACKS_FROM
 from udfs.columns.arrays import Bytes, Ints, Records
 from udfs.columns.arrow_columns import arrow_array, dictionary_column
 from udfs.columns.picking import pick_values, position_among
@@ -89,6 +89,7 @@ def fetch_messages(exchanges: Exchanges, messages: Messages) -> FetchMessages:
     exchanges.fetch_replica_id[of_request] = replica_ids(request)[requests_ok]
     exchanges.fetch_session_id[of_request] = top.column("session_id")[requests_ok]
     exchanges.fetch_session_epoch[of_request] = top.column("session_epoch")[requests_ok]
+    exchanges.fetch_rack[of_request] = consumer_racks(exchanges, messages)[requests_ok]
     responses_ok = note_faults(exchanges, messages.response_exchanges, response.fault)
     of_response, top = messages.response_exchanges[responses_ok], response.levels[""]
     exchanges.error[of_response] = top.column("error_code")[responses_ok]
@@ -239,6 +240,16 @@ def replica_ids(request: DecodedFrames) -> Ints:
     top = request.levels[""]
     replica = top.column("replica_id")
     return np.where(replica == -1, top.column("replica_state.replica_id"), replica)
+
+
+def consumer_racks(exchanges: Exchanges, messages: Messages) -> Ints:
+    """The hash of the rack that each consumer's request states, ABSENT for followers and where a version has no rack:
+    int64[requests].
+    """
+    starts, lengths = messages.request.levels[""].span("rack_id")
+    versions = exchanges.api_version[messages.request_exchanges]
+    has_rack = (replica_ids(messages.request) < 0) & (versions >= RACKS_FROM)
+    return exchanges.names.learn(exchanges.frames.arena, starts, np.where(has_rack, lengths, NOWHERE))
 
 
 def consumer_exchanges(messages: FetchMessages) -> Ints:

@@ -11,6 +11,7 @@ from schemas.tables.silver import FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.silver_topics import CLUSTER_METADATA
 from schemas.tables.table import Table
 from schemas.tables.values import FOLLOWER, FROM_PRODUCE
+from schemas.wire.fetch import RACKS_FROM
 from udfs.columns.arrow_columns import compute, us_since_1970
 from udfs.facts.captured_names import CONTROLLER, LEADER, LED, PLACED, PRODUCED, READ, gather_names, named_rows
 
@@ -24,8 +25,6 @@ LEADING_COLUMNS: Mapping[Table, tuple[str, ...]] = {
     _B: (_B.broker, _B.topic, _B.topic_id, _B.partition, _B.source, _B.acks, _B.error_code, _B.request_time),
 }  # fmt: skip
 """The columns that `leading_names` reads, by table."""
-RACKS_FROM = 11
-"""The first version of Fetch with a rack (KIP-392); until then leaders alone answer consumers."""
 METADATA_LOG = ("__cluster_metadata", "AAAAAAAAAAAAAAAAAAAAAQ")
 """Name and id of the topic that only controllers serve."""
 

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from schemas.tables.table import Column, Table
+from udfs.errors import ArgumentError
 
 DIGITS = 16
 KEY = "key"
@@ -24,6 +25,8 @@ KNOWN_TO_ALL = frozenset(
 """Kafka's own topics and principal: their names say nothing of their users, and replays have rules for them."""
 
 
+HOST, ADDRESS = "host", "address"
+"""The kind of name that addresses have in tables, and in keys of settings."""
 USER_TYPE = "User"
 """KafkaPrincipal.USER_TYPE, the type of principals that quotas of users are for."""
 
@@ -59,11 +62,18 @@ class Pseudonyms:
         return name if name in KNOWN_TO_ALL or not name else pseudonym(self.key, kind, name)
 
     def given(self, kind: str, name: str) -> str:
-        """The pseudonym of a topic, client or user that somebody gives by name, or already by the pseudonym that tables
-        have. Tables have users as principals.
+        """The pseudonym of a topic, client, host, address or user that somebody gives by name, or already by the
+        pseudonym that tables have. Tables have users as principals, and addresses as hosts. Raises ArgumentError for a
+        subnet.
         """
         if is_given_pseudonym(kind, name):
             return name
+        if kind == ADDRESS and "/" in name:
+            raise ArgumentError(
+                f"address.{name}: tables of pseudonyms do not show which addresses are in a subnet; name clients by "
+                "their client.id, as client.NAME.client.rack, or by single addresses"
+            )
+        kind = HOST if kind == ADDRESS else kind
         return self.of("principal", f"{USER_TYPE}:{name}") if kind == "user" else self.of(kind, name)
 
 
@@ -73,7 +83,8 @@ def is_pseudonym(kind: str, name: str) -> bool:
 
 
 def is_given_pseudonym(kind: str, name: str) -> bool:
-    """Whether a name of a topic, client or user that somebody gives is a pseudonym, or gets none."""
+    """Whether a name of a topic, client, host, address or user that somebody gives is a pseudonym, or gets none."""
+    kind = HOST if kind == ADDRESS else kind
     return (
         is_pseudonym("principal", name) or f"{USER_TYPE}:{name}" in KNOWN_TO_ALL
         if kind == "user"

@@ -7,7 +7,7 @@ it was given.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 
 import numpy as np
 from pyspark.sql import DataFrame
@@ -16,6 +16,7 @@ from jobs.captures.packets_needed import check_packets
 from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.consumer_memory.fetch_limits import limits_of_memory
 from jobs.replays.fetch_max_bytes.answers import QUERIES, TITLE, answer_lines
+from jobs.replays.fetch_max_bytes.rack_reads import packed_rack_rows
 from jobs.replays.fetch_max_bytes.reads import dealt_reads
 from jobs.replays.fetch_max_bytes.users import producers_with_users, with_users
 from jobs.replays.lane_settings import lane_settings
@@ -57,7 +58,9 @@ def packed(source: Source) -> DataFrame:
     )
     of_fetches = replay_shards(dealt_reads(source, shards, groups), READERS, shards, replay)
     of_producers = packed_producers(source, settings, shards)
-    return of_fetches if of_producers is None else of_fetches.unionByName(of_producers)
+    packed_rows = [of_fetches, *([] if of_producers is None else [of_producers])]
+    packed_rows += [] if source.judges_lanes else [packed_rack_rows(source)]
+    return reduce(DataFrame.unionByName, packed_rows)
 
 
 def packed_producers(source: Source, settings: LaneSettings, shards: int) -> DataFrame | None:

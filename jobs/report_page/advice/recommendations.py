@@ -23,7 +23,7 @@ from jobs.report_page.advice.recommendation import (
     recommendation_rows,
 )
 from jobs.report_page.advice.withheld import withhold_untrusted
-from jobs.report_page.fetch_max_bytes.follower_reads import served_bytes
+from jobs.report_page.fetch_max_bytes.rack_reads import QUERIES as OF_RACKS
 from jobs.report_page.fetch_max_bytes.throttles import throttled_clients
 from jobs.report_page.question import Findings, Query
 from schemas.tables import algorithms
@@ -37,7 +37,7 @@ PARTS: Mapping[str, Callable[[Findings], Iterable[Recommendation]]] = {
     algorithms.PARTITION_LIMITS: advise_partition_limits,
 }
 QUERIES: Mapping[str, tuple[Query, ...]] = {
-    algorithms.FETCH_MAX_BYTES: (metrics_below_floor, consumer_lanes, served_bytes, throttled_clients),
+    algorithms.FETCH_MAX_BYTES: (metrics_below_floor, consumer_lanes, *OF_RACKS, throttled_clients),
     algorithms.CONSUMER_MEMORY: (metrics_below_floor, producer_lanes),
     algorithms.SESSION_CACHE: (metrics_below_floor,),
     algorithms.BATCH_SPLIT: (metrics_below_floor, split_producers, split_topics),

@@ -53,6 +53,12 @@ SESSION = (
 )  # fmt: skip
 
 
+def test_a_logged_fetch_tells_the_consumers_rack(tables: Any) -> None:
+    stated, lacking = fetch(1, session=(0, -1), wanted=[], answer=answered(0)), heartbeat(2)
+    logged = tables(stated.replace('"maxWaitMs"', '"rackId":"eu-1a","maxWaitMs"'), lacking)["exchanges"]
+    assert [row["fetch_rack_id"] for row in logged] == ["eu-1a", None]
+
+
 def test_an_incremental_fetch_is_made_whole(tables: Any) -> None:
     rows = [row for row in tables(*SESSION)["fetch_partitions"] if row["exchange_no"] == 2]
     told = ("kind", "session_known", "topic_id", "partition", "fetch_offset", "returned_bytes", "high_watermark")

@@ -46,7 +46,7 @@ def test_columns_that_hold_names_are_replaced_and_nulls_stay() -> None:
 def test_every_column_of_a_name_is_declared_as_one() -> None:
     """Whatever is called so is somebody's name."""
     names = {"topic", "host", "rack", "client", "client_id", "client_address", "server", "broker"}
-    names |= {"principal", "group_id", "member_id"}
+    names |= {"principal", "group_id", "member_id", "fetch_rack_id"}
     for table in SILVER:
         assert {c for c in table.columns if c in names} == {c for c in table.columns if c.names}, table.name
 

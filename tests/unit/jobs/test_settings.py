@@ -69,6 +69,8 @@ def test_settings_have_kafkas_defaults_and_bounds() -> None:
         "broker.message.max.bytes": (1048588, 0, True),
         "topic.max.message.bytes": (None, 0, True),
         "topic.remote.storage.enable": (None, None, True),
+        "consumer.client.rack": (None, None, True),
+        "broker.rack": (None, None, True),
         "compression.ratio.improving.step": (0.005, 0, False),
         "compression.ratio.deteriorate.step": (0.05, 0, False),
         "compression.ratio.estimation.factor": (1.05, 0, False),
@@ -102,6 +104,28 @@ def test_a_setting_for_one_is_the_setting_for_all_with_a_name(spelt: str, for_al
     assert setting.key == spelt
     assert setting.model_copy(update={"one": None}).key == for_all
     assert setting.parse("1MiB") == 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("spelt", "for_all"),
+    [
+        ("client.my.app.client.rack", "consumer.client.rack"),
+        ("address.10.0.0.1.client.rack", "consumer.client.rack"),
+        ("address.2001:db8::/32.client.rack", "consumer.client.rack"),
+        ("broker.12.broker.rack", "broker.rack"),
+    ],
+)
+def test_a_rack_is_of_a_client_an_address_a_subnet_or_a_broker(spelt: str, for_all: str) -> None:
+    setting = setting_of(spelt)
+    assert (setting.key, setting.model_copy(update={"one": None}).key) == (spelt, for_all)
+    assert setting.parse("eu-1a") == "eu-1a"
+
+
+def test_a_subnet_or_rack_that_is_none_is_named() -> None:
+    with pytest.raises(ValueError, match=r"^`10\.0\.300\.0/24` is neither an IP address nor a subnet, such as 10"):
+        setting_of("address.10.0.300.0/24.client.rack").parse("eu-1a")
+    with pytest.raises(ValueError, match=r"^`eu 1a` is no rack: expected 1 to 249 characters, without spaces"):
+        setting_of("client.app.client.rack").parse("eu 1a")
 
 
 @pytest.mark.parametrize("spelt", ["client.consumer_byte_rate", "user.a b.consumer_byte_rate", "topic.a.linger.ms"])

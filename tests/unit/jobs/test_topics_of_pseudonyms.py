@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jobs.lake.capture_sets import check_topic_names
+from jobs.scenarios.scenario import with_names
 from jobs.scenarios.scenario_file import resolve_scenario
 from jobs.scenarios.settings import key_with_names
 from jobs.version import decoder_version
@@ -57,3 +58,26 @@ def test_settings_of_users_and_clients_are_called_by_their_pseudonyms_and_refuse
     if given != called:
         with pytest.raises(ArgumentError, match=r"^/lake has pseudonyms"):
             check_topic_names("/lake", decoder_version(KEY), resolve_scenario(None, [f"{given}=1MiB"]))
+
+
+@pytest.mark.parametrize(
+    ("given", "called"),
+    [
+        ("client.app.client.rack", f"client.{APP}.client.rack"),
+        ("address.10.0.0.1.client.rack", f"address.{KEY.of('host', '10.0.0.1')}.client.rack"),
+        ("broker.1.broker.rack", "broker.1.broker.rack"),
+    ],
+)
+def test_racks_are_called_by_their_pseudonyms(given: str, called: str) -> None:
+    rack = KEY.of("host", "eu-1a")
+    for stated in (f"{given}=eu-1a", f"{called}={rack}"):
+        assert with_names(resolve_scenario(None, [], [stated]), KEY.given).stated == {called: rack}
+    check_topic_names("/lake", decoder_version(KEY), resolve_scenario(None, [], [f"{called}={rack}"]))
+    with pytest.raises(ArgumentError, match=r"^/lake has pseudonyms, .* name .*eu-1a\. Name them by their pseud"):
+        check_topic_names("/lake", decoder_version(KEY), resolve_scenario(None, [], [f"{given}=eu-1a"]))
+
+
+def test_a_subnet_is_refused_where_addresses_are_pseudonyms() -> None:
+    scenario = resolve_scenario(None, [], ["address.10.0.0.0/24.client.rack=eu-1a"])
+    with pytest.raises(ArgumentError, match=r"^address\.10\.0\.0\.0/24: tables of pseudonyms do not show which addr"):
+        with_names(scenario, KEY.given)
