@@ -3,8 +3,8 @@
     python -m tests.backtest --lab=FOLDER --jars=FOLDER --work=FOLDER [--python=FILE] [--repeats=N] [FAMILY...]
 
 Captures are kept in --work, and what is there is not recorded again. Recording needs root, Java, tcpdump, kcat and a
-lab; it takes ten minutes for buffers, byte-rates, fetches, quotas and splits each, eight for starts, six for
-produce-rates, five for growth and for user-rates, three for racks and for each of the twelve times of sessions.
+lab; it takes ten minutes for buffers, byte-rates, fetches, quotas, racks and splits each, eight for starts, six for
+produce-rates, five for growth and for user-rates, three for each of the twelve times of sessions.
 """
 
 from __future__ import annotations
