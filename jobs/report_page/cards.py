@@ -11,6 +11,8 @@ from jobs.report_page.batch_split.splits import SAFE
 from jobs.report_page.consumer_memory.memory_pool import BOUNDED
 from jobs.report_page.fetch_max_bytes.catch_up import CATCH_UP
 from jobs.report_page.fetch_max_bytes.fairness import STARVING
+from jobs.report_page.fetch_max_bytes.fetchers import fetchers_by_lane, fetchers_sureness
+from jobs.report_page.fetch_max_bytes.fetches import FOLLOWERS
 from jobs.report_page.fetch_max_bytes.growth import growth_by_lane, growth_sureness
 from jobs.report_page.fetch_max_bytes.producer_quota import producers_by_lane, producers_sureness
 from jobs.report_page.fetch_max_bytes.quota import quota_sureness, throttling_by_lane
@@ -92,6 +94,12 @@ def quota_cards(findings: Findings) -> Iterator[Card]:
     yield from lane_cards("quota", [*throttling_by_lane(findings)], partial(quota_sureness, findings))
     for card in lane_cards("quota", [*producers_by_lane(findings)], partial(producers_sureness, findings)):
         yield replace(card, title="producers")
+
+
+def fetchers_cards(findings: Findings) -> Iterator[Card]:
+    """What becomes of followers with other fetchers, where that was replayed."""
+    for card in lane_cards("fetchers", [*fetchers_by_lane(findings)], partial(fetchers_sureness, findings)):
+        yield replace(card, title="followers", question=FOLLOWERS.number)
 
 
 def reads_cards(findings: Findings) -> Iterator[Card]:

@@ -16,7 +16,14 @@ from pyspark.sql import Row
 from jobs.report_page.advice.aims import aim_text, lanes_of_aim
 from jobs.report_page.aim_lines import aim_sentences, rows_by_aim, trade_off_grid
 from jobs.report_page.capture_contents import captured_files, is_of_logs, lost_lines, quality_row, read_lines
-from jobs.report_page.cards import advice_cards, clients_ranked, growth_cards, quota_cards, reads_cards
+from jobs.report_page.cards import (
+    advice_cards,
+    clients_ranked,
+    fetchers_cards,
+    growth_cards,
+    quota_cards,
+    reads_cards,
+)
 from jobs.report_page.charts import plot_svg
 from jobs.report_page.findings import KnownRun
 from jobs.report_page.markup import breakable_name, paragraphs, setting_lines, with_arrows, with_code
@@ -120,7 +127,10 @@ def page_text(lake: str, verdict: Verdict, others: OtherRuns = NO_OTHERS) -> str
         agreement=figure_or_reason(agreement_bars, findings), compared=list(metrics_compared(findings)),
         glossary=glossary(findings),
         glance=answer_questions(findings), trust=trust_reasons(findings), again=repeat_command(lake, verdict),
-        cards=[*advice_cards(verdict.made), *growth_cards(findings), *quota_cards(findings), *reads_cards(findings)],
+        cards=[
+            *advice_cards(verdict.made), *growth_cards(findings), *quota_cards(findings), *fetchers_cards(findings),
+            *reads_cards(findings),
+        ],
         ask=list(next_requests(findings)), ranked=clients_ranked(verdict.made),
         others=others, trends=[*map(draw_figure, others.plots)],
         aims=[aim_part(findings, rows) for rows in rows_by_aim(findings)],

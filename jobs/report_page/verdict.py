@@ -16,6 +16,7 @@ from jobs.report_page.advice.in_force import summed_confidence
 from jobs.report_page.advice.recommendation import Recommendation, exact_value_text, value_text
 from jobs.report_page.advice.withheld import flags_to_state
 from jobs.report_page.capture_contents import captured_files, is_of_logs, quality_row, requests_by_api
+from jobs.report_page.fetch_max_bytes.fetchers import fetchers_by_lane, fetchers_sureness
 from jobs.report_page.fetch_max_bytes.growth import growth_by_lane, growth_sureness
 from jobs.report_page.fetch_max_bytes.producer_quota import producers_by_lane, producers_sureness
 from jobs.report_page.fetch_max_bytes.quota import quota_sureness, throttling_by_lane
@@ -72,6 +73,7 @@ def first_screen(lake: str, verdict: Verdict) -> list[str]:
         *keep_lines(verdict.made),
         *growth_lines(verdict.findings),
         *quota_lines(verdict.findings),
+        *fetchers_lines(verdict.findings),
         *reads_lines(verdict.findings),
         *ask_lines(verdict.findings),
     ]
@@ -286,6 +288,11 @@ def quota_lines(findings: Findings) -> Iterator[str]:
         yield from labelled_lines("QUOTA", f"{when}  {text}")
     yield from lane_lines("QUOTA", [*throttling_by_lane(findings)], partial(quota_sureness, findings))
     yield from lane_lines("QUOTA", [*producers_by_lane(findings)], partial(producers_sureness, findings))
+
+
+def fetchers_lines(findings: Findings) -> Iterator[str]:
+    """What becomes of followers with other fetchers, where that was replayed."""
+    yield from lane_lines("FETCHERS", [*fetchers_by_lane(findings)], partial(fetchers_sureness, findings))
 
 
 def reads_lines(findings: Findings) -> Iterator[str]:

@@ -110,7 +110,7 @@ class Setting(BaseModel):
         """
         if self.one is not None:
             return f"{self.one}.{self.name}"
-        is_in_name = self.set_on is None or self.name.startswith(f"{self.set_on}.")
+        is_in_name = self.set_on is None or f".{self.set_on}." in f".{self.name}"
         return self.name if is_in_name else f"{self.set_on}.{self.name}"
 
     @property

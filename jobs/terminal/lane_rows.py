@@ -16,7 +16,9 @@ BETWEEN = "  "
 """What stands between the settings of a lane in a table for people."""
 _OF_CLIENTS = ("consumer.", "memory.", "processing.")
 OF_OTHERS: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(("consumer", "consumers"), ("replica.", "producer.", "broker.queued.", "broker.socket.")),
+    **dict.fromkeys(
+        ("consumer", "consumers"), ("replica.", "num.replica.", "producer.", "broker.queued.", "broker.socket.")
+    ),
     "follower": ("consumer", "profile=", "processing."),
     "brokers": (*_OF_CLIENTS, "producer.", "fetch."),
     "producers": (*_OF_CLIENTS, "broker."),

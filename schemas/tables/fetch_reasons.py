@@ -199,3 +199,30 @@ CLOSED_FETCHES = FidelityReasons(
         "more_requests": FidelityReason("Closed loop: the replay sent more requests.", DIRECTION, "different"),
     },
 )  # fmt: skip
+
+FETCHERS = FidelityReasons(
+    "Fetchers of followers",
+    "fetch_max_bytes",
+    ("fetcher_of_partition",),
+    {
+        "fetcher_unknown": FidelityReason(
+            "The client.id is none of a broker's fetcher, such as `broker-2-fetcher-0`: lanes with "
+            "`num.replica.fetchers` leave the follower as captured.",
+            "Replay silver tables without pseudonyms: a pseudonym does not show which fetcher it is of.",
+            "unknown",
+        ),
+        "topic_name_unknown": FidelityReason(
+            "The capture shows a topic's id and not its name, by which Kafka deals partitions to fetchers: lanes with "
+            "`num.replica.fetchers` leave the follower as captured.",
+            "Capture until some client asks for Metadata: `kafka-topics.sh --list` does.",
+            "unknown",
+        ),
+        "other_fetcher": FidelityReason(
+            "By Kafka's rule another fetcher has this partition, however many there are; or a release with another "
+            "rule, or two numbers of fetchers, were captured. Lanes with `num.replica.fetchers` leave the follower as "
+            "captured.",
+            "Capture while `num.replica.fetchers` does not change.",
+            "different",
+        ),
+    },
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.tables.fetch_reasons import CLOSED_FETCHES, OPEN_FETCHES
+from schemas.tables.fetch_reasons import CLOSED_FETCHES, FETCHERS, OPEN_FETCHES
 from schemas.tables.limit_reasons import CHANGES
 from schemas.tables.memory_reasons import BUFFERS, DRAINED, HELD, QUEUE
 from schemas.tables.quota_reasons import THROTTLES
@@ -11,7 +11,8 @@ from schemas.tables.session_reasons import SESSIONS, SHARES
 from schemas.tables.split_reasons import SPLITS
 
 FIDELITY_REASONS = (
-    OPEN_FETCHES, CLOSED_FETCHES, THROTTLES, SESSIONS, SHARES, DRAINED, HELD, QUEUE, BUFFERS, SPLITS, CHANGES
+    OPEN_FETCHES, CLOSED_FETCHES, FETCHERS, THROTTLES, SESSIONS, SHARES, DRAINED, HELD, QUEUE, BUFFERS, SPLITS,
+    CHANGES,
 )  # fmt: skip
 
 

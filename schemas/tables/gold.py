@@ -103,6 +103,10 @@ FETCH_CONSUMERS = table(
     requests=C("bigint", "Fetches"),
     partitions=C("bigint", "Partitions fetched from, each once"),
     brokers=C("bigint", "Brokers fetched from"),
+    fetchers=C("bigint", "Fetcher threads of a follower, each with a connection and a fetch session of its own at one "
+                         "leader: as captured one a broker, and in a lane with num.replica.fetchers those that have "
+                         "most of their partitions from this one. Null in such a lane if it could not be followed "
+                         "(`fetcher_of_partition` of `fidelity`), of a consumer, and in open mode", nullable=True),
     bytes=C("bigint", "Record bytes returned", "bytes"),
     jain_index=C("double", "Jain's fairness index of bytes / available_bytes over the partitions that had any; 1 is "
                            "fair",

@@ -18,6 +18,8 @@ METRICS: Mapping[str, Mapping[str, str]] = {
         "closed_loop_restarts": "Closed loop: a reader that leaves a partition out, or continues elsewhere in it, "
         "has read as far as the capture. 1 % of all bytes or the largest response is no "
         "difference",
+        "fetcher_of_partition": "Followers: Kafka's rule gives a partition to the fetcher that fetched it, where a "
+        "lane sets `num.replica.fetchers`. How many fetchers there were is seen from what they fetched",
         "produce_throttles": "Producers' quotas: the throttle time of a response to a Produce request, within 5 ms, "
         "where a lane sets or somebody states such a quota",
     },

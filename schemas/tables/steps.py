@@ -81,8 +81,8 @@ READS = table(
     "what is known of the logs that each connection read. Spark takes every column of a row by itself when it moves "
     "rows. So only texts, and what it sorts by, have a column.",
     ("connection_id", "exchange_no", "read_position"), "connection_id",
-    quota_group=C("string", "Readers that share a quota in some lane and are replayed together; empty for one that "
-                            "shares none"),
+    group=C("string", "Readers that are replayed together: those that share a quota in some lane, and all fetchers of "
+                      "a follower if a lane has another number of them; empty for one that is replayed alone"),
     topic=C("string", "Topic name"),
     **{name: _FETCH[name] for name in ("broker", "client_address", "client_id", "reader", "connection_id",
                                        "exchange_no", "request_time", "read_position")},

@@ -4,7 +4,7 @@
 
 Captures are kept in --work, and what is there is not recorded again. Recording needs root, Java, tcpdump, kcat and a
 lab; it takes ten minutes for buffers, byte-rates, fetches, quotas, racks and splits each, eight for starts, six for
-produce-rates, five for growth and for user-rates, three for each of the twelve times of sessions.
+produce-rates, five for growth and for user-rates, four for fetchers, three for each of the twelve times of sessions.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from tests.backtest import (
     byte_rate_traffic,
     byte_rates,
     fetch_traffic,
+    fetcher_traffic,
+    fetchers,
     fetches,
     follow_traffic,
     growth,
@@ -60,6 +62,7 @@ class Family:
 FAMILIES = {
     "buffers": Family((buffer_traffic,), buffers.compared),
     "byte-rates": Family((byte_rate_traffic,), byte_rates.compared, byte_rates.covered),
+    "fetchers": Family((fetcher_traffic,), fetchers.compared, fetchers.covered),
     "fetches": Family((fetch_traffic, follow_traffic), fetches.compared, fetches.covered),
     "growth": Family((growth_traffic,), growth.compared, growth.covered),
     "produce-rates": Family((produce_rate_traffic,), produce_rates.compared),

@@ -76,6 +76,20 @@ class Cluster:
             time.sleep(1)
         raise TimeoutError(f"brokers did not come up again; {self.state}/broker-*/out.log tell why")
 
+    def stop(self, broker: int) -> None:
+        """Stop one broker and wait until it is gone."""
+        pid = self._pids()[broker]
+        os.kill(pid, signal.SIGTERM)
+        wait_until(lambda: not Path(f"/proc/{pid}").exists(), 60, f"broker {broker} has ended")
+
+    def start(self, broker: int, settings: Settings) -> None:
+        """Start one broker that was stopped, with these settings beside those it has; it may not be up yet."""
+        pids = {**self._pids(), broker: self._start(broker, settings)}
+        (self.state / "pids").write_text("".join(f"{pids[n]}\n" for n in BROKERS))
+
+    def _pids(self) -> dict[int, int]:
+        return dict(zip(BROKERS, map(int, (self.state / "pids").read_text().split()), strict=True))
+
     def _start(self, n: int, settings: Settings) -> int:
         folder = self.state / f"broker-{n}"
         with (folder / "server.properties").open("a") as properties:

@@ -46,8 +46,8 @@ GIVEN: Mapping[str, tuple[FidelityReasons | FaultReasons, Iterable[str]]] = {
 """What is declared, and the words that the code gives."""
 
 DERIVED = (
-    fetch_reasons.OPEN_FETCHES, fetch_reasons.CLOSED_FETCHES, memory_reasons.DRAINED, memory_reasons.HELD,
-    memory_reasons.QUEUE, memory_reasons.BUFFERS, CHANGES, SPLITS, SESSIONS, SHARES, THROTTLES,
+    fetch_reasons.OPEN_FETCHES, fetch_reasons.CLOSED_FETCHES, fetch_reasons.FETCHERS, memory_reasons.DRAINED,
+    memory_reasons.HELD, memory_reasons.QUEUE, memory_reasons.BUFFERS, CHANGES, SPLITS, SESSIONS, SHARES, THROTTLES,
 )  # fmt: skip
 """What is declared, and the code takes its words from."""
 

@@ -57,7 +57,8 @@ def closed_lanes(own_rows: OwnRows) -> DataFrame:
     """A row for each kind of reader and lane of the closed loop.
 
     own_bound: the memory bound of the reader that held most. unknown_users: readers in a lane with a quota of users
-    whose user is not known.
+    whose user is not known. fetchers: fetcher threads of followers. not_dealt: captured ones that a lane with other
+    fetchers leaves as they are; of consumers all.
     """
     c, f, m = FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY
     is_throttled = F.col(c.throttle_time_ms) > 0
@@ -68,6 +69,7 @@ def closed_lanes(own_rows: OwnRows) -> DataFrame:
         F.sum(c.given_up).alias("given_up"), F.count("*").alias("readers"),
         F.count_if(is_throttled).alias("throttled"),
         F.count_if(has_quota & F.col(c.user).isNull()).alias("unknown_users"),
+        F.sum(c.fetchers).alias("fetchers"), F.count_if(F.col(c.fetchers).isNull()).alias("not_dealt"),
     )  # fmt: skip
     name = F.concat_ws("-", f.topic, f.partition).alias("partition")
     # The largest struct has the longest wait; of equally long waits it has the last name.

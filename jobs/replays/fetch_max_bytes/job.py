@@ -56,7 +56,7 @@ def packed(source: Source) -> DataFrame:
         run_id=source.run_id,
         responses_under=under and replace(under, users=lanes.users),
     )
-    of_fetches = replay_shards(dealt_reads(source, shards, groups), READERS, shards, replay)
+    of_fetches = replay_shards(dealt_reads(source, shards, groups, lanes.deals_fetchers), READERS, shards, replay)
     of_producers = packed_producers(source, settings, shards)
     packed_rows = [of_fetches, *([] if of_producers is None else [of_producers])]
     packed_rows += [] if source.judges_lanes else [packed_rack_rows(source)]

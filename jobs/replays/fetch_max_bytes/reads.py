@@ -13,7 +13,7 @@ from jobs.replays.fetch_max_bytes.tiered import tiered_topics
 from jobs.replays.silver import Read, client_software, dealt_silver
 from jobs.session.one_shuffle import deal_again
 from schemas.tables.silver import FETCH_PARTITIONS, RECORD_BATCHES
-from udfs.replay.fetch_max_bytes.events import with_quota_groups
+from udfs.replay.fetch_max_bytes.events import with_groups
 from udfs.replay.fetch_max_bytes.partition_log.replay import read_rows
 from udfs.replay.fetch_max_bytes.silver_events import (
     BATCH_COLUMNS,
@@ -30,8 +30,8 @@ KNOWN_BYTES_CAP = 64 << 20
 """Sizes of the batches that a read could return are handed on up to so many bytes. What lies beyond is unknown."""
 
 
-def dealt_reads(source: Source, shards: int, groups: Mapping[Client, str]) -> DataFrame:
-    """Rows of DEALT for the step READERS: one shuffle by partition. groups: of consumers that share quotas."""
+def dealt_reads(source: Source, shards: int, groups: Mapping[Client, str], joins_fetchers: bool = False) -> DataFrame:
+    """Rows of DEALT for the step READERS: one shuffle by partition. groups, joins_fetchers: as in `with_groups`."""
     profiles = profiles_by_connection(client_software(source))
     of_fetches = partial(read_events, profiles=profiles, tiered=tiered_topics(source))
     reads = [
@@ -39,10 +39,13 @@ def dealt_reads(source: Source, shards: int, groups: Mapping[Client, str]) -> Da
         Read(FETCH_PARTITIONS, READ_COLUMNS, of_fetches),
     ]
     logs = dealt_silver(source, LOGS, reads, shards)
-    return deal_again(logs, LOGS, READERS, shards, partial(grouped_read_rows, groups=groups))
+    grouped = partial(grouped_read_rows, groups=groups, joins_fetchers=joins_fetchers)
+    return deal_again(logs, LOGS, READERS, shards, grouped)
 
 
-def grouped_read_rows(batches: Iterable[pa.RecordBatch], groups: Mapping[Client, str]) -> Iterator[pa.RecordBatch]:
-    """Rows of READS from rows of LOG_EVENTS, with the groups of consumers that share quotas."""
+def grouped_read_rows(
+    batches: Iterable[pa.RecordBatch], groups: Mapping[Client, str], joins_fetchers: bool
+) -> Iterator[pa.RecordBatch]:
+    """Rows of READS from rows of LOG_EVENTS, with the groups of readers that are replayed together."""
     rows = read_rows(batches, byte_cap=KNOWN_BYTES_CAP)
-    return with_quota_groups(rows, groups) if groups else rows
+    return with_groups(rows, groups, joins_fetchers) if groups or joins_fetchers else rows

@@ -19,6 +19,7 @@ def test_settings_have_kafkas_defaults_and_bounds() -> None:
         "consumer.max.partition.fetch.bytes": (1048576, 0, False),
         "replica.fetch.response.max.bytes": (10485760, 0, False),
         "replica.fetch.max.bytes": (1048576, 0, False),
+        "num.replica.fetchers": (1, 1, False),
         "broker.fetch.max.bytes": (57671680, 1024, True),
         "consumer_byte_rate": ("none", 1, True),
         "user.client.consumer_byte_rate": ("none", 1, True),

@@ -7,6 +7,7 @@ has the log itself.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,14 +20,15 @@ from udfs.columns.arrow_columns import arrow_array, binary_column, offsets_and_b
 from udfs.columns.records import join_records, pick_records
 from udfs.columns.sentinels import NONE
 from udfs.facts.arrow_tables import make_rows
+from udfs.replay.fetch_max_bytes.closed_loop.fetchers import follower_and_fetcher
 from udfs.replay.fetch_max_bytes.state import CARRIED, READ, READABLE_BATCH
 from udfs.replay.shared.key_numbers import key_numbers
 from udfs.replay.shared.rows_by_key import FETCH_KEY, key_boundaries
 
 READER = (READS.client_id, READS.client_address, READS.reader)
 """The columns that say which reader a row is of."""
-KEYS = tuple(column for column in READS.columns if column not in (READS.quota_group, READS.numbers, READS.lists))
-"""The columns that are not packed records, and say nothing of quotas."""
+KEYS = tuple(column for column in READS.columns if column not in (READS.group, READS.numbers, READS.lists))
+"""The columns that are not packed records, and do not say who is replayed together."""
 SIZE_BYTES = 4
 """The column `lists` has the size of a batch as an int32."""
 
@@ -93,21 +95,38 @@ def rows_with(keys: pa.RecordBatch, numbers: Records, lists: Bytes, ends: Ints) 
     numbers: CARRIED[n]. lists: uint8[bytes], those of row i from ends[i] to ends[i + 1]. ends: int64[n + 1].
     """
     columns: dict[str, pa.Array[Any]] = {str(column): keys[column] for column in KEYS}
-    columns[READS.quota_group] = repeated_text_column("", len(numbers))
+    columns[READS.group] = repeated_text_column("", len(numbers))
     columns[READS.numbers] = binary_column(numbers.view(np.uint8), np.arange(len(numbers) + 1) * CARRIED.itemsize)
     columns[READS.lists] = binary_column(lists, ends)
     return make_rows(READS, columns)
 
 
-def with_quota_groups(
-    batches: Iterable[pa.RecordBatch], groups: Mapping[tuple[str, str], str]
+def with_groups(
+    batches: Iterable[pa.RecordBatch], groups: Mapping[tuple[str, str], str], joins_fetchers: bool
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of READS with the groups of consumers that share quotas. groups: by client.id and address."""
-    place = READS.columns.index(READS.quota_group)
+    """Rows of READS with the groups of readers that are replayed together.
+
+    groups: of consumers that share quotas, by client.id and address. joins_fetchers: those of a follower are one group.
+    """
+    place = READS.columns.index(READS.group)
     for rows in batches:
         keys = zip(*(rows[column].to_pylist() for column in READER), strict=True)
-        names = [groups.get((client_id, address), "") if kind == CONSUMER else "" for client_id, address, kind in keys]
-        yield rows.set_column(place, str(READS.quota_group), pa.array(names, pa.string()).dictionary_encode())
+        names = [
+            groups.get((client_id, address), "")
+            if kind == CONSUMER
+            else group_of_fetcher(client_id, address)
+            if joins_fetchers
+            else ""
+            for client_id, address, kind in keys
+        ]
+        yield rows.set_column(place, str(READS.group), pa.array(names, pa.string()).dictionary_encode())
+
+
+@cache
+def group_of_fetcher(client_id: str, address: str) -> str:
+    """The group of a follower's fetcher: the follower and its address. Empty where the client.id names none."""
+    found = follower_and_fetcher(client_id)
+    return f"{found[0]} at {address}" if found else ""
 
 
 def logs_and_reads(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:

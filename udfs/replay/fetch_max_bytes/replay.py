@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 
 import numpy as np
@@ -20,6 +21,7 @@ from udfs.columns.arrow_columns import arrow_array
 from udfs.facts.arrow_tables import pack_tables
 from udfs.replay.fetch_max_bytes.closed_loop.drawn_pace import drawn_figures
 from udfs.replay.fetch_max_bytes.closed_loop.events import CapturedFetches
+from udfs.replay.fetch_max_bytes.closed_loop.fetcher_rows import BoundsOf, fetcher_verdicts, lane_bounds
 from udfs.replay.fetch_max_bytes.closed_loop.intent import intent_of
 from udfs.replay.fetch_max_bytes.closed_loop.memory_rows import memory_events, response_room
 from udfs.replay.fetch_max_bytes.closed_loop.replay import Member, replayed_readers
@@ -38,6 +40,7 @@ from udfs.replay.fetch_max_bytes.read_from_log import answers_to
 from udfs.replay.fetch_max_bytes.rows import (
     OPEN_LOOP,
     Labels,
+    LaneBounds,
     ReaderOutcome,
     fairness_rows,
     fetch_consumer_rows,
@@ -89,7 +92,7 @@ def replay_fetches(
 def rows_of_readers(
     batches: Iterable[pa.RecordBatch], lanes: FetchLanes, run_id: str, responses_under: FetchLanes | None
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
-    """The rows of one reader after the other; those that share quotas are replayed together."""
+    """The rows of one reader after the other; those of a group are replayed together."""
     for group in groups_of_readers(batches):
         members = list[ReaderInProgress]()
         for reader, parts in group:
@@ -106,8 +109,8 @@ def rows_of_readers(
 def groups_of_readers(
     batches: Iterable[pa.RecordBatch],
 ) -> Iterator[Iterator[tuple[Reader, Iterator[pa.RecordBatch]]]]:
-    """The readers with their rows, those together that share quotas; one that shares none is alone."""
-    by_reader = by_key(whole_fetches(batches), (READS.quota_group, *READER))
+    """The readers with their rows, those of a group together; one without a group is alone."""
+    by_reader = by_key(whole_fetches(batches), (READS.group, *READER))
     for _, alike in groupby(by_reader, key=lambda of: of[0][0] or of[0]):
         yield ((Reader(*key), parts) for (_, *key), parts in alike)
 
@@ -163,36 +166,42 @@ def rows_of_group(
     group: Sequence[ReaderInProgress], lanes: FetchLanes, run_id: str, responses_under: FetchLanes | None
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """The rows of readers all of whose fetches have come, in open loop and in closed loop."""
-    of_members = list[tuple[Labels, Ints, Member]]()
+    of_members, bounds_of = list[tuple[Labels, Member]](), list[BoundsOf]()
     for progress in group:
         reader, limits = progress.reader, lanes.limits(progress.reader)
         partitions = [partition_of(key) for key in progress.captured.partitions]
         labels = Labels(run_id, lanes.names, reader, partitions, lanes.user_of(reader))
-        memory_bound = memory_bounds(labels, limits, progress.max_bytes, progress.partition_max_bytes)
-        yield from open_rows(progress, labels, memory_bound)
+        bounds = partial(
+            memory_bounds, limits=limits, max_bytes=progress.max_bytes,
+            partition_max_bytes=progress.partition_max_bytes,
+        )  # fmt: skip
+        yield from open_rows(progress, labels, bounds(labels))
         intent = intent_of(progress.captured, reader.kind, int(limits["broker_max_bytes"][CAPTURED]))
         if intent is not None:
             room = response_room(intent, reader, responses_under) if responses_under else 0
-            of_members.append((labels, memory_bound, Member(intent, reader, room)))
+            of_members.append((labels, Member(intent, reader, room)))
+            bounds_of.append(bounds)
     if of_members:
-        yield from closed_rows_of_group(of_members, lanes, responses_under)
+        yield from fetcher_verdicts(of_members, lanes)
+        yield from closed_rows_of_group(of_members, lane_bounds(of_members, bounds_of, lanes), lanes, responses_under)
 
 
 def closed_rows_of_group(
-    group: Sequence[tuple[Labels, Ints, Member]], lanes: FetchLanes, responses_under: FetchLanes | None
-) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    group: Sequence[tuple[Labels, Member]], bounds: Sequence[LaneBounds], lanes: FetchLanes,
+    responses_under: FetchLanes | None,
+) -> Iterator[tuple[Table, pa.RecordBatch]]:  # fmt: skip
     """The rows of readers in closed loop.
 
     Where `lanes` do the same to them as `responses_under`, one closed loop gives the responses too. Where not, they are
-    replayed a second time, under `responses_under`. group: with KIP-74's bound in each lane, int64[lanes].
+    replayed a second time, under `responses_under`. bounds: of each reader.
     """
-    members = [member for *_, member in group]
+    members = [member for _, member in group]
     has_same_limits = responses_under is not None and all(lanes.equals(responses_under, of.reader) for of in members)
     kept = members if has_same_limits else [member._replace(response_room=0) for member in members]
     in_lanes = replayed_readers(kept, lanes)
     drawn = drawn_figures(kept, lanes, in_lanes)
-    for (labels, memory_bound, member), replayed, of_paces in zip(group, in_lanes, drawn, strict=True):
-        yield from closed_rows(labels, member.intent, replayed, memory_bound)
+    for (labels, member), of_lanes, replayed, of_paces in zip(group, bounds, in_lanes, drawn, strict=True):
+        yield from closed_rows(labels, member.intent, replayed, of_lanes)
         has_quota = bool((lanes.limits(member.reader)["byte_rate"] > 0).any())
         yield FETCH_RANGES, range_rows(labels, of_paces, has_quota)
     if responses_under is not None and any(member.response_room for member in members):

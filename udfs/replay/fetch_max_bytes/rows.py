@@ -16,6 +16,7 @@ from schemas.tables.reason import FidelityReasons
 from schemas.tables.table import Table
 from udfs.columns.arrays import Bools, Floats, Ints, Records
 from udfs.columns.arrow_columns import arrow_array, repeated_text_column
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import US_PER_MS
 from udfs.facts.arrow_tables import Values, make_rows
 from udfs.replay.fetch_max_bytes.fairness import jain_index
@@ -67,7 +68,8 @@ class ReaderOutcome(NamedTuple):
     requests, memory_bound: int64[lanes]. What follows is of closed loop alone. backlog: int64[partitions] bytes.
     catch_up_ms: float64[partitions, lanes], nan for never. given_up: int64[partitions], 1 where the reader gave a
     backlog up. finished: bool[lanes], all was read. left_out: captured fetches that the closed loop does not go on to.
-    throttle_ms: int64[lanes], for how long a quota holds the reader back.
+    throttle_ms: int64[lanes], for how long a quota holds the reader back. fetchers: int64[lanes], a follower's threads,
+    NONE in a lane that could not be followed.
     """
 
     mode: str
@@ -80,6 +82,17 @@ class ReaderOutcome(NamedTuple):
     finished: Bools | None = None
     left_out: int = 0
     throttle_ms: Ints | None = None
+    fetchers: Ints | None = None
+
+
+class LaneBounds(NamedTuple):
+    """What bounds a reader in each lane of closed loop.
+
+    memory_bound: int64[lanes], KIP-74's, in bytes. fetchers: as in ReaderOutcome.
+    """
+
+    memory_bound: Ints
+    fetchers: Ints | None = None
 
 
 def memory_bounds(labels: Labels, limits: Records, max_bytes: int, partition_max_bytes: int) -> Ints:
@@ -184,6 +197,9 @@ def fetch_consumer_rows(labels: Labels, outcome: ReaderOutcome) -> pa.RecordBatc
             t.requests: outcome.requests,
             t.partitions: np.full(n, labels.distinct_partitions),
             t.brokers: np.full(n, labels.brokers),
+            t.fetchers: pa.nulls(n, pa.int64())
+            if outcome.fetchers is None
+            else arrow_array(outcome.fetchers, outcome.fetchers != NONE),
             t.bytes: sums["returned"].sum(axis=0),
             t.jain_index: pa.array([jain_index(served_shares(sums[:, lane])) for lane in range(n)], pa.float64()),
             **response_quantiles(outcome.sums),

@@ -27,6 +27,7 @@ MAX_POLL_RECORDS = "consumer.max.poll.records"
 US_PER_RECORD = "processing.us.per.record"
 QUOTA_WINDOWS = "broker.quota.window.num"
 QUOTA_WINDOW_SECONDS = "broker.quota.window.size.seconds"
+FETCHERS = "num.replica.fetchers"
 TRAFFIC_SPEED = "traffic.speed"
 TRAFFIC = frozenset((TRAFFIC_SPEED, TRAFFIC_CONSUMERS))
 """What lanes change of the traffic itself: how much is produced, and how many consume it."""
@@ -80,7 +81,7 @@ CLIENT_SETTINGS = int_fields(
     "us_per_record",  # the application works for so long on each, or AS_CAPTURED
     "profile",  # or AS_CAPTURED
     "order",  # or AS_CAPTURED
-    "consumers",  # so many share what each captured one reads
+    "readers",  # so many share what each captured consumer reads, or fetchers what each follower reads, or AS_CAPTURED
 )
 """What a lane sets of the client that closed loop simulates."""
 
@@ -122,6 +123,11 @@ class FetchLanes:
     def user_of(self, reader: Reader) -> str | None:
         """Who the reader is to brokers, None if that is not known."""
         return self.users.get((reader.client_id, reader.client_address))
+
+    @property
+    def deals_fetchers(self) -> bool:
+        """Whether a lane has another number of fetchers."""
+        return bool((self.follower_client["readers"] != AS_CAPTURED).any())
 
     def client(self, reader: str) -> Records:
         """The settings of clients of this kind of reader: CLIENT_SETTINGS[lanes]."""
@@ -202,7 +208,7 @@ def quota_bytes(rate: Ints, windows: Ints, seconds: Ints) -> Ints:
 
 
 def client_settings(lanes: LaneSettings, reader: str) -> Records:
-    """CLIENT_SETTINGS[lanes] of a kind of reader. Only consumers can have another `profile`, or be more."""
+    """CLIENT_SETTINGS[lanes] of a kind of reader. Only consumers can have another `profile`."""
     min_bytes, max_wait_ms = REQUEST_WAITS[reader]
     profiles = PROFILES if reader == CONSUMER else {}
     return new_records(
@@ -214,7 +220,7 @@ def client_settings(lanes: LaneSettings, reader: str) -> Records:
         us_per_record=lanes.changed_ints(US_PER_RECORD),
         profile=changed_choices(lanes, "profile", profiles),
         order=changed_choices(lanes, "order", ORDERS),
-        consumers=lanes.ints(TRAFFIC_CONSUMERS, unset=1) if reader == CONSUMER else 1,
+        readers=lanes.changed_ints(TRAFFIC_CONSUMERS if reader == CONSUMER else FETCHERS),
     )
 
 
@@ -228,6 +234,5 @@ def as_captured_clients(lanes: int) -> Records:
     return new_records(
         CLIENT_SETTINGS,
         lanes,
-        **dict.fromkeys(CLIENT_SETTINGS.names or (), AS_CAPTURED)
-        | {"max_poll_records": DEFAULT_MAX_POLL_RECORDS, "consumers": 1},
+        **dict.fromkeys(CLIENT_SETTINGS.names or (), AS_CAPTURED) | {"max_poll_records": DEFAULT_MAX_POLL_RECORDS},
     )

@@ -38,7 +38,7 @@ _T, _B, _F, _R = LOG_EVENTS, RECORD_BATCHES, FETCH_PARTITIONS, READS
 LOGS = Step(_T, (_T.topic_key, _T.partition), (_T.kind, _T.position, _T.connection_id, _T.exchange_no))
 READERS = Step(
     _R,
-    (_R.quota_group, _R.client_id, _R.client_address, _R.reader),
+    (_R.group, _R.client_id, _R.client_address, _R.reader),
     (_R.request_time, _R.connection_id, _R.exchange_no, _R.read_position),
     leads=True,
 )

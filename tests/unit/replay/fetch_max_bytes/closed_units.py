@@ -85,7 +85,7 @@ class Client:
     seed: int = 7
     record_us: float = 0.0
     speed: float = 1.0
-    consumers: int = 1
+    readers: int = AS_CAPTURED
     byte_rate: int = 0  # of each broker; 0 for no quota
     quota_windows: int = 11
     quota_window_ms: int = 1000
@@ -176,7 +176,7 @@ def rules_of(clients: Sequence[Client], nodes: int, shares: bool) -> Records:
         "overlaps",
         "profile",
         "order",
-        "consumers",
+        "readers",
     )
     for name in (*same, "in_session", "seed", "speed", "byte_rate", "quota_windows", "quota_window_ms"):
         found[name] = [getattr(client, name) for client in clients]

@@ -19,7 +19,7 @@ from udfs.replay.fetch_max_bytes.closed_loop.replay import replay_by_clients_clo
 from udfs.replay.fetch_max_bytes.closed_loop.state import NO_BACKLOG, ReaderLanes
 from udfs.replay.fetch_max_bytes.closed_loop.together import ReaderInLanes
 from udfs.replay.fetch_max_bytes.settings import fetch_lanes
-from udfs.replay.shared.lanes import LaneSettings
+from udfs.replay.shared.lanes import AS_CAPTURED, LaneSettings
 
 ONE = Client(max_bytes=300, max_poll_records=4, record_us=900.0)
 PARTS = st.lists(
@@ -46,7 +46,7 @@ def of_partition(out: ReaderLanes, number: int, lane: int) -> list[int]:
 @given(parts=PARTS, consumers=st.integers(1, 4))
 def test_each_consumer_reads_its_partitions_as_if_it_were_alone(parts: Sequence[Part], consumers: int) -> None:
     """The partitions are dealt in turn; what the consumers request and lack is summed up, and the most held counts."""
-    together = replayed(parts, [ONE, replace(ONE, consumers=consumers)], 90 * MS)
+    together = replayed(parts, [ONE, replace(ONE, readers=consumers)], 90 * MS)
     own = [parts[share::consumers] for share in range(consumers)]
     alone = [replayed(of, [ONE], 90 * MS) for of in own if of]
     for number in range(len(parts)):
@@ -62,7 +62,7 @@ def test_each_consumer_reads_its_partitions_as_if_it_were_alone(parts: Sequence[
 @given(parts=PARTS)
 def test_lanes_beside_one_with_more_consumers_stay_as_they_are(parts: Sequence[Part]) -> None:
     small = replace(ONE, max_bytes=100)
-    alone, beside = replayed(parts, [ONE, small]), replayed(parts, [ONE, replace(ONE, consumers=2), small])
+    alone, beside = replayed(parts, [ONE, small]), replayed(parts, [ONE, replace(ONE, readers=2), small])
     for number in range(len(parts)):
         assert [of_partition(beside, number, lane) for lane in (0, 2)] == [
             of_partition(alone, number, lane) for lane in (0, 1)
@@ -75,13 +75,13 @@ def test_lanes_beside_one_with_more_consumers_stay_as_they_are(parts: Sequence[P
 def test_twice_the_consumers_read_a_backlog_in_half_the_time_where_the_application_is_slow() -> None:
     parts = [Part([100] * 40, max_bytes=100, records=10)] * 2
     slow = Client(max_bytes=200, record_us=1.0 * MS)
-    out = replayed(parts, [slow, replace(slow, consumers=2)])
+    out = replayed(parts, [slow, replace(slow, readers=2)])
     one, two = out.catch_up_us.max(axis=0).tolist()
     assert 0.45 * one <= two <= 0.55 * one
 
 
 def test_consumers_without_a_partition_request_nothing() -> None:
-    out = replayed([Part([100] * 5)], [ONE, replace(ONE, consumers=3)])
+    out = replayed([Part([100] * 5)], [ONE, replace(ONE, readers=3)])
     assert of_partition(out, 0, 1) == of_partition(out, 0, 0)
     assert out.lanes["requests"].tolist() == [out.lanes["requests"][0]] * 2
 
@@ -90,14 +90,14 @@ def test_consumers_of_one_name_share_its_quota() -> None:
     """What a quota gives is the same however many consumers there are, so none of them reads its backlog sooner."""
     parts = [Part([1000] * 60, max_bytes=1000)] * 2
     limited = Client(max_bytes=2000, byte_rate=10_000, quota_windows=2, quota_window_ms=1000)
-    out = replayed(parts, [Client(max_bytes=2000), limited, replace(limited, consumers=2)])
+    out = replayed(parts, [Client(max_bytes=2000), limited, replace(limited, readers=2)])
     _, one, two = out.catch_up_us.max(axis=0).tolist()
     assert two == pytest.approx(one, rel=0.15)
     assert two > 5_000 * MS
 
 
 def test_readers_replayed_together_are_each_dealt_among_as_many_consumers() -> None:
-    clients = [ONE, replace(ONE, consumers=2)]
+    clients = [ONE, replace(ONE, readers=2)]
     of_parts = [[Part([100] * 8, records=3)] * 3, [Part([100] * 5, records=3)] * 2]
     alone = [replayed(parts, clients) for parts in of_parts]
     readers = list[ReaderInLanes]()
@@ -117,7 +117,7 @@ def test_a_share_wants_only_its_own_partitions_and_has_no_backlog_of_others() ->
     assert share.changes["partition"].tolist() == [-1, 1]
     assert share.nodes[["first_change", "end_change"]].tolist() == [(0, 1), (1, 2)]
     assert (share.partitions["backlog_end"] - share.partitions["start_batch"]).tolist() == [0, 2, 0]
-    out = replayed([Part([100]), Part([], node=1)], [ONE, replace(ONE, consumers=2)])
+    out = replayed([Part([100]), Part([], node=1)], [ONE, replace(ONE, readers=2)])
     assert out.catch_up_us[1].tolist() == [NO_BACKLOG, NO_BACKLOG]
 
 
@@ -130,5 +130,5 @@ def test_partitions_are_dealt_by_topic_and_number_whichever_broker_has_them() ->
 def test_only_consumers_are_more_and_only_in_lanes_that_say_so(lane: dict[str, int]) -> None:
     more = lane | {"traffic.consumers": 3}
     lanes = fetch_lanes(LaneSettings(("captured", "a", "b"), ({}, lane, more), {"traffic.consumers": 1}))
-    assert lanes.client("consumer")["consumers"].tolist() == [1, 1, 3]
-    assert lanes.client("follower")["consumers"].tolist() == [1, 1, 1]
+    assert lanes.client("consumer")["readers"].tolist() == [AS_CAPTURED, AS_CAPTURED, 3]
+    assert lanes.client("follower")["readers"].tolist() == [AS_CAPTURED] * 3

@@ -15,7 +15,7 @@ from schemas.tables.values import CONSUMER
 from schemas.wire.apis import API_KEYS
 from tests.packed import unpack
 from tests.unit.replay.fetch_max_bytes.captured_reader import batch_rows, catch_up, lanes_of, reads_of
-from udfs.replay.fetch_max_bytes.events import with_quota_groups
+from udfs.replay.fetch_max_bytes.events import with_groups
 from udfs.replay.fetch_max_bytes.quotas import EACH, QuotaOf
 from udfs.replay.fetch_max_bytes.replay import replay_fetches
 from udfs.replay.fetch_max_bytes.settings import FETCH_LIMITS, FetchLanes, Reader, as_captured_clients
@@ -98,7 +98,7 @@ def of_two_addresses(groups: dict[tuple[str, str], str], most: int) -> dict[str,
     lanes = replace(lanes, quotas=({}, {QuotaOf(None, "app"): 100}))
     batches = [batch for part in parts for batch in part.to_batches(max_chunksize=most)]
     rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for packed in replay_fetches(with_quota_groups(batches, groups), lanes, "run"):
+    for packed in replay_fetches(with_groups(batches, groups, joins_fetchers=False), lanes, "run"):
         for batch in unpack([packed]):
             rows[packed["table"][0].as_py()] += batch.to_pylist()
     return rows

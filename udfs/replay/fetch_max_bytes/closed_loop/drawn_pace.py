@@ -44,18 +44,17 @@ from udfs.replay.fetch_max_bytes.closed_loop.drawn_times import (
 )
 from udfs.replay.fetch_max_bytes.closed_loop.intent import Intent, with_pace
 from udfs.replay.fetch_max_bytes.closed_loop.order import draw_below
-from udfs.replay.fetch_max_bytes.closed_loop.outcomes import new_outcome
 from udfs.replay.fetch_max_bytes.closed_loop.pace import MOST_SHARE, CapturedPace, Sample, pace_of_samples
 from udfs.replay.fetch_max_bytes.closed_loop.replay import (
     Member,
     ReplayedReader,
+    readers_in_lanes,
     replay_by_clients_clock,
     rules_of_members,
 )
 from udfs.replay.fetch_max_bytes.closed_loop.settings import RULES
 from udfs.replay.fetch_max_bytes.closed_loop.state import NO_BACKLOG, ReaderLanes, Unit
 from udfs.replay.fetch_max_bytes.closed_loop.timeline import LEAST_BUCKETS
-from udfs.replay.fetch_max_bytes.closed_loop.together import ReaderInLanes
 from udfs.replay.fetch_max_bytes.settings import FetchLanes, Reader
 from udfs.replay.shared.replications import FEWEST, replications_within
 
@@ -165,10 +164,7 @@ def unit_again(member: Member, start: ReaderStart | None, draws: Draws, again: i
 
 def replay_again(members: Sequence[Member], units: Sequence[Unit], rules: Sequence[Records]) -> list[ReaderLanes]:
     """Replay readers once more. units: what each of them reads. rules: RULES[nodes, lanes] of each."""
-    in_lanes = list[ReaderInLanes]()
-    for member, unit, of_reader in zip(members, units, rules, strict=True):
-        outcome = new_outcome(unit, len(member.intent.keys), of_reader.shape[1], buckets=LEAST_BUCKETS)
-        in_lanes.append(ReaderInLanes(unit, of_reader, outcome))
+    in_lanes = readers_in_lanes([member._replace(response_room=0) for member in members], units, rules, LEAST_BUCKETS)
     replay_by_clients_clock(in_lanes)
     return [of.outcome for of in in_lanes]
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from schemas.tables.values import FOLLOWER
 from udfs.columns.arrays import Bools, Ints, Records, stretch_edges
 from udfs.columns.records import new_records
 from udfs.columns.time_units import US_PER_MS
@@ -18,6 +19,7 @@ from udfs.replay.fetch_max_bytes.closed_loop.by_node import (
 )
 from udfs.replay.fetch_max_bytes.closed_loop.changes import Changes, ReaderFetches, changes_of_nodes
 from udfs.replay.fetch_max_bytes.closed_loop.events import CapturedFetches
+from udfs.replay.fetch_max_bytes.closed_loop.fetchers import fetcher_hashes
 from udfs.replay.fetch_max_bytes.closed_loop.logs import readable_logs
 from udfs.replay.fetch_max_bytes.closed_loop.nodes import Nodes, ends_of_connections, nodes_of
 from udfs.replay.fetch_max_bytes.closed_loop.pace import CapturedPace, PacedFetches, ReaderPace, observed_pace, pace_of
@@ -77,7 +79,8 @@ def intent_of(captured: CapturedFetches, reader: str, broker_max_bytes: int) -> 
     reads = node_reads(captured, nodes)
     handovers = handovers_of(reads, nodes, keys)
     logs = build_logs(reads, readable_logs(captured, nodes, reads, handovers), handovers)
-    logs.partitions["dealt"] = places_in_deal(keys)[logs.partitions["number"]]
+    dealt = fetcher_hashes(keys) if reader == FOLLOWER else places_in_deal(keys)
+    logs.partitions["dealt"] = dealt[logs.partitions["number"]]
     servings, max_bytes = servings_of(reads, logs), np.minimum(nodes.nodes["max_bytes"], broker_max_bytes)
     logs.batches["segment_end"][:-1] = segment_ends_of_batches(reads, logs, servings, max_bytes)
     changes = changes_of_nodes(

@@ -15,34 +15,46 @@ import numpy as np
 
 from udfs.columns.arrays import Ints, stretch_edges
 from udfs.columns.records import pick_records
-from udfs.replay.fetch_max_bytes.closed_loop.outcomes import joined_outcomes, new_outcome, put_lanes
-from udfs.replay.fetch_max_bytes.closed_loop.state import Unit
+from udfs.replay.fetch_max_bytes.closed_loop.more_fetchers import outcomes_of_fetchers
+from udfs.replay.fetch_max_bytes.closed_loop.outcomes import blank_outcome, joined_outcomes, put_lanes
+from udfs.replay.fetch_max_bytes.closed_loop.state import ReaderLanes, Unit
 from udfs.replay.fetch_max_bytes.closed_loop.timeline import align_lanes
 from udfs.replay.fetch_max_bytes.closed_loop.together import ReaderInLanes, replay_readers
+from udfs.replay.fetch_max_bytes.settings import REPLICA_FETCHER
+from udfs.replay.shared.lanes import AS_CAPTURED
 
 
-def replay_consumers(readers: Sequence[ReaderInLanes]) -> None:
-    """Replay readers together in every lane, into their outcomes, each as so many consumers as the lane has."""
-    consumers = np.max([reader.rules["consumers"].max(axis=0) for reader in readers], axis=0)
-    if (consumers == 1).all():
+def replay_dealt(readers: Sequence[ReaderInLanes]) -> None:
+    """Replay readers together in every lane, into their outcomes: each as so many consumers as the lane has, and the
+    fetchers of a follower as so many others (more_fetchers.py).
+    """
+    counts = np.max([reader.rules["readers"].max(axis=0) for reader in readers], axis=0)
+    if (counts == AS_CAPTURED).all():
         replay_readers(readers)
         return
-    for count in np.unique(consumers).tolist():
-        lanes = np.flatnonzero(consumers == count)
-        shares = [shares_of_reader(reader, count, lanes) for reader in readers]
-        replay_readers([share for of_reader in shares for share in of_reader])
-        for reader, of_reader in zip(readers, shares, strict=True):
-            put_lanes(reader.outcome, lanes, joined_outcomes([share.outcome for share in of_reader]))
+    are_fetchers = all((reader.rules["profile"] == REPLICA_FETCHER).all() for reader in readers)
+    for count in np.unique(counts).tolist():
+        lanes = np.flatnonzero(counts == count)
+        is_dealt_by_rule = are_fetchers and count != AS_CAPTURED
+        outcomes_of = outcomes_of_fetchers if is_dealt_by_rule else outcomes_of_consumers
+        for reader, outcome in zip(readers, outcomes_of(readers, max(count, 1), lanes), strict=True):
+            put_lanes(reader.outcome, lanes, outcome)
     for reader in readers:
         align_lanes(reader.outcome.timeline)
 
 
+def outcomes_of_consumers(readers: Sequence[ReaderInLanes], consumers: int, lanes: Ints) -> list[ReaderLanes]:
+    """What readers come to, each as so many consumers, in some lanes: int64[n], which they are."""
+    shares = [shares_of_reader(reader, consumers, lanes) for reader in readers]
+    replay_readers([share for of_reader in shares for share in of_reader])
+    return [joined_outcomes([share.outcome for share in of_reader]) for of_reader in shares]
+
+
 def shares_of_reader(reader: ReaderInLanes, consumers: int, lanes: Ints) -> list[ReaderInLanes]:
     """The consumers that share what a reader reads, in some of its lanes: int64[n], which they are."""
-    numbers, buckets = len(reader.outcome.given_up_backlogs), reader.outcome.timeline.buckets.shape[2]
+    numbers, rules = len(reader.outcome.given_up_backlogs), np.ascontiguousarray(reader.rules[:, lanes])
     units = [share_of_unit(reader.unit, consumers, share) for share in range(consumers)]
-    rules = np.ascontiguousarray(reader.rules[:, lanes])
-    return [ReaderInLanes(unit, rules, new_outcome(unit, numbers, len(lanes), buckets=buckets)) for unit in units]
+    return [ReaderInLanes(unit, rules, blank_outcome(reader.outcome, unit, numbers, lanes)) for unit in units]
 
 
 def share_of_unit(unit: Unit, consumers: int, share: int) -> Unit:

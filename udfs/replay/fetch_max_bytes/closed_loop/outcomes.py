@@ -18,21 +18,30 @@ from udfs.replay.fetch_max_bytes.closed_loop.state import (
     Unit,
     new_captured_lane,
 )
-from udfs.replay.fetch_max_bytes.closed_loop.timeline import BUCKETS, align_lanes, new_timeline, stays_of
+from udfs.replay.fetch_max_bytes.closed_loop.timeline import (
+    BUCKETS,
+    Stays,
+    align_lanes,
+    new_timeline,
+    stays_of,
+    stays_of_timeline,
+)
 from udfs.replay.fetch_max_bytes.state import Sums, no_sums
 
 OF_THE_LONGEST = ("longest_requests", "longest_us", "largest")
 """Of several readers the largest of these sums counts, and of all others what they come to together."""
 
 
-def new_outcome(unit: Unit, numbers: int, lanes: int, response_room: int = 0, buckets: int = BUCKETS) -> ReaderLanes:
+def new_outcome(
+    unit: Unit, numbers: int, lanes: int, response_room: int = 0, buckets: int = BUCKETS, stays: Stays | None = None
+) -> ReaderLanes:
     """The outcome before the first lane. Of each change something may be given up twice: what is buffered, and what is
-    under way. buckets: of the timeline.
+    under way. buckets, stays: of the timeline, the unit's own by default.
     """
     given_up_room = 2 * len(unit.changes) if response_room else 0
     return ReaderLanes(
         sums=no_sums(numbers, lanes),
-        timeline=new_timeline(lanes, numbers, stays_of(unit.nodes["begin"], unit.nodes["horizon"]), buckets),
+        timeline=new_timeline(lanes, numbers, stays or stays_of(unit.nodes["begin"], unit.nodes["horizon"]), buckets),
         lanes=new_records(LANE_OUTCOME, lanes, is_finished=1),
         catch_up_us=np.full((numbers, lanes), NO_BACKLOG),
         given_up_backlogs=np.zeros(numbers, np.int64),
@@ -42,11 +51,21 @@ def new_outcome(unit: Unit, numbers: int, lanes: int, response_room: int = 0, bu
     )
 
 
-def joined_outcomes(outcomes: Sequence[ReaderLanes]) -> ReaderLanes:
+def blank_outcome(of: ReaderLanes, unit: Unit, numbers: int, lanes: Ints) -> ReaderLanes:
+    """The outcome of some lanes before the first of them, over the same time and in as many buckets as another one.
+
+    lanes: int64[n], which they are; in `of` they have not been replayed.
+    """
+    line = of.timeline
+    buckets, stays = line.buckets.shape[2], stays_of_timeline(line, int(lanes[0]))
+    return new_outcome(unit, numbers, len(lanes), buckets=buckets, stays=stays)
+
+
+def joined_outcomes(outcomes: Sequence[ReaderLanes], are_one_process: bool = False) -> ReaderLanes:
     """What readers of different partitions come to together, in the same lanes and over the same time.
 
-    Of what is held and of waits the largest counts, and of all else the sum. What lane 0 does, and single responses,
-    are the first reader's.
+    Of what is held and of waits the largest counts, and of all else the sum; of what one process holds, the sum in each
+    tick. What lane 0 does, and single responses, are the first reader's.
     """
     first = outcomes[0]
     lanes = new_records(
@@ -61,7 +80,7 @@ def joined_outcomes(outcomes: Sequence[ReaderLanes]) -> ReaderLanes:
             joined_sums([of.sums.responses for of in outcomes]),
             np.sum([of.sums.sizes for of in outcomes], axis=0),
         ),
-        timeline=joined_timelines([of.timeline for of in outcomes]),
+        timeline=joined_timelines([of.timeline for of in outcomes], are_one_process),
         lanes=lanes,
         catch_up_us=np.max([of.catch_up_us for of in outcomes], axis=0),
     )
@@ -76,7 +95,7 @@ def joined_sums(sums: Sequence[Records]) -> Records:
     return joined
 
 
-def joined_timelines(timelines: Sequence[Timeline]) -> Timeline:
+def joined_timelines(timelines: Sequence[Timeline], are_one_process: bool) -> Timeline:
     """Timelines of readers of different partitions as one, with buckets as long as the longest of them."""
     count, first = len(timelines), timelines[0]
     all_lanes = first._replace(
@@ -88,7 +107,8 @@ def joined_timelines(timelines: Sequence[Timeline]) -> Timeline:
     buckets = np.zeros(first.buckets.shape, first.buckets.dtype)
     for name in first.buckets.dtype.names or ():
         buckets[name] = all_lanes.buckets[name].reshape(count, *buckets.shape).sum(axis=0)
-    held = all_lanes.held.reshape(count, *first.held.shape).max(axis=0)
+    held_by_each = all_lanes.held.reshape(count, *first.held.shape)
+    held = held_by_each.sum(axis=0) if are_one_process else held_by_each.max(axis=0)
     return first._replace(buckets=buckets, held=held, lanes=all_lanes.lanes[: len(first.lanes)])
 
 

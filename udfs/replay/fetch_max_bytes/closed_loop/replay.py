@@ -7,17 +7,22 @@ from typing import NamedTuple
 
 import numpy as np
 
+from schemas.tables.values import FOLLOWER
 from udfs.columns.arrays import Floats, Ints, Records
 from udfs.columns.time_units import NEVER
+from udfs.replay.fetch_max_bytes.closed_loop.fetchers import can_be_dealt
 from udfs.replay.fetch_max_bytes.closed_loop.fidelity import Verdicts, judge_nodes
 from udfs.replay.fetch_max_bytes.closed_loop.intent import Intent
-from udfs.replay.fetch_max_bytes.closed_loop.more_consumers import replay_consumers
+from udfs.replay.fetch_max_bytes.closed_loop.more_consumers import replay_dealt
+from udfs.replay.fetch_max_bytes.closed_loop.more_fetchers import common_time
 from udfs.replay.fetch_max_bytes.closed_loop.outcomes import new_outcome
 from udfs.replay.fetch_max_bytes.closed_loop.settings import rules_by_node
 from udfs.replay.fetch_max_bytes.closed_loop.state import NO_BACKLOG, ReaderLanes, Unit
+from udfs.replay.fetch_max_bytes.closed_loop.timeline import BUCKETS
 from udfs.replay.fetch_max_bytes.closed_loop.together import ReaderInLanes
 from udfs.replay.fetch_max_bytes.quotas import OwnQuota, QuotaOf
 from udfs.replay.fetch_max_bytes.settings import FetchLanes, Reader
+from udfs.replay.shared.lanes import AS_CAPTURED
 
 
 class Member(NamedTuple):
@@ -41,14 +46,8 @@ class ReplayedReader(NamedTuple):
 
 def replayed_readers(members: Sequence[Member], lanes: FetchLanes) -> list[ReplayedReader]:
     """Readers replayed in every lane, together."""
-    in_lanes = [
-        ReaderInLanes(
-            member.intent.unit,
-            rules,
-            new_outcome(member.intent.unit, len(member.intent.keys), len(lanes.names), member.response_room),
-        )
-        for member, rules in zip(members, rules_of_members(members, lanes), strict=True)
-    ]
+    rules = rules_of_members(members, lanes)
+    in_lanes = readers_in_lanes(members, [member.intent.unit for member in members], rules, BUCKETS)
     replay_by_clients_clock(in_lanes)
     return [
         ReplayedReader(
@@ -60,9 +59,28 @@ def replayed_readers(members: Sequence[Member], lanes: FetchLanes) -> list[Repla
     ]
 
 
+def readers_in_lanes(
+    members: Sequence[Member], units: Sequence[Unit], rules: Sequence[Records], buckets: int
+) -> list[ReaderInLanes]:
+    """Readers before their first lane. units: what each reads. rules: RULES[nodes, lanes] of each. buckets: so many of
+    time.
+    """
+    numbers = [len(member.intent.keys) for member in members]
+    stays, buckets = common_time(rules, units, numbers, buckets)
+    return [
+        ReaderInLanes(
+            unit, of_reader, new_outcome(unit, count, of_reader.shape[1], member.response_room, buckets, stays)
+        )
+        for member, unit, of_reader, count in zip(members, units, rules, numbers, strict=True)
+    ]
+
+
 def rules_of_members(members: Sequence[Member], lanes: FetchLanes) -> list[Records]:
     """By which rules the nodes of each reader read in each lane: RULES[nodes, lanes] of each."""
     rules = [lane_rules(member.intent, member.reader, lanes) for member in members]
+    if lanes.deals_fetchers and members[0].reader.kind == FOLLOWER and not can_be_dealt(threads_of(members)):
+        for of_reader in rules:
+            of_reader["readers"] = AS_CAPTURED
     if len(members) > 1:
         quotas = [lanes.quotas_of(member.reader) for member in members]
         for lane in range(len(lanes.names)):
@@ -73,15 +91,22 @@ def rules_of_members(members: Sequence[Member], lanes: FetchLanes) -> list[Recor
 def share_meters(
     rules: Sequence[Records], members: Sequence[Member], lane: int, quotas: Sequence[OwnQuota | None]
 ) -> None:  # fmt: skip
-    """Number the meters of a lane: each broker has one for each user, client.id or both that have a quota.
+    """Number the meters of a lane: each broker has one for each user, client.id or both that have a quota, and one of
+    no quota for the fetchers of a follower.
 
     rules: RULES[nodes, lanes] of each reader, of which the lane's meters are written. quotas: of each reader.
     """
-    numbers: dict[tuple[QuotaOf, str], int] = {}
+    numbers: dict[tuple[QuotaOf | None, str], int] = {}
     for of, member, quota in zip(rules, members, quotas, strict=True):
-        if quota is not None:
+        if quota is not None or member.reader.kind == FOLLOWER:
+            meter = None if quota is None else quota.meter
             brokers = [member.intent.brokers[broker] for broker in member.intent.nodes.nodes["broker"].tolist()]
-            of["meter"][:, lane] = [numbers.setdefault((quota.meter, broker), len(numbers)) for broker in brokers]
+            of["meter"][:, lane] = [numbers.setdefault((meter, broker), len(numbers)) for broker in brokers]
+
+
+def threads_of(members: Sequence[Member]) -> list[tuple[str, Sequence[str]]]:
+    """The client.id of each reader, and the keys of its partitions."""
+    return [(member.reader.client_id, member.intent.keys) for member in members]
 
 
 def lane_rules(intent: Intent, reader: Reader, lanes: FetchLanes) -> Records:
@@ -100,7 +125,7 @@ def backlogs_of_partitions(unit: Unit, numbers: int) -> Ints:
 
 def replay_by_clients_clock(readers: Sequence[ReaderInLanes]) -> None:
     """Replay readers together in every lane, into their outcomes."""
-    replay_consumers(readers)
+    replay_dealt(readers)
     for reader in readers:
         by_their_own_clock(reader.outcome, reader.rules["speed"].max(axis=0))
 

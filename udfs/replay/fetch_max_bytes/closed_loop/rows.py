@@ -25,6 +25,7 @@ from udfs.replay.fetch_max_bytes.closed_loop.timeline import TICKS
 from udfs.replay.fetch_max_bytes.rows import (
     CLOSED_LOOP,
     Labels,
+    LaneBounds,
     ReaderOutcome,
     fairness_rows,
     fetch_consumer_rows,
@@ -36,32 +37,33 @@ THROTTLE_TIME = "throttle_time_ms"
 
 
 def closed_rows(
-    labels: Labels, intent: Intent, replayed: ReplayedReader, memory_bound: Ints
+    labels: Labels, intent: Intent, replayed: ReplayedReader, bounds: LaneBounds
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
-    """The rows of a reader that was replayed. memory_bound: int64[lanes], KIP-74's."""
-    outcome = outcome_of_reader(intent, replayed, memory_bound)
+    """The rows of a reader that was replayed."""
+    outcome = outcome_of_reader(intent, replayed, bounds)
     verdicts = ((*key, count) for key, count in sorted(replayed.verdicts.items()))
     yield FIDELITY, verdict_rows(labels, verdicts, CLOSED_FETCHES)
     yield FETCH_FAIRNESS, fairness_rows(labels, outcome)
     yield FETCH_CONSUMERS, fetch_consumer_rows(labels, outcome)
     yield FETCH_TIMELINE, timeline_rows(labels, replayed.outcome.timeline)
-    yield FETCH_MEMORY, memory_rows(labels, replayed.outcome.timeline, memory_bound)
+    yield FETCH_MEMORY, memory_rows(labels, replayed.outcome.timeline, bounds.memory_bound)
 
 
-def outcome_of_reader(intent: Intent, replayed: ReplayedReader, memory_bound: Ints) -> ReaderOutcome:
-    """The outcome as both loops have it. memory_bound: int64[lanes], KIP-74's, in bytes."""
+def outcome_of_reader(intent: Intent, replayed: ReplayedReader, bounds: LaneBounds) -> ReaderOutcome:
+    """The outcome as both loops have it."""
     outcome = replayed.outcome
     return ReaderOutcome(
         mode=CLOSED_LOOP,
         sums=outcome.sums,
         requests=outcome.lanes["requests"],
-        memory_bound=memory_bound,
+        memory_bound=bounds.memory_bound,
         backlog=replayed.backlog,
         catch_up_ms=catch_up_ms(outcome.catch_up_us, outcome.given_up_backlogs == 1),
         given_up=outcome.given_up_backlogs,
         finished=outcome.lanes["is_finished"] == 1,
         left_out=int(intent.nodes.nodes["left_out"].sum()),
         throttle_ms=outcome.lanes["throttle_ms"],
+        fetchers=bounds.fetchers,
     )
 
 

@@ -50,7 +50,8 @@ RULES: Kind = np.dtype(
         ("quota_is_known", np.int64),
         ("meter", np.int64),  # that the broker has of the quota: the number of the first node at the same broker,
         # unless readers are replayed together
-        ("consumers", np.int64),  # so many share what the reader reads
+        ("readers", np.int64),  # so many share what the reader reads, or what all fetchers of a follower read together;
+        # AS_CAPTURED: it reads that alone
         ("us_per_record", np.float64),  # or AS_CAPTURED: along the captured curve
         ("speed", np.float64),  # records are produced so many times as fast as captured
     ]
@@ -95,7 +96,7 @@ def rules_by_node(nodes: Nodes, profiles: Ints, work: CapturedWork, lanes: Fetch
     lane_rules["max_wait_us"] = (
         set_or_captured(clients["max_wait_ms"], captured["max_wait_ms"]) * US_PER_MS * lanes.traffic_speed
     )
-    for name in ("max_poll_records", "us_per_record", "consumers"):
+    for name in ("max_poll_records", "us_per_record", "readers"):
         lane_rules[name] = clients[name]
     lane_rules["overlaps"] = works_beside_fetch(clients, work) & (profile < LIBRDKAFKA)
     lane_rules["profile"] = profile

@@ -38,7 +38,7 @@ READ_PARTITION = int_fields(
     "backlog_end",  # behind the last batch that was there when the capture first asked for the partition
     "is_known",  # 1: no batch is missing behind end_batch
     "previous",  # the same partition at the broker that it moved from, or NONE
-    "dealt",  # its place among the reader's: of n consumers, place % n says whose it is
+    "dealt",  # its place among a consumer's, or its `fetcher_hash`: modulo how many readers share, it says whose it is
     "batch_shift",  # added to a batch's index in `previous` it gives the index of the same batch in this partition
 )
 """A partition that a node reads. A node's partitions are in the order in which it first asked for them."""

@@ -39,10 +39,16 @@ class Stays(NamedTuple):
     whole: int
 
 
-def new_timeline(lanes: int, partitions: int, stays: Stays, buckets: int = BUCKETS) -> Timeline:
-    """A timeline whose buckets at first cover a reader's time."""
+def buckets_within_cells(lanes: int, partitions: int, buckets: int) -> int:
+    """How many buckets of these a timeline of so many partitions has."""
     while buckets > LEAST_BUCKETS and lanes * partitions * buckets > CELLS:
         buckets //= 2
+    return buckets
+
+
+def new_timeline(lanes: int, partitions: int, stays: Stays, buckets: int = BUCKETS) -> Timeline:
+    """A timeline whose buckets at first cover a reader's time."""
+    buckets = buckets_within_cells(lanes, partitions, buckets)
     ticks = TICKS // buckets
     return Timeline(
         buckets=np.zeros((lanes, partitions, buckets), PARTITION_BUCKET),
@@ -65,6 +71,11 @@ def stays_of(begins: Ints, ends: Ints) -> Stays:
     counted = np.minimum(np.maximum(2 * lasted[:-1], 1), np.diff(begin))
     before = stretch_edges(counted)
     return Stays(new_records(STAY, len(begin), begin=begin, before=before), int(before[-1] + lasted[-1]))
+
+
+def stays_of_timeline(line: Timeline, lane: int) -> Stays:
+    """The stays of which a timeline was made. lane: one that has not been replayed."""
+    return Stays(line.stays, int(line.lanes["width"][lane]) * line.buckets.shape[2] - 1)
 
 
 @kernel

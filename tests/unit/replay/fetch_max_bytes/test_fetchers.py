@@ -1,0 +1,108 @@
+"""Kafka's rule says which fetcher of a follower has a partition, and a capture shows whether it was followed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from schemas.tables.fetch_reasons import FETCHERS
+from udfs.replay.fetch_max_bytes.closed_loop.fetchers import (
+    can_be_dealt,
+    captured_fetchers,
+    fetcher_hash,
+    fetcher_hashes,
+    follower_and_fetcher,
+    is_topic_id,
+    java_hash,
+    judged_fetchers,
+)
+from udfs.replay.fetch_max_bytes.events import group_of_fetcher
+from udfs.replay.shared.fidelity_rows import NO_REASON
+
+TOPICS = ("orders", "clicks", "a-topic-with-a-long-name")
+KEYS = [f"1\0{topic}\0{partition}" for topic in TOPICS for partition in range(6)]
+
+
+def threads_of(fetchers: int) -> list[tuple[str, list[str]]]:
+    """Broker 2's fetchers, each with its partitions."""
+    hashes = fetcher_hashes(KEYS).tolist()
+    return [
+        (f"broker-2-fetcher-{number}", [key for key, of in zip(KEYS, hashes, strict=True) if of % fetchers == number])
+        for number in range(fetchers)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("", 0), ("a", 97), ("orders", -1008770331), ("polygenelubricants", -(1 << 31))]
+)
+def test_a_topics_hash_is_javas(text: str, value: int) -> None:
+    assert java_hash(text) == value
+
+
+def test_the_fetcher_of_the_least_int_is_that_of_0() -> None:
+    """Utils.abs, for Java's own leaves it as it is."""
+    topic = "polygenelubricants"  # 31 times its hash is the least int again
+    assert [fetcher_hash(topic, 0), fetcher_hash(topic, 1)] == [0, (1 << 31) - 1]
+
+
+@pytest.mark.parametrize(
+    ("client_id", "named"),
+    [
+        ("broker-2-fetcher-0", ("broker-2", 0)),
+        ("broker-12-fetcher-31", ("broker-12", 31)),
+        ("client-0123456789abcdef", None),
+        ("broker-2-fetcher-0-alt", None),
+        ("", None),
+    ],
+)
+def test_a_client_id_names_the_follower_and_its_fetcher(client_id: str, named: tuple[str, int] | None) -> None:
+    assert follower_and_fetcher(client_id) == named
+
+
+def test_fetchers_of_one_follower_are_a_group() -> None:
+    assert group_of_fetcher("broker-2-fetcher-0", "10.0.0.2") == group_of_fetcher("broker-2-fetcher-1", "10.0.0.2")
+    assert group_of_fetcher("broker-2-fetcher-0", "10.0.0.2") != group_of_fetcher("broker-20-fetcher-0", "10.0.0.2")
+    assert group_of_fetcher("client-0123456789abcdef", "10.0.0.2") == ""
+
+
+@pytest.mark.parametrize(
+    ("topic", "is_id"),
+    [("i3gGd4W_S0yyjrpwXsBNCQ", True), ("orders", False), ("my-topic-with-22-chars", False),
+     ("AAAAAAAAAAAAAAAAAAAAAA", False)],
+)  # fmt: skip
+def test_a_topic_id_is_no_topic_name(topic: str, is_id: bool) -> None:
+    assert is_topic_id(topic) == is_id
+
+
+@pytest.mark.parametrize("fetchers", [1, 2, 3, 4])
+def test_how_many_fetchers_there_were_is_seen_from_their_partitions(fetchers: int) -> None:
+    threads = threads_of(fetchers)
+    hashes = {number: fetcher_hashes(keys) for number, (_, keys) in enumerate(threads)}
+    assert captured_fetchers(hashes) == fetchers
+    assert judged_fetchers(threads) == [[NO_REASON] * len(keys) for _, keys in threads]
+    assert can_be_dealt(threads)
+
+
+def test_fetchers_without_a_partition_are_seen_from_the_others() -> None:
+    """Of four, only those with the numbers 1 and 2 have any."""
+    hashes = {1: np.array([5, 13]), 2: np.array([2, 6])}
+    assert captured_fetchers(hashes) == 4
+
+
+def test_a_partition_with_another_fetcher_is_said_and_nothing_is_dealt() -> None:
+    threads = threads_of(3)
+    threads[1][1].append(threads[0][1].pop(0))
+    words = judged_fetchers(threads)
+    assert words[1][-1] == FETCHERS.other_fetcher
+    assert [word for of in words for word in of].count(FETCHERS.other_fetcher) == 1
+    assert not can_be_dealt(threads)
+
+
+def test_a_topic_whose_name_is_not_known_is_said_and_nothing_is_dealt() -> None:
+    threads = [("broker-2-fetcher-0", ["1\0orders\x000", "1\0i3gGd4W_S0yyjrpwXsBNCQ\x000"])]
+    assert judged_fetchers(threads) == [[NO_REASON, FETCHERS.topic_name_unknown]]
+    assert not can_be_dealt(threads)
+
+
+def test_pseudonyms_show_no_fetcher() -> None:
+    assert judged_fetchers([("client-0123456789abcdef", KEYS[:2])]) == [[FETCHERS.fetcher_unknown] * 2]

@@ -1,0 +1,122 @@
+"""Fetcher threads of a follower: which of them fetches a partition, and whether the capture shows that.
+
+A broker has `num.replica.fetchers` of them for each leader. Each has a connection, a fetch session and limits of its
+own, and its client.id ends with its number (`broker-2-fetcher-0`).
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from binascii import Error
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+import numpy as np
+
+from schemas.tables.fetch_reasons import FETCHERS
+from udfs.columns.arrays import Bools, Ints
+from udfs.replay.shared.fidelity_rows import NO_REASON
+from udfs.replay.shared.key_numbers import partition_of
+
+MOST_FETCHERS = 128
+"""How many fetchers a captured follower is taken to have at most."""
+_CLIENT_ID = re.compile(r"(broker-[0-9]{1,9})-fetcher-([0-9]{1,4})")
+_TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{22}")
+
+
+def follower_and_fetcher(client_id: str) -> tuple[str, int] | None:
+    """The follower that a client.id names, and the number of its fetcher (BrokerBlockingSender, Kafka 4.3); None where
+    it names none, as a pseudonym does not.
+
+    >>> follower_and_fetcher("broker-2-fetcher-0")
+    ('broker-2', 0)
+    """
+    found = _CLIENT_ID.fullmatch(client_id)
+    return None if found is None else (found[1], int(found[2]))
+
+
+def fetcher_hash(topic: str, partition: int) -> int:
+    """The number that, modulo num.replica.fetchers, is the number of the fetcher of a partition
+    (AbstractFetcherManager.getFetcherId and Utils.abs, Kafka 4.3).
+    """
+    value = as_java_int(31 * java_hash(topic) + partition)
+    return 0 if value == -(1 << 31) else abs(value)
+
+
+@cache
+def java_hash(text: str) -> int:
+    """java.lang.String.hashCode: the text's UTF-16 units as the digits of a number to the base 31, in 32 bits."""
+    units, value = text.encode("utf-16-be", "surrogatepass"), 0
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        value = as_java_int(31 * value + (high << 8 | low))
+    return value
+
+
+def as_java_int(value: int) -> int:
+    """A number as Java's `int` has it, which keeps the lowest 32 bits."""
+    return (value + (1 << 31)) % (1 << 32) - (1 << 31)
+
+
+def fetcher_hashes(keys: Sequence[str]) -> Ints:
+    """`fetcher_hash` of each partition: int64[numbers]. keys: broker, topic and partition of each, by its number."""
+    partitions = (partition_of(key) for key in keys)
+    return np.array([fetcher_hash(topic, int(partition)) for _, topic, partition in partitions], np.int64)
+
+
+def is_topic_id(topic: str) -> bool:
+    """Whether this is a topic's id in place of its name: a random UUID as Uuid.toString of Kafka 4.3 writes it."""
+    if not _TOPIC_ID.fullmatch(topic):
+        return False
+    try:
+        raw = urlsafe_b64decode(f"{topic}==")
+    except Error:
+        return False
+    is_version_4, is_rfc_4122 = raw[6] >> 4 == 4, raw[8] >> 6 == 2
+    return is_version_4 and is_rfc_4122 and urlsafe_b64encode(raw).decode("ascii").rstrip("=") == topic
+
+
+def captured_fetchers(hashes: Mapping[int, Ints]) -> int:
+    """num.replica.fetchers of a captured follower: the least under which Kafka's rule gives most of its partitions to
+    the fetchers that fetched them.
+
+    A fetcher that none of the partitions belongs to shows nothing, and is no matter. hashes: `fetcher_hashes` of what
+    each fetcher fetched, by its number.
+    """
+    counts = np.arange(max(hashes, default=0) + 1, MOST_FETCHERS + 1)
+    right = [np.count_nonzero(are_fetched_by(hashes, count)) for count in counts.tolist()]
+    return int(counts[np.argmax(right)]) if right else max(hashes) + 1
+
+
+def are_fetched_by(hashes: Mapping[int, Ints], fetchers: int) -> Bools:
+    """Whether each partition belongs to the fetcher that fetched it, if there are so many: bool[partitions]."""
+    return np.concatenate([np.zeros(0, np.bool_), *(of % fetchers == number for number, of in hashes.items())])
+
+
+def judged_fetchers(threads: Sequence[tuple[str, Sequence[str]]]) -> list[list[str]]:
+    """Of each partition of a follower's threads, why it cannot be dealt anew: a word of FETCHERS, or NO_REASON.
+
+    threads: of each the client.id, and the keys of its partitions.
+    """
+    named = [follower_and_fetcher(client_id) for client_id, _ in threads]
+    if not all(named):
+        return [[FETCHERS.fetcher_unknown] * len(keys) for _, keys in threads]
+    hashes = {of[1]: fetcher_hashes(keys) for of, (_, keys) in zip(named, threads, strict=True) if of is not None}
+    fetchers = captured_fetchers(hashes)
+    are_right = ((hashes[number] % fetchers == number).tolist() for number in hashes)
+    return [
+        [judged_partition(*of) for of in zip(keys, is_right, strict=True)]
+        for is_right, (_, keys) in zip(are_right, threads, strict=True)
+    ]
+
+
+def judged_partition(key: str, is_right: bool) -> str:
+    """Why a partition cannot be dealt anew. is_right: Kafka's rule gives it to the fetcher that fetched it."""
+    if is_topic_id(partition_of(key)[1]):
+        return FETCHERS.topic_name_unknown
+    return NO_REASON if is_right else FETCHERS.other_fetcher
+
+
+def can_be_dealt(threads: Sequence[tuple[str, Sequence[str]]]) -> bool:
+    """Whether all partitions of a follower's threads can be dealt among another number of them."""
+    return all(word == NO_REASON for words in judged_fetchers(threads) for word in words)
