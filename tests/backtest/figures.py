@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from statistics import median
+from types import NoneType
 from typing import Any
 
 from jobs.terminal.screen import aligned_lines
@@ -30,19 +31,28 @@ def lines(title: str, of: Figures) -> list[str]:
 
 
 def row(name: str, captured: Sequence[Any], predicted: Sequence[Any], seen: Sequence[Any]) -> Sequence[str]:
-    """A figure as cells: numbers by their ranges, what has parts by how much of it is alike."""
-    if isinstance(seen[0], int | float):
-        error = relative(median(predicted), median(seen))
-        spread = relative(max(seen), min(seen), of=median(seen))
-        return name, span(captured), span(predicted), span(seen), error, spread
+    """A figure as cells: numbers by their ranges, what has parts by how much of it is alike.
+
+    A number that some run does not have, such as the size of a response where none has records, is told as that.
+    """
     if isinstance(seen[0], Mapping):
         return name, "", "", "", f"{share(alike_of(predicted, seen))} alike", f"{share(alike_of(seen, seen))} alike"
-    return name, text(captured), text(predicted), text(seen), "", ""
+    values = {type(value) for value in (*captured, *predicted, *seen)}
+    if not values <= {int, float, NoneType}:
+        return name, text(captured), text(predicted), text(seen), "", ""
+    if NoneType in values:
+        return name, span(captured), span(predicted), span(seen), "-", "-"
+    error = relative(median(predicted), median(seen))
+    spread = relative(max(seen), min(seen), of=median(seen))
+    return name, span(captured), span(predicted), span(seen), error, spread
 
 
-def span(values: Sequence[float]) -> str:
-    """The values of all runs, as one where they are equal."""
-    low, high = min(values), max(values)
+def span(values: Sequence[float | None]) -> str:
+    """The values of all runs, as one where they are equal, and `none` for those without one."""
+    known = [value for value in values if value is not None]
+    if len(known) < len(values):
+        return f"{span(known)} or none" if known else "none"
+    low, high = min(known), max(known)
     return f"{low:,.0f}" if round(low) == round(high) else f"{low:,.0f} to {high:,.0f}"
 
 

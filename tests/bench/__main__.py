@@ -1,7 +1,6 @@
 """Benchmarks, each beside its peer in the same run: medians of five rounds, on one core where nothing else is said.
 
-    python -m tests.bench [decode] [capture] [ingest] [fetch_max_bytes] [consumer_memory] [session_cache] [batch_split]
-        [partition_limits]
+    python -m tests.bench [BENCHMARK...]
 
 ingest is the job whole: one round, on all cores, of a capture of 1 GB, and of 4 GB; it takes half an hour and 10 GB.
 Needs a quiet machine, Java and Maven for kafka-clients, `pip install kio==0.6.5` for kio and tshark on PATH; a peer
@@ -10,9 +9,10 @@ that is not there is left out.
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tests.bench import (
@@ -98,8 +98,19 @@ BENCHMARKS = {
     "partition_limits": replaying_partition_limits, "ingest": ingesting,
 }  # fmt: skip
 
+
+def wanted(argv: Sequence[str]) -> list[str]:
+    """The benchmarks that are asked for, all by default. Ends the process with a usage line if there is no such one."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description="Benchmarks, each beside its peer.")
+    parser.add_argument("names", nargs="*", metavar="BENCHMARK", help=f"{', '.join(BENCHMARKS)}; default: all")
+    names: list[str] = parser.parse_args(argv).names
+    if unknown := sorted(set(names) - set(BENCHMARKS)):
+        parser.error(f"no such benchmark: {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
+    return names or list(BENCHMARKS)
+
+
 if __name__ == "__main__":
-    for name in sys.argv[1:] or BENCHMARKS:
+    for name in wanted(sys.argv[1:]):
         os.sched_setaffinity(0, {max(CORES)})  # children inherit it
         for lines in BENCHMARKS[name]():
             sys.stdout.write(lines + "\n\n")

@@ -11,6 +11,20 @@ def test_an_error_is_that_of_the_median_and_beside_it_stands_how_far_equal_runs_
     assert cells == ("splits", "1", "90 to 130", "100 to 120", "+10.00 %", "+20.00 %")
 
 
+def test_a_number_that_some_runs_do_not_have_is_told_without_an_error() -> None:
+    """The 99th percentile of no responses is null, and so is a catch-up that does not end."""
+    assert row("p99 response", [None, None], [900, 1000], [950, None]) == (
+        "p99 response", "none", "900 to 1,000", "950 or none", "-", "-",
+    )  # fmt: skip
+    assert row("p99 response", [None], [None], [None])[1:4] == ("none", "none", "none")
+
+
+def test_what_is_no_number_is_told_each_once() -> None:
+    assert row("waits longest", ["nobody"], ["partition 1"], ["partition 1", "nobody"]) == (
+        "waits longest", "nobody", "partition 1", "partition 1 / nobody", "", "",
+    )  # fmt: skip
+
+
 def test_a_value_that_should_be_nothing_is_told_as_it_is() -> None:
     assert [relative(5, 0), relative(0, 0)] == ["+5", "0"]
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from schemas.wire.fetch import FETCH_REQUEST, FETCH_RESPONSE
+from tests.bench.__main__ import BENCHMARKS, wanted
 from tests.bench.capture_frames import FetchFrames, fetches
 from tests.bench.session_cache import Traffic, step_rows
 from udfs.wire.messages import decode_bodies
@@ -25,6 +28,23 @@ def test_decoding_is_measured_over_every_answered_fetch_of_a_capture(shared_capt
 def faultless(part: FetchFrames) -> bool:
     """Whether each of the frames decodes."""
     return not decode_bodies(part.message, part.arena, *part.bodies()).fault.any()
+
+
+@pytest.mark.parametrize(("argument", "code"), [("--help", 0), ("decoding", 2)])
+def test_help_and_an_unknown_name_list_the_benchmarks(
+    argument: str, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        wanted([argument])
+    assert ended.value.code == code
+    told = "".join(capsys.readouterr())
+    assert "usage: python -m tests.bench" in told
+    assert all(name in told for name in BENCHMARKS)
+
+
+def test_all_benchmarks_run_where_none_is_named() -> None:
+    assert wanted([]) == list(BENCHMARKS)
+    assert wanted(["ingest", "decode"]) == ["ingest", "decode"]
 
 
 def test_the_fetches_of_sessions_are_step_rows() -> None:
