@@ -212,8 +212,8 @@ FETCHERS = FidelityReasons(
             "unknown",
         ),
         "topic_name_unknown": FidelityReason(
-            "The capture shows a topic's id and not its name, by which Kafka deals partitions to fetchers: lanes with "
-            "`num.replica.fetchers` leave the follower as captured.",
+            "The capture shows a topic's id and not its name, by which Kafka deals partitions to fetchers: in lanes "
+            "with `num.replica.fetchers` the partition has any fetcher that it may have, given the captured one.",
             "Capture until some client asks for Metadata: `kafka-topics.sh --list` does.",
             "unknown",
         ),

@@ -24,7 +24,11 @@ from udfs.replay.fetch_max_bytes.closed_loop.events import CapturedFetches
 from udfs.replay.fetch_max_bytes.closed_loop.fetcher_rows import BoundsOf, fetcher_verdicts, lane_bounds
 from udfs.replay.fetch_max_bytes.closed_loop.intent import intent_of
 from udfs.replay.fetch_max_bytes.closed_loop.memory_rows import memory_events, response_room
-from udfs.replay.fetch_max_bytes.closed_loop.replay import Member, replayed_readers
+from udfs.replay.fetch_max_bytes.closed_loop.replay import (
+    Member,
+    replayed_readers,
+    with_known_dealing,
+)
 from udfs.replay.fetch_max_bytes.closed_loop.rows import closed_rows, range_rows
 from udfs.replay.fetch_max_bytes.events import (
     READER,
@@ -182,6 +186,8 @@ def rows_of_group(
             of_members.append((labels, Member(intent, reader, room)))
             bounds_of.append(bounds)
     if of_members:
+        dealt = with_known_dealing([member for _, member in of_members], lanes)
+        of_members = [(labels, member) for (labels, _), member in zip(of_members, dealt, strict=True)]
         yield from fetcher_verdicts(of_members, lanes)
         yield from closed_rows_of_group(of_members, lane_bounds(of_members, bounds_of, lanes), lanes, responses_under)
 

@@ -96,21 +96,28 @@ def test_fidelity_says_that_the_capture_is_by_kafkas_rule() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("topic", "client_ids", "reason"),
-    [(AN_ID, NAME, FETCHERS.topic_name_unknown), (BY_RULE, "client-", FETCHERS.fetcher_unknown)],
-)
-def test_a_follower_that_cannot_be_dealt_anew_stays_as_captured_and_says_why(
-    topic: str, client_ids: str, reason: str
-) -> None:
-    found = gold(topic, client_ids)
+def reasons_of(found: dict[str, Rows]) -> list[dict[str, int]]:
+    """Why it is not known by which rule each fetcher's partitions are dealt."""
+    return [dict(row["reasons"]) for row in found["fidelity"] if row["metric"] == "fetcher_of_partition"]
+
+
+def test_partitions_of_a_topic_without_a_name_are_dealt_by_their_captured_fetcher_and_said_to_be_unknown() -> None:
+    found = gold(AN_ID)
+    assert reasons_of(found) == [{FETCHERS.topic_name_unknown: 2}] * 2
+    for lane, fetchers in ((1, 1), (2, 2)):
+        assert sum(row["fetchers"] for row in closed(found, "fetch_consumers", lane)) == fetchers
+    captured, same = ([row["catch_up_ms"] for row in closed(found, "fetch_fairness", lane)] for lane in (0, 2))
+    assert captured == same
+
+
+def test_a_follower_that_cannot_be_dealt_anew_stays_as_captured_and_says_why() -> None:
+    found = gold(client_ids="client-")
     captured = closed(found, "fetch_consumers", 0)
     for lane in (1, 2, 3):
         rows = closed(found, "fetch_consumers", lane)
         assert [row["fetchers"] for row in rows] == [None, None]
         assert [row["catch_up_ms"] for row in rows] == [row["catch_up_ms"] for row in captured]
-    given = [dict(row["reasons"]) for row in found["fidelity"] if row["metric"] == "fetcher_of_partition"]
-    assert given == [{reason: 2}, {reason: 2}]
+    assert reasons_of(found) == [{FETCHERS.fetcher_unknown: 2}] * 2
 
 
 @pytest.mark.parametrize("most", [1, 7])

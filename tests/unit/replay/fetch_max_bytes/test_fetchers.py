@@ -9,12 +9,14 @@ from schemas.tables.fetch_reasons import FETCHERS
 from udfs.replay.fetch_max_bytes.closed_loop.fetchers import (
     can_be_dealt,
     captured_fetchers,
+    dealt_of_threads,
     fetcher_hash,
     fetcher_hashes,
     follower_and_fetcher,
     is_topic_id,
     java_hash,
     judged_fetchers,
+    threads_of_follower,
 )
 from udfs.replay.fetch_max_bytes.events import group_of_fetcher
 from udfs.replay.shared.fidelity_rows import NO_REASON
@@ -98,10 +100,25 @@ def test_a_partition_with_another_fetcher_is_said_and_nothing_is_dealt() -> None
     assert not can_be_dealt(threads)
 
 
-def test_a_topic_whose_name_is_not_known_is_said_and_nothing_is_dealt() -> None:
-    threads = [("broker-2-fetcher-0", ["1\0orders\x000", "1\0i3gGd4W_S0yyjrpwXsBNCQ\x000"])]
-    assert judged_fetchers(threads) == [[NO_REASON, FETCHERS.topic_name_unknown]]
-    assert not can_be_dealt(threads)
+def test_a_topic_whose_name_is_not_known_is_said_and_stays_with_its_fetcher_if_there_are_as_many() -> None:
+    nameless = [f"1\0i3gGd4W_S0yyjrpwXsBNCQ\0{partition}" for partition in range(9)]
+    threads = [(client, [*keys, *nameless[number::3]]) for number, (client, keys) in enumerate(threads_of(3))]
+    assert [words.count(FETCHERS.topic_name_unknown) for words in judged_fetchers(threads)] == [3, 3, 3]
+    assert can_be_dealt(threads)
+    known = threads_of_follower(threads)
+    assert known is not None
+    assert known.fetchers == 3
+    dealt = dealt_of_threads(known)
+    assert [set((of % 3).tolist()) for of in dealt] == [{0}, {1}, {2}]
+    assert [set((of % 6).tolist()) <= {n, n + 3} for n, of in enumerate(dealt)] == [True] * 3
+    assert len({int(of) % 5 for own in dealt for of in own[-3:]}) > 2, "any of five fetchers may have them"
+
+
+def test_named_partitions_are_dealt_by_the_rule() -> None:
+    known = threads_of_follower(threads_of(2))
+    assert known is not None
+    for own, (_, keys) in zip(dealt_of_threads(known), threads_of(2), strict=True):
+        assert own.tolist() == fetcher_hashes(keys).tolist()
 
 
 def test_pseudonyms_show_no_fetcher() -> None:

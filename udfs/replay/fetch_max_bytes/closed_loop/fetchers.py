@@ -11,6 +11,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error
 from collections.abc import Mapping, Sequence
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,6 +22,8 @@ from udfs.replay.shared.key_numbers import partition_of
 
 MOST_FETCHERS = 128
 """How many fetchers a captured follower is taken to have at most."""
+ANY = 1 << 20
+"""Partitions whose fetcher is not known have one of so many numbers."""
 _CLIENT_ID = re.compile(r"(broker-[0-9]{1,9})-fetcher-([0-9]{1,4})")
 _TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{22}")
 
@@ -93,30 +96,72 @@ def are_fetched_by(hashes: Mapping[int, Ints], fetchers: int) -> Bools:
     return np.concatenate([np.zeros(0, np.bool_), *(of % fetchers == number for number, of in hashes.items())])
 
 
-def judged_fetchers(threads: Sequence[tuple[str, Sequence[str]]]) -> list[list[str]]:
-    """Of each partition of a follower's threads, why it cannot be dealt anew: a word of FETCHERS, or NO_REASON.
+class Threads(NamedTuple):
+    """A follower's captured fetchers.
+
+    numbers: of each the number in its client.id. fetchers: how many there were, of which some may have had no
+    partition. keys: of each, those of its partitions.
+    """
+
+    numbers: list[int]
+    fetchers: int
+    keys: list[Sequence[str]]
+
+
+def threads_of_follower(threads: Sequence[tuple[str, Sequence[str]]]) -> Threads | None:
+    """A follower's fetchers, None where a client.id does not say which it is.
 
     threads: of each the client.id, and the keys of its partitions.
     """
     named = [follower_and_fetcher(client_id) for client_id, _ in threads]
-    if not all(named):
-        return [[FETCHERS.fetcher_unknown] * len(keys) for _, keys in threads]
-    hashes = {of[1]: fetcher_hashes(keys) for of, (_, keys) in zip(named, threads, strict=True) if of is not None}
-    fetchers = captured_fetchers(hashes)
-    are_right = ((hashes[number] % fetchers == number).tolist() for number in hashes)
+    numbers, keys = [of[1] for of in named if of is not None], [keys for _, keys in threads]
+    if len(numbers) < len(named):
+        return None
+    hashes = {
+        number: fetcher_hashes([key for key in own if not has_unknown_topic(key)])
+        for number, own in zip(numbers, keys, strict=True)
+    }
+    return Threads(numbers, captured_fetchers(hashes), keys)
+
+
+def has_unknown_topic(key: str) -> bool:
+    """Whether only the id of a partition's topic is known."""
+    return is_topic_id(partition_of(key)[1])
+
+
+def dealt_of_threads(threads: Threads) -> list[Ints]:
+    """By which number each partition is dealt, modulo how many fetchers share: `fetcher_hash`, int64[partitions] each.
+
+    Where that is not known, it is another one that the captured fetcher may have.
+    """
     return [
-        [judged_partition(*of) for of in zip(keys, is_right, strict=True)]
-        for is_right, (_, keys) in zip(are_right, threads, strict=True)
+        np.where([has_unknown_topic(key) for key in keys], number + threads.fetchers * (of % ANY), of)
+        for number, keys, of in zip(threads.numbers, threads.keys, map(fetcher_hashes, threads.keys), strict=True)
     ]
 
 
-def judged_partition(key: str, is_right: bool) -> str:
-    """Why a partition cannot be dealt anew. is_right: Kafka's rule gives it to the fetcher that fetched it."""
-    if is_topic_id(partition_of(key)[1]):
+def judged_fetchers(threads: Sequence[tuple[str, Sequence[str]]]) -> list[list[str]]:
+    """Of each partition whether it is with the fetcher of Kafka's rule: NO_REASON, or a word of FETCHERS.
+
+    threads: of each the client.id, and the keys of its partitions.
+    """
+    known = threads_of_follower(threads)
+    if known is None:
+        return [[FETCHERS.fetcher_unknown] * len(keys) for _, keys in threads]
+    return [
+        [judged_partition(key, known.fetchers, number) for key in keys]
+        for number, keys in zip(known.numbers, known.keys, strict=True)
+    ]
+
+
+def judged_partition(key: str, fetchers: int, number: int) -> str:
+    """Whether a partition is with the fetcher of Kafka's rule, if there are so many. number: of the one that has it."""
+    if has_unknown_topic(key):
         return FETCHERS.topic_name_unknown
-    return NO_REASON if is_right else FETCHERS.other_fetcher
+    return NO_REASON if fetcher_hashes([key])[0] % fetchers == number else FETCHERS.other_fetcher
 
 
 def can_be_dealt(threads: Sequence[tuple[str, Sequence[str]]]) -> bool:
-    """Whether all partitions of a follower's threads can be dealt among another number of them."""
-    return all(word == NO_REASON for words in judged_fetchers(threads) for word in words)
+    """Whether the partitions of a follower's threads can be dealt among another number of them."""
+    refused = {FETCHERS.fetcher_unknown, FETCHERS.other_fetcher}
+    return refused.isdisjoint(word for words in judged_fetchers(threads) for word in words)

@@ -99,9 +99,17 @@ def units_in_one(units: Sequence[Unit], numbers: Sequence[int]) -> Unit:
 
 def sizes_of_unit(unit: Unit, numbers: int) -> Sizes:
     """The sizes of one unit. numbers: how many numbers its partitions have."""
-    rows = [len(of) for of in (unit.partitions, unit.batches[1:], unit.changes, unit.taking, unit.sending)]
     end = unit.batches[-1]
-    return Sizes(numbers, *rows, int(end["bytes_before"]), int(end["records_before"]))
+    return Sizes(
+        numbers=numbers,
+        partitions=len(unit.partitions),
+        batches=len(unit.batches) - 1,
+        changes=len(unit.changes),
+        taking=len(unit.taking),
+        sending=len(unit.sending),
+        bytes=int(end["bytes_before"]),
+        records=int(end["records_before"]),
+    )
 
 
 def moved_unit(unit: Unit, before: Sizes) -> Unit:
@@ -197,7 +205,7 @@ def changes_of_all(changes: Records, node: Ints, is_in: Bools) -> Iterator[Recor
     first = int(np.flatnonzero(is_in)[0])
     yield pick_records(changes, (changes["partition"] == REOPEN) & (node == first))
     stops = (changes["partition"] == STOP) | (changes["partition"] == THROTTLED)
-    begin, end = stops_of_all(changes["time"][stops], changes["to"][stops], node[stops], np.count_nonzero(is_in))
+    begin, end = stops_of_all(changes["time"][stops], changes["to"][stops], node[stops], int(np.count_nonzero(is_in)))
     yield new_records(
         READING_CHANGE, len(begin), time=begin, partition=STOP, to=end, until=begin, since=NEVER, captured_batch=NONE
     )

@@ -10,7 +10,11 @@ import numpy as np
 from schemas.tables.values import FOLLOWER
 from udfs.columns.arrays import Floats, Ints, Records
 from udfs.columns.time_units import NEVER
-from udfs.replay.fetch_max_bytes.closed_loop.fetchers import can_be_dealt
+from udfs.replay.fetch_max_bytes.closed_loop.fetchers import (
+    can_be_dealt,
+    dealt_of_threads,
+    threads_of_follower,
+)
 from udfs.replay.fetch_max_bytes.closed_loop.fidelity import Verdicts, judge_nodes
 from udfs.replay.fetch_max_bytes.closed_loop.intent import Intent
 from udfs.replay.fetch_max_bytes.closed_loop.more_consumers import replay_dealt
@@ -102,6 +106,20 @@ def share_meters(
             meter = None if quota is None else quota.meter
             brokers = [member.intent.brokers[broker] for broker in member.intent.nodes.nodes["broker"].tolist()]
             of["meter"][:, lane] = [numbers.setdefault((meter, broker), len(numbers)) for broker in brokers]
+
+
+def with_known_dealing(members: Sequence[Member], lanes: FetchLanes) -> list[Member]:
+    """The members, whose partitions are dealt by the captured fetcher where Kafka's rule does not say by which one."""
+    threads = threads_of_follower(threads_of(members))
+    if not lanes.deals_fetchers or members[0].reader.kind != FOLLOWER or threads is None:
+        return list(members)
+    found = list[Member]()
+    for member, dealt in zip(members, dealt_of_threads(threads), strict=True):
+        partitions = np.array(member.intent.unit.partitions)
+        partitions["dealt"] = dealt[partitions["number"]]
+        unit = member.intent.unit._replace(partitions=partitions)
+        found.append(member._replace(intent=member.intent._replace(unit=unit)))
+    return found
 
 
 def threads_of(members: Sequence[Member]) -> list[tuple[str, Sequence[str]]]:

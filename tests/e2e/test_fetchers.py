@@ -1,0 +1,101 @@
+"""Followers with other fetchers: the command says what becomes of them, and how many fetch sessions that takes."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jobs.ingest import ingest
+from jobs.replay import main
+from jobs.run import Output, Run
+from jobs.scenarios.scenario import CAPTURED_LANE
+from jobs.scenarios.scenario_file import resolve_scenario
+from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FIDELITY
+from tests.e2e.conftest import RUN_AT, Rows
+from tests.lakes import queried
+from udfs.replay.fetch_max_bytes.closed_loop.fetchers import fetcher_hash, is_topic_id
+
+ONE, TWO = "num.replica.fetchers=1", "num.replica.fetchers=2"
+C, F = FETCH_CONSUMERS, FETCH_FAIRNESS
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A run, and what its screen and page say."""
+
+    run: Run
+    screen: str
+    page: str
+
+
+@pytest.fixture(scope="module")
+def shown(spark: SparkSession, repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Shown:
+    """Three brokers that follow one another, with one fetcher for each leader, and with two."""
+    folder = tmp_path_factory.mktemp("fetchers")
+    of = resolve_scenario(None, ["num.replica.fetchers=1,2"], [])
+    capture, page = repository / "tests/captures/mixed.pcap.zst", folder / "report.html"
+    run = Run(of, (capture,), str(folder / "lake"), RUN_AT, output=Output(page, verbose=True))
+    ingest(spark, run)
+    with redirect_stdout(StringIO()) as screen:
+        main(run)
+    return Shown(run, " ".join(screen.getvalue().split()), html.unescape(page.read_text(encoding="utf-8")))
+
+
+def followers(run: Run, lane: str) -> Mapping[str, dict[str, object]]:
+    """The rows of followers in a lane of the closed loop, by client.id."""
+    where = f"{C.reader} = 'follower' and {C.mode} = 'closed' and {C.scenario} = '{lane}'"
+    return {row[C.client_id]: row for row in queried(run.lake, C, where=where)}
+
+
+def partitions(run: Run, lane: str) -> Rows:
+    """What becomes of each partition of a follower in a lane of the closed loop."""
+    where = f"{F.reader} = 'follower' and {F.mode} = 'closed' and {F.scenario} = '{lane}'"
+    columns = (F.client_id, F.broker, F.topic, F.partition, F.requests, F.bytes, F.catch_up_ms)
+    rows = queried(run.lake, F, *columns, where=where)
+    return sorted(rows, key=lambda row: (row[F.client_id], row[F.broker], row[F.topic], row[F.partition]))
+
+
+def test_every_captured_partition_is_with_the_fetcher_that_kafkas_rule_names(shown: Shown) -> None:
+    """But for those of topics whose names no client asked for."""
+    found = queried(shown.run.lake, FIDELITY, where="metric = 'fetcher_of_partition'")
+    assert {row[FIDELITY.client_id] for row in found} == {f"broker-{n}-fetcher-0" for n in (1, 2, 3)}
+    assert all(row[FIDELITY.checked] == row[FIDELITY.agreed] > 0 for row in found)
+    named = [row for row in partitions(shown.run, CAPTURED_LANE) if not is_topic_id(row[F.topic])]
+    assert sum(row[FIDELITY.checked] for row in found) == len(named)
+
+
+def test_one_fetcher_comes_to_what_the_captured_one_does(shown: Shown) -> None:
+    assert partitions(shown.run, ONE) == partitions(shown.run, CAPTURED_LANE)
+
+
+def test_two_fetchers_read_all_that_one_did_by_a_session_for_each_leader_that_they_have_partitions_of(
+    shown: Shown,
+) -> None:
+    captured, two = (partitions(shown.run, lane) for lane in (CAPTURED_LANE, TWO))
+    assert sum(row[F.bytes] for row in captured) > 0
+    assert [row[F.topic] for row in two] == [row[F.topic] for row in captured]
+    for client, row in followers(shown.run, TWO).items():
+        own = [of for of in two if of[F.client_id] == client]
+        named = [of for of in own if not is_topic_id(of[F.topic])]
+        sessions = {(of[F.broker], fetcher_hash(of[F.topic], of[F.partition]) % 2) for of in named}
+        leaders = {of[F.broker] for of in own}
+        assert len(sessions) <= int(str(row[C.fetchers])) <= 2 * len(leaders)
+        assert row[C.read_all]
+        assert row[C.bytes] >= sum(of[F.bytes] for of in captured if of[F.client_id] == client) * 0.99
+
+
+def test_screen_and_page_say_what_two_fetchers_take(shown: Shown) -> None:
+    before, after = (
+        sum(int(str(row[C.fetchers])) for row in followers(shown.run, lane).values()) for lane in (CAPTURED_LANE, TWO)
+    )
+    assert after > before
+    assert f"fetch sessions {before} -> {after}" in shown.screen
+    assert f"fetch sessions {before} \N{RIGHTWARDS ARROW} {after}" in shown.page
+    assert "FETCHERS" in shown.screen
