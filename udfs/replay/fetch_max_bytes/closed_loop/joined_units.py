@@ -69,7 +69,7 @@ def joined_unit(unit: Unit, brokers: Ints, fetchers: int, fetcher: int) -> tuple
     return Unit(partitions, unit.batches, changes, nodes, taking, sending), first
 
 
-class Sizes(NamedTuple):
+class UnitSizes(NamedTuple):
     """How many rows a unit has of each kind, or those before it; of batches also their bytes and records."""
 
     numbers: int
@@ -86,7 +86,7 @@ def units_in_one(units: Sequence[Unit], numbers: Sequence[int]) -> Unit:
     """Units one behind the other, as if they were one. numbers: how many numbers the partitions of each have."""
     sizes = np.array([sizes_of_unit(*of) for of in zip(units, numbers, strict=True)], np.int64)
     before = np.cumsum(sizes, axis=0) - sizes
-    parts = [moved_unit(unit, Sizes(*of)) for unit, of in zip(units, before.tolist(), strict=True)]
+    parts = [moved_unit(unit, UnitSizes(*of)) for unit, of in zip(units, before.tolist(), strict=True)]
     return Unit(
         partitions=join_records(READ_PARTITION, [part.partitions for part in parts]),
         batches=join_records(LOG_BATCH, [*(part.batches[:-1] for part in parts), parts[-1].batches[-1:]]),
@@ -97,10 +97,10 @@ def units_in_one(units: Sequence[Unit], numbers: Sequence[int]) -> Unit:
     )
 
 
-def sizes_of_unit(unit: Unit, numbers: int) -> Sizes:
+def sizes_of_unit(unit: Unit, numbers: int) -> UnitSizes:
     """The sizes of one unit. numbers: how many numbers its partitions have."""
     end = unit.batches[-1]
-    return Sizes(
+    return UnitSizes(
         numbers=numbers,
         partitions=len(unit.partitions),
         batches=len(unit.batches) - 1,
@@ -112,7 +112,7 @@ def sizes_of_unit(unit: Unit, numbers: int) -> Sizes:
     )
 
 
-def moved_unit(unit: Unit, before: Sizes) -> Unit:
+def moved_unit(unit: Unit, before: UnitSizes) -> Unit:
     """A unit's rows as they are behind so many others."""
     partitions, batches, changes, nodes = (np.array(records) for records in unit[:4])
     partitions["number"] += before.numbers
