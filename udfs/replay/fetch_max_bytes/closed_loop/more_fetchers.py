@@ -27,11 +27,13 @@ from udfs.replay.shared.lanes import AS_CAPTURED
 
 
 class Fetcher(NamedTuple):
-    """A fetcher of a lane. captured: the places of captured fetchers whose partitions it has. stands_with: the place of
-    the one that has most of them. numbers: where the numbers of each captured one's partitions begin among its own.
+    """What a fetcher of a lane comes to.
+
+    captured: the places of captured fetchers whose partitions it has. stands_with: the place of the one that has most
+    of them. numbers: where the numbers of each captured one's partitions begin among its own.
     """
 
-    in_lanes: ReaderInLanes
+    outcome: ReaderLanes
     captured: Sequence[int]
     stands_with: int
     numbers: Sequence[int]
@@ -58,10 +60,8 @@ def common_time(
 
 def outcomes_of_fetchers(captured: Sequence[ReaderInLanes], fetchers: int, lanes: Ints) -> list[ReaderLanes]:
     """What each captured fetcher's partitions come to with so many fetchers in some lanes: int64[n], which they are."""
-    dealt = [fetcher_in_lanes(captured, fetchers, number, lanes) for number in range(fetchers)]
+    dealt = (replayed_fetcher(captured, fetchers, number, lanes) for number in range(fetchers))
     found = [fetcher for fetcher in dealt if fetcher is not None]
-    if found:
-        replay_readers([fetcher.in_lanes for fetcher in found])
     outcomes = list[ReaderLanes]()
     for place, of in enumerate(captured):
         parts = [part_of_fetcher(fetcher, place) for fetcher in found if place in fetcher.captured]
@@ -79,8 +79,11 @@ def own_partitions(units: Sequence[Unit], fetchers: int, number: int) -> list[In
     ]
 
 
-def fetcher_in_lanes(captured: Sequence[ReaderInLanes], fetchers: int, number: int, lanes: Ints) -> Fetcher | None:
-    """One of so many fetchers of a follower, None where no partition is its own. lanes: int64[n], which they are."""
+def replayed_fetcher(captured: Sequence[ReaderInLanes], fetchers: int, number: int, lanes: Ints) -> Fetcher | None:
+    """One of so many fetchers of a follower, None where no partition is its own. lanes: int64[n], which they are.
+
+    Fetchers have nothing in common, so each is replayed alone, and what it reads is gone before the next one.
+    """
     own = [len(numbers) for numbers in own_partitions([of.unit for of in captured], fetchers, number)]
     places = np.flatnonzero(own).tolist()
     if not places:
@@ -93,7 +96,8 @@ def fetcher_in_lanes(captured: Sequence[ReaderInLanes], fetchers: int, number: i
     rules = np.ascontiguousarray(rules[first])
     rules["application"] = np.arange(len(first))[:, np.newaxis]
     outcome = blank_outcome(captured[0].outcome, unit, sum(numbers), lanes)
-    return Fetcher(ReaderInLanes(unit, rules, outcome), places, int(np.argmax(own)), stretch_edges(numbers).tolist())
+    replay_readers([ReaderInLanes(unit, rules, outcome)])
+    return Fetcher(outcome, places, int(np.argmax(own)), stretch_edges(numbers).tolist())
 
 
 def part_of_fetcher(fetcher: Fetcher, place: int) -> ReaderLanes:
@@ -101,7 +105,7 @@ def part_of_fetcher(fetcher: Fetcher, place: int) -> ReaderLanes:
     if it stands with that one.
     """
     first, end = fetcher.numbers[fetcher.captured.index(place) :][:2]
-    of, timeline = fetcher.in_lanes.outcome, fetcher.in_lanes.outcome.timeline
+    of, timeline = fetcher.outcome, fetcher.outcome.timeline
     part = of._replace(
         sums=of.sums._replace(partitions=of.sums.partitions[first:end]),
         timeline=timeline._replace(buckets=timeline.buckets[:, first:end]),
