@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -129,7 +129,8 @@ class OpenLake:
             (F.col(table.run_id) == replay.run_id) & (F.col(table.algorithm) == algorithm)
             for algorithm, replay in self.replays.items()
         )
-        return read_table(self.spark, self.path, table).where(reduce(or_, newest))
+        runs = {replay.run_id for replay in self.replays.values()}
+        return read_table(self.spark, self.path, table, runs).where(reduce(or_, newest))
 
     def sql(self, query: str) -> DataFrame:
         """The answer to a query that names the lake's tables as `docs/tables.md` does, without their layer, or views.
@@ -195,7 +196,7 @@ def _replays_in(rows: Iterable[Row]) -> Mapping[str, Replay]:
     return {row[RUNS.algorithm]: Replay(row[RUNS.run_id], row[RUNS.lanes]) for row in rows}
 
 
-def _tell_refused(spark: SparkSession, lake: str, identities: Iterable[str]) -> None:
+def _tell_refused(spark: SparkSession, lake: str, identities: Collection[str]) -> None:
     """Say on stderr what gates refused of a capture set and its runs, whose tables stay."""
     t = GATE_RESULTS
     rows = gate_refusals(lambda _: gate_result_rows(spark, lake, identities)).collect()

@@ -38,7 +38,7 @@ def main(run: Run) -> None:
         as_json = trends_json(run.lake, nights).model_dump_json(indent=2)
         lines = [*trend_lines(run.lake, nights), *(all_figure_lines(nights) if run.output.verbose else [])]
     else:
-        listed = run_list(spark, run.lake)
-        as_json = listed.model_dump_json(indent=2)
-        lines = [*list_lines(listed, MOST_LISTED if run.output.verbose else MOST_SHOWN)]
+        most = MOST_LISTED if run.output.verbose or run.output.as_json else MOST_SHOWN
+        listed = run_list(spark, run.lake, most)
+        as_json, lines = listed.model_dump_json(indent=2), [*list_lines(listed, most)]
     sys.stdout.writelines([f"{as_json}\n"] if run.output.as_json else [f"{line}\n" for line in lines])

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.lake.capture_sets import CaptureSet, capture_sets
@@ -90,38 +90,50 @@ class GateCounts(NamedTuple):
     refused: int
 
 
-def run_list(spark: SparkSession, lake: str) -> RunList:
-    """The lake's runs and capture sets. Raises LakeError where it has neither."""
+class Checked(NamedTuple):
+    """Results of a run's replay as captured, and how many of them agree with the capture."""
+
+    checked: int
+    agreed: int
+
+
+def run_list(spark: SparkSession, lake: str, most: int = MOST_LISTED) -> RunList:
+    """The lake's newest runs and capture sets, at most so many of each. Raises LakeError where it has neither."""
     has_captures, has_runs = (has_table(spark, lake, table) for table in (CAPTURES, RUNS))
     if not has_captures and not has_runs:
         raise LakeError(f"{lake}: no captures and no runs; run `pipeline` with captures and this --lake first")
     sets = capture_sets(spark, lake) if has_captures else []
-    runs = (
-        first_rows(rows_of_runs(spark, lake), MOST_LISTED, F.desc(RUNS.run_at), RUNS.run_id).collect()
-        if has_runs
-        else []
-    )
-    gates = gate_counts(spark, lake)
+    runs = newest_runs(spark, lake, most) if has_runs else []
     by_id = {one.capture_id: one for one in sets}
-    of_set = runs_by_set(spark, lake) if has_runs else {}
+    run_ids, shown = [row[RUNS.run_id] for row in runs], sets[:most]
+    gates = gate_counts(
+        spark, lake, [*run_ids, *(row[RUNS.capture_id] for row in runs), *(s.capture_id for s in shown)]
+    )
+    checks, of_set = checked_results(spark, lake, run_ids), runs_by_set(spark, lake) if has_runs else {}
     return RunList(
         lake=lake,
-        runs=[listed_run(row, by_id.get(row[RUNS.capture_id]), gates) for row in runs],
+        runs=[listed_run(row, by_id.get(row[RUNS.capture_id]), gates, checks) for row in runs],
         runs_in_all=runs[0][IN_ALL] if runs else 0,
-        capture_sets=[listed_set(one, gates, of_set.get(one.capture_id, 0)) for one in sets[:MOST_LISTED]],
+        capture_sets=[listed_set(one, gates, of_set.get(one.capture_id, 0)) for one in shown],
         capture_sets_in_all=len(sets),
     )
 
 
-def rows_of_runs(spark: SparkSession, lake: str) -> DataFrame:
-    """(run_id, capture_id, run_at, replays, checked, agreed): a row a run."""
-    t, f = RUNS, FIDELITY
+def newest_runs(spark: SparkSession, lake: str, most: int) -> list[Row]:
+    """Rows (run_id, capture_id, run_at, replays) of the newest runs, with IN_ALL."""
+    t = RUNS
     replays = F.array_sort(F.collect_list(t.algorithm)).alias("replays")
     runs = read_table(spark, lake, t).groupBy(t.run_id, t.capture_id, t.run_at).agg(replays)
-    if not has_table(spark, lake, f):
-        return runs.withColumns({str(f.checked): F.lit(0), str(f.agreed): F.lit(0)})
-    sums = [F.sum(column).alias(column) for column in (f.checked, f.agreed)]
-    return runs.join(read_table(spark, lake, f).groupBy(f.run_id).agg(*sums), str(t.run_id), "left")
+    return first_rows(runs, most, F.desc(t.run_at), t.run_id).collect()
+
+
+def checked_results(spark: SparkSession, lake: str, runs: Collection[str]) -> dict[str, Checked]:
+    """What `fidelity` has of these runs, by run; nothing of runs without replays of captures."""
+    t = FIDELITY
+    if not has_table(spark, lake, t):
+        return {}
+    sums = read_table(spark, lake, t, runs).groupBy(t.run_id).agg(F.sum(t.checked), F.sum(t.agreed))
+    return {row[0]: Checked(row[1], row[2]) for row in sums.collect()}
 
 
 def runs_by_set(spark: SparkSession, lake: str) -> dict[str, int]:
@@ -131,13 +143,13 @@ def runs_by_set(spark: SparkSession, lake: str) -> dict[str, int]:
     return {row[0]: row[1] for row in counts.collect()}
 
 
-def gate_counts(spark: SparkSession, lake: str) -> dict[str, GateCounts]:
-    """What gates found, by capture set and run."""
+def gate_counts(spark: SparkSession, lake: str, identities: Collection[str]) -> dict[str, GateCounts]:
+    """What gates found of these capture sets and runs."""
     t = GATE_RESULTS
     if not has_table(spark, lake, t):
         return {}
     refused = F.count_if((F.col(t.severity) == "critical") & ~F.col(t.passed))
-    rows = read_table(spark, lake, t).groupBy(t.checked_id).agg(F.count("*"), refused).collect()
+    rows = read_table(spark, lake, t, identities).groupBy(t.checked_id).agg(F.count("*"), refused).collect()
     return {row[0]: GateCounts(row[1], row[2]) for row in rows}
 
 
@@ -153,15 +165,17 @@ def combined_gate(*of_parts: GateCounts | None) -> GateVerdict:
     return "passed" if applied else "not applied"
 
 
-def listed_run(row: Row, captures: CaptureSet | None, gates: dict[str, GateCounts]) -> ListedRun:
+def listed_run(
+    row: Row, captures: CaptureSet | None, gates: Mapping[str, GateCounts], checks: Mapping[str, Checked]
+) -> ListedRun:
     """A run."""
-    t = RUNS
+    t, of_run = RUNS, checks.get(row[RUNS.run_id], Checked(0, 0))
     return ListedRun(
         run_id=row[t.run_id], run_at=utc_iso_text(row[t.run_at]), capture_id=row[t.capture_id],
         captures=[] if captures is None else first_file_names(captures),
         files=0 if captures is None else captures.files,
         replays=list(row["replays"]), gate=combined_gate(gates.get(row[t.run_id]), gates.get(row[t.capture_id])),
-        checked=row[FIDELITY.checked] or 0, agreed=row[FIDELITY.agreed] or 0,
+        checked=of_run.checked, agreed=of_run.agreed,
     )  # fmt: skip
 
 

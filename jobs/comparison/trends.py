@@ -113,7 +113,7 @@ def newest_night(spark: SparkSession, lake: str, most: int) -> tuple[KnownRun, S
     t = RUNS
     newest = known_run(spark, lake, None)
     ids = [row[t.run_id] for row in newest.newest]
-    rows = read_table(spark, lake, t).where(F.col(t.run_id).isin(*ids))
+    rows = read_table(spark, lake, t, ids)
     runs = rows.select(t.run_id, t.capture_id, t.replayed_by).distinct().collect()
     kept = kept_nights(spark, lake, replayed_by(runs), most)
     incomplete = incomplete_runs(spark, lake, [row for row in runs if row[t.run_id] not in kept])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -80,12 +80,12 @@ def stored_results(spark: SparkSession, lake: str, gates: Gates, subject: Subjec
     return sorted(results, key=lambda result: order[result.rule, result.table])
 
 
-def gate_result_rows(spark: SparkSession, lake: str, identities: Iterable[str]) -> DataFrame:
+def gate_result_rows(spark: SparkSession, lake: str, identities: Collection[str]) -> DataFrame:
     """Rows of `gate_results` of these capture sets and runs; none where no gate was ever applied."""
     t = GATE_RESULTS
     if not has_table(spark, lake, t):
         return table_without_rows(spark, t)
-    return read_table(spark, lake, t).where(F.col(t.checked_id).isin(*identities))
+    return read_table(spark, lake, t, identities)
 
 
 def tell_results(lake: str, subject: Subject, results: Sequence[Result]) -> None:

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 from jobs.lake import delta_log, local_log
 from jobs.lake.declared_columns import MIGRATE_IT, check_declared_columns, column_comment, spark_schema
 from jobs.lake.lake_storage import literal_pattern, workers_folder
-from jobs.lake.local_log import FEW_FILES, LocalTable, rows_in_files
+from jobs.lake.local_log import FEW_FILES, LocalTable
 from jobs.lake.older_rows import check_complete_rows, lacking_by_spark, lacking_in_files
 from jobs.lake.table_address import TableAddress, address_of, table_path
 from schemas.tables.gold import FIDELITY, RUNS, TABLES_OF_REPLAY
@@ -71,23 +71,30 @@ def has_table(spark: SparkSession, lake: str, table: Table) -> bool:
     return stored_columns(spark, lake, table, local) is not None
 
 
-def read_table(spark: SparkSession, lake: str, table: Table, *, with_files: bool = False) -> DataFrame:
+def read_table(
+    spark: SparkSession, lake: str, table: Table, identities: Collection[str] | None = None, *, with_files: bool = False
+) -> DataFrame:
     """The table's rows. Raises LakeError where it is not there, or has other columns than declared.
 
-    with_files: Spark can tell in which file each row is, and what it knows of the file (`_metadata`).
+    identities: the capture sets or, in gold, the runs whose rows are wanted; None for all. with_files: Spark can tell
+    in which file each row is, and what it knows of the file (`_metadata`).
     """
-    local = table_to_read(spark, lake, table)
-    files = () if local is None else local.all_files()
-    if local is None or (len(files) > FEW_FILES and not _are_small(files)):
-        return rows_by_delta(spark, address_of(lake, table), table)
+    local, column = table_to_read(spark, lake, table), table.replaced_by
+    files: tuple[str, ...] = ()
+    if local is not None:
+        wanted = [None] if identities is None else [(str(column), identity) for identity in sorted(set(identities))]
+        files = tuple(file for partition in wanted for file in local.all_files(partition))
+    if local is None or (len(files) > FEW_FILES and not _are_small(local, files)):
+        rows = rows_by_delta(spark, address_of(lake, table), table)
+        return rows if identities is None else rows.where(F.col(column).isin(*identities))
     return rows_in(spark, local.path, table, files) if with_files else local_rows(spark, local, table, files)
 
 
-def _are_small(files: Collection[str]) -> bool:
+def _are_small(local: LocalTable, files: Collection[str]) -> bool:
     """Whether many files of a table have so few rows that it takes less to read them all than to have Delta look which
     ones have what is wanted: the tables that name capture sets and runs have a file for each of these.
     """
-    return len(files) <= MOST_SMALL_FILES and rows_in_files(files) <= ONE_TASK_ROWS
+    return len(files) <= MOST_SMALL_FILES and local.row_count(files) <= ONE_TASK_ROWS
 
 
 def stored_rows(spark: SparkSession, lake: str, table: Table, identity: str) -> DataFrame:
@@ -191,7 +198,7 @@ def local_rows(spark: SparkSession, local: LocalTable, table: Table, files: Coll
     """The rows in some files of a table that this process sees. It reads no more than ONE_TASK_ROWS itself: for few
     rows Spark takes longer, in each of its queries.
     """
-    if rows_in_files(files) > ONE_TASK_ROWS:
+    if local.row_count(files) > ONE_TASK_ROWS:
         return rows_in(spark, local.path, table, files)
     rows = local.rows(files, arrow_schema(table), str(table.replaced_by))
     return rows_of_driver(spark, rows).coalesce(1)

@@ -7,12 +7,15 @@ a tenth of a second for each table, and a Spark job to look for its files.
 from __future__ import annotations
 
 import json
+import os
 import re
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -47,6 +50,9 @@ _OWN_CALLS = re.compile(r"\n\s*0: .*", re.DOTALL)
 NOT_READ = "its log could not be read"
 _PARQUET = ParquetFileFormat(ParquetReadOptions(dictionary_columns=None, coerce_int96_timestamp_unit="us"))
 """Spark may have written times as INT96."""
+_COMMIT = re.compile(r"\d{20}\.json")
+_TABLES_KEPT = 128
+"""Logs that are kept in memory after they were read: those of all tables of two lakes, which `compare` may read."""
 _TRIES = 20
 """How often a version is tried to be added while others write other rows of the table."""
 
@@ -66,9 +72,20 @@ class DataFile:
     stats: str
 
 
+class Commit(NamedTuple):
+    """The file of a table's newest version. The last two tell it from one of the same name in a table made anew."""
+
+    name: str
+    inode: int
+    modified_ns: int
+
+
 @dataclass(frozen=True)
 class LocalTable:
-    """A table in a folder, there already or not, and its log as it was when it was opened."""
+    """A table in a folder, there already or not, and its log as it was when it was opened.
+
+    log: it is shared by all who open the table at this version, so nobody may change it; `own_log` is for that.
+    """
 
     path: str
     log: DeltaTable | None
@@ -96,9 +113,24 @@ class LocalTable:
         """The values of the column by which the table is laid out in folders."""
         if self.log is None:
             return []
-        with lake_errors(self.path, NOT_READ):
-            files = pa.table(self.log.get_add_actions(flatten=True))
+        files = self._listed
         return sorted(set(map(str, files[f"partition.{column}"].to_pylist()))) if len(files) else []
+
+    def row_count(self, files: Collection[str]) -> int:
+        """How many rows some of the table's files have: as the log says, or by the footers of files of which it says
+        nothing. Raises LakeError where such a file cannot be read.
+        """
+        if not files:
+            return 0
+        counts = dict(zip(self._listed["path"].to_pylist(), self._listed["num_records"].to_pylist(), strict=True))
+        by_file = {file: counts[file.removeprefix(f"{self.path}/")] for file in files}
+        unknown = [file for file, count in by_file.items() if count is None]
+        return sum(count for count in by_file.values() if count is not None) + rows_in_files(unknown)
+
+    def own_log(self) -> DeltaTable | None:
+        """The log at the same version, for the caller alone, who may add versions to it. None where there is none."""
+        with lake_errors(self.path, NOT_READ):
+            return None if self.log is None else DeltaTable(self.path, version=self.log.version())
 
     def rows(self, files: Collection[str], schema: pa.Schema, partitioned_by: str) -> pa.Table:
         """The rows in some of the table's files, with the columns of the schema, null where a file has none.
@@ -157,12 +189,17 @@ class LocalTable:
     def _version(self) -> int | None:
         return None if self.log is None else self.log.version()
 
+    @cached_property
+    def _listed(self) -> pa.Table:
+        """What the log says of each of the table's files, which are in a table."""
+        with lake_errors(self.path, NOT_READ):
+            return pa.table(self.log.get_add_actions(flatten=True)) if self.log is not None else pa.table({})
+
     def _paths(self, partition: Partition | None = None) -> list[str]:
         """The table's files, or the partition's, as the log calls them."""
         if self.log is None:
             return []
-        with lake_errors(self.path, NOT_READ):
-            files = pa.table(self.log.get_add_actions(flatten=True))
+        files = self._listed
         if partition is not None and len(files):
             column, value = partition
             files = files.filter(pc.field(f"partition.{column}") == value)
@@ -183,14 +220,15 @@ class LocalTable:
         transaction = Transaction(_partition_name(partition), 0 if self.log is None else self.log.version() + 1, now)
         properties = CommitProperties(app_transactions=[transaction])
         forget_checksum(self.path)
-        if self.log is None:
+        log = self.own_log()
+        if log is None:
             create_table_with_add_actions(
                 self.path, Schema.from_json(schema.json()), added,
                 partition_by=[column], configuration=_NEW_TABLE, commit_properties=properties,
             )  # fmt: skip
         else:
-            self.log.create_write_transaction(
-                [*added], "overwrite", self.log.schema(), [column], [(column, "=", value)], commit_properties=properties
+            log.create_write_transaction(
+                [*added], "overwrite", log.schema(), [column], [(column, "=", value)], commit_properties=properties
             )
 
 
@@ -203,12 +241,39 @@ def open_local_table(path: str) -> LocalTable | None:
     if _NOT_TAKEN_AS_IT_IS.search(path):
         return None
     try:
-        table = LocalTable(path, DeltaTable(path) if DeltaTable.is_deltatable(path) else None)
+        newest = _newest_commit(path)
+        table = _read_table(path) if newest is None else _table_at(path, newest)
         return table if table._is_ours() else None
     except DeltaError:  # a feature that delta-rs does not know, or a broken log: Delta reads it, or says what is wrong
         return None
     except OSError as fault:
         raise LakeError(f"{path}: {NOT_READ}: {_one_line_text(fault)}") from fault
+
+
+def _newest_commit(path: str) -> Commit | None:
+    """The newest version that a table's log has as a file of its own; None where there is none."""
+    try:
+        with os.scandir(f"{path}/_delta_log") as entries:
+            newest = max((entry for entry in entries if _COMMIT.fullmatch(entry.name)), key=_name_of, default=None)
+            return None if newest is None else Commit(newest.name, newest.inode(), newest.stat().st_mtime_ns)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _name_of(entry: os.DirEntry[str]) -> str:
+    return entry.name
+
+
+@lru_cache(maxsize=_TABLES_KEPT)
+def _table_at(path: str, newest: Commit) -> LocalTable:
+    """The table, whose log is not read again while it has the same newest version. A job asks for a table dozens of
+    times, and reading a log takes the longer the more nights have been added to it.
+    """
+    return _read_table(path)
+
+
+def _read_table(path: str) -> LocalTable:
+    return LocalTable(path, DeltaTable(path) if DeltaTable.is_deltatable(path) else None)
 
 
 def has_files(path: str, partition: Partition) -> bool:

@@ -54,10 +54,11 @@ def missing_columns(spark: SparkSession, lake: str, tables: Iterable[Table]) -> 
 def add_columns(spark: SparkSession, lake: str, missing: NewColumns) -> None:
     """Add the columns to the table of the lake; its files stay as they are."""
     local = local_table(spark, lake, missing.table)
-    if local is not None and local.log is not None:
+    log = None if local is None else local.own_log()
+    if local is not None and log is not None:
         with lake_errors(local.path, "columns could not be added"):
             forget_checksum(local.path)
-            local.log.alter.add_columns(_fields(missing.columns))
+            log.alter.add_columns(_fields(missing.columns))
         return
     spark.sql(f"ALTER TABLE {address_of(lake, missing.table).sql} ADD COLUMNS ({columns_as_ddl(missing.columns)})")
 

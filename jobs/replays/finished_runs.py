@@ -90,7 +90,7 @@ def files_of_set(spark: SparkSession, lake: str, capture_id: str) -> frozenset[s
     local = table_to_read(spark, lake, CAPTURES)
     if local is not None:
         return frozenset(local.all_files((str(CAPTURES.capture_id), capture_id)))
-    own = read_table(spark, lake, CAPTURES, with_files=True).where(F.col(CAPTURES.capture_id) == capture_id)
+    own = read_table(spark, lake, CAPTURES, [capture_id], with_files=True)
     rows = own.select(F.input_file_name()).distinct().collect()
     return frozenset(path for (path,) in rows)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import altair as alt
 import vl_convert
+from altair.utils.schemapi import debug_mode
 
 from jobs.report_page.axes import ACROSS, CHARACTER, LONGEST_LABEL, WIDTH, axis_encoding, axis_reach, room_beside
 from jobs.report_page.mark_titles import SAID, UNDER_POINTER, mark_text, with_titles
@@ -55,7 +56,9 @@ def plot_svg(plot: Plot) -> str:
     """
     plot = replace(plot, rows=[{name: printable_value(value) for name, value in row.items()} for row in plot.rows])
     plot = replace(plot, rows=[{**row, SAID: mark_text(plot, row)} for row in plot.rows])
-    drawn = {**chart_of_plot(plot).to_dict(), "datasets": plot_datasets(plot)}
+    with debug_mode(False):  # which checks each part against Vega-Lite's schema; `to_dict` checks the whole
+        chart = chart_of_plot(plot)
+    drawn = {**chart.to_dict(), "datasets": plot_datasets(plot)}
     return with_titles(str(vl_convert.vegalite_to_svg(drawn, vl_version=_VEGA_LITE, config=_CONFIG)))
 
 

@@ -13,6 +13,7 @@ from chispa import assert_df_equality
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+import jobs.lake.delta_tables
 from jobs.lake.declared_columns import check_declared_columns, spark_schema
 from jobs.lake.delta_tables import check_tables, local_table, read_table, rows_in, rows_of_driver, write_table
 from jobs.lake.table_address import table_path
@@ -116,6 +117,23 @@ def test_rows_of_another_capture_set_are_left_alone(spark: SparkSession, tmp_pat
     write_table(quarantined(spark, "b", 7), str(tmp_path), QUARANTINE, "b")
     write_table(quarantined(spark, "a", 3), str(tmp_path), QUARANTINE, "a")
     assert offsets_in(spark, str(tmp_path)) == [("a", 3), ("b", 7)]
+
+
+@pytest.mark.parametrize("few_files", [32, 1], ids=["files that are read at once", "files that Delta looks for"])
+def test_rows_of_some_capture_sets_are_read_alone(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few_files: int
+) -> None:
+    monkeypatch.setattr(jobs.lake.delta_tables, "FEW_FILES", few_files)
+    monkeypatch.setattr(jobs.lake.delta_tables, "MOST_SMALL_FILES", few_files)
+    for capture_id, offset in (("one", 1), ("two", 2), ("three", 3)):
+        write_table(quarantined(spark, capture_id, offset), str(tmp_path), QUARANTINE, capture_id)
+
+    def offsets(*identities: str) -> list[int]:
+        rows = read_table(spark, str(tmp_path), QUARANTINE, identities)
+        return sorted(row[0] for row in rows.select(QUARANTINE.stream_offset).collect())
+
+    assert offsets("three", "one", "one", "none") == [1, 3]
+    assert offsets() == []
 
 
 def test_no_rows_take_the_place_of_rows(spark: SparkSession, tmp_path: Path) -> None:

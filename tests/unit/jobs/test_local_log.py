@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
@@ -188,3 +191,32 @@ def test_a_log_that_a_full_disk_does_not_take_is_named_in_one_plain_line(tmp_pat
     assert told.startswith(f"{tmp_path}: ")
     assert told.isprintable()
     assert names_of(tmp_path, "a") == {"a": ["1"]}
+
+
+def test_a_log_is_read_once_while_it_has_no_newer_version(tmp_path: Path) -> None:
+    replace(at(tmp_path), "a", "1")
+    assert at(tmp_path).log is at(tmp_path).log
+    before = at(tmp_path)
+    replace(at(tmp_path), "b", "2")
+    assert names_of(tmp_path, "a", "b") == {"a": ["1"], "b": ["2"]}
+    assert [Path(file).stem for file in before.all_files()] == ["1"], "it stays as it was when it was opened"
+
+
+def test_a_table_that_is_made_anew_in_the_same_place_is_read_anew(tmp_path: Path) -> None:
+    replace(at(tmp_path), "a", "1")
+    assert names_of(tmp_path, "a") == {"a": ["1"]}
+    shutil.rmtree(tmp_path / "_delta_log")
+    replace(at(tmp_path), "a", "2")
+    assert names_of(tmp_path, "a") == {"a": ["2"]}
+
+
+def test_files_are_opened_for_their_numbers_of_rows_where_the_log_lacks_them(tmp_path: Path) -> None:
+    (tmp_path / "id=b").mkdir()
+    pq.write_table(pa.table({"size": [1, 2, 3]}), tmp_path / "id=b/2.parquet")
+    replace(at(tmp_path), "a", "1")
+    at(tmp_path).replace(SCHEMA, ("id", "b"), [DataFile("id=b/2.parquet", 1, 3, "{}")])
+    table = at(tmp_path)
+    assert not (tmp_path / "id=a").exists(), "the log alone has it"
+    assert table.row_count(table.all_files()) == 1 + 3
+    assert table.row_count(table.all_files(("id", "b"))) == 3
+    assert table.row_count([]) == 0
