@@ -84,13 +84,9 @@ def _begin_of(plan: CapturePlan) -> datetime:
 
 
 def _is_before(capture_set: CaptureSet, begin: datetime) -> bool:
-    """Whether a set begins before a time and ends by then, or shortly after. The times of a set are those of Spark's
-    rows, naive and of this machine's zone.
-    """
+    """Whether a set begins before a time and ends by then, or shortly after."""
     first, last = capture_set.first_time, capture_set.last_time
-    if first is None or last is None:
-        return False
-    return first.astimezone(UTC) < begin and last.astimezone(UTC) - begin <= MOST_OVERLAP
+    return first is not None and last is not None and first < begin and last - begin <= MOST_OVERLAP
 
 
 def _named_set(lake: str, named: str, sets: Sequence[CaptureSet], begin: datetime) -> CaptureSet:

@@ -9,13 +9,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from jobs.flags import LATEST, PREVIOUS
-from jobs.lake.capture_sets import MOST_FILES, CaptureSet
-from jobs.lake.delta_tables import stored_rows
+from jobs.lake.capture_sets import CaptureSet, capture_set
 from jobs.places import is_in_catalog
 from jobs.replays.algorithm import OwnRows
 from jobs.report_page.findings import KnownRun, known_run, own_rows_of, runs_on_captures
 from schemas.tables.gold import RUNS
-from schemas.tables.silver import CAPTURES
 from udfs.errors import ArgumentError
 
 
@@ -86,14 +84,4 @@ def previous_id(spark: SparkSession, lake: str, run: KnownRun) -> str:
 
 def compared_run(spark: SparkSession, lake: str, run: KnownRun) -> ComparedRun:
     """A run with its captures."""
-    t = CAPTURES
-    rows = stored_rows(spark, lake, t, run.capture_id)
-    paths = F.transform(F.sort_array(F.collect_list(F.struct(t.file_no, t.path))), lambda file: file[str(t.path)])
-    (row,) = rows.agg(
-        F.count("*").alias("files"),
-        F.slice(paths, 1, MOST_FILES).alias("first_paths"),
-        F.min(t.first_time).alias("first_time"),
-        F.max(t.last_time).alias("last_time"),
-    ).collect()
-    captures = CaptureSet(capture_id=run.capture_id, **row.asDict())
-    return ComparedRun(lake, run, captures, own_rows_of(spark, lake, run))
+    return ComparedRun(lake, run, capture_set(spark, lake, run.capture_id), own_rows_of(spark, lake, run))

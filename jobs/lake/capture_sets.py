@@ -8,10 +8,11 @@ from datetime import datetime
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from jobs.lake.delta_tables import has_table, read_table, stored_rows
+from jobs.lake.delta_tables import has_table, read_table, stored_rows, table_to_read
 from jobs.lake.table_address import place_of_layers
 from jobs.scenarios.scenario import Scenario, with_names
 from jobs.terminal.screen import printable_text, with_rest_count
@@ -20,20 +21,21 @@ from jobs.version import pseudonym_key_in
 from schemas.tables.gold import RUNS
 from schemas.tables.silver import CAPTURES
 from udfs.errors import ArgumentError, LakeError
+from udfs.facts.arrow_tables import arrow_schema
 from udfs.facts.pseudonyms import Pseudonyms, is_given_pseudonym
 
 BY_FLAG = "--capture=ID"
 """How a command line names a capture set."""
 MOST_FILES, MOST_SETS, MOST_OTHERS = 3, 20, 3
 """How many are shown at most: files of a set, sets in a list, other sets in the line that says which is taken."""
-_WRITTEN = "_metadata.file_modification_time"
-"""When a row's file was written, as Delta's log has it. It is not a column, so that tables do not depend on the wall
-clock; nor is it asked of Delta's transactions, for the log forgets those of a month ago."""
+WRITTEN = "written"
+_C = CAPTURES
+_OF_FILES = tuple(map(str, (_C.capture_id, _C.file_no, _C.path, _C.first_time, _C.last_time)))
 
 
 class CaptureSet(NamedTuple):
     """A capture set: its id, how many files it has, the paths of the first ones, and the times of its first and last
-    packet or line, None where it has none.
+    packet or line, in UTC, None where it has none.
     """
 
     capture_id: str
@@ -137,17 +139,55 @@ def capture_sets(spark: SparkSession, lake: str) -> list[CaptureSet]:
     of captures.
     """
     check_captures(spark, lake)
+    return sets_of_files(captured_files(spark, lake))
+
+
+def capture_set(spark: SparkSession, lake: str, capture_id: str) -> CaptureSet:
+    """The capture set of this id; without files if the lake has none. Raises LakeError as `stored_rows` does."""
+    rows = stored_rows(spark, lake, CAPTURES, capture_id).select(*_OF_FILES, F.lit(0).alias(WRITTEN))
+    return next(iter(sets_of_files(rows.toArrow())), CaptureSet(capture_id, 0, (), None, None))
+
+
+def capture_ids(spark: SparkSession, lake: str) -> set[str]:
+    """The ids of a lake's capture sets. Raises LakeError where there is no table of captures."""
     t = CAPTURES
-    paths = F.transform(F.sort_array(F.collect_list(F.struct(t.file_no, t.path))), lambda file: file[str(t.path)])
-    columns = (
-        F.count("*"), F.slice(paths, 1, MOST_FILES), F.min(t.first_time), F.max(t.last_time),
-        F.max(_WRITTEN).alias("written"),
-    )  # fmt: skip
-    rows = read_table(spark, lake, t, with_files=True)
-    if not rows.inputFiles():  # while the only set is ingested again
-        return []
-    sets = rows.groupBy(t.capture_id).agg(*columns)
-    return [CaptureSet(*row[:-1]) for row in sets.orderBy(F.desc("written"), t.capture_id).collect()]
+    local = table_to_read(spark, lake, t)
+    if local is not None:
+        return set(local.values(str(t.capture_id)))
+    return {row[0] for row in read_table(spark, lake, t).select(t.capture_id).distinct().collect()}
+
+
+def sets_of_files(files: pa.Table) -> list[CaptureSet]:
+    """The capture sets of files, the one that was written last first. files: as `captured_files` has them."""
+    t = CAPTURES
+    in_order = files.sort_by([(str(t.capture_id), "ascending"), (str(t.file_no), "ascending")])
+    sets = in_order.group_by(str(t.capture_id), use_threads=False).aggregate(
+        [(str(t.path), "list"), (str(t.first_time), "min"), (str(t.last_time), "max"), (WRITTEN, "max")]
+    )
+    newest_first = sets.sort_by([(f"{WRITTEN}_max", "descending"), (str(t.capture_id), "ascending")])
+    return [
+        CaptureSet(
+            row[t.capture_id], len(row[f"{t.path}_list"]), row[f"{t.path}_list"][:MOST_FILES],
+            row[f"{t.first_time}_min"], row[f"{t.last_time}_max"],
+        )
+        for row in newest_first.to_pylist()
+    ]  # fmt: skip
+
+
+def captured_files(spark: SparkSession, lake: str) -> pa.Table:
+    """The rows of `captures`, of some columns and WRITTEN: when the file was written that has the row, as Delta's log
+    has it. It is not a column, so that tables do not depend on the wall clock; nor is it asked of Delta's transactions,
+    for the log forgets those of a month ago.
+    """
+    local = table_to_read(spark, lake, CAPTURES)
+    if local is not None:
+        schema, column = pa.schema([arrow_schema(CAPTURES).field(name) for name in _OF_FILES]), str(CAPTURES.capture_id)
+        rows, written = local.rows(local.all_files(), schema, column), local.written(column)
+        return rows.append_column(WRITTEN, pa.array([written[str(of)] for of in rows[column].to_pylist()], pa.int64()))
+    stored = read_table(spark, lake, CAPTURES, with_files=True)
+    if not stored.inputFiles():  # while the only set is ingested again
+        return stored.select(*_OF_FILES, F.lit(0).alias(WRITTEN)).toArrow()
+    return stored.select(*_OF_FILES, F.unix_micros("_metadata.file_modification_time").alias(WRITTEN)).toArrow()
 
 
 def choose_capture(spark: SparkSession, lake: str, named: str | None, how: str = BY_FLAG) -> str:

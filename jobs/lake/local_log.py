@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -115,6 +115,16 @@ class LocalTable:
             return []
         files = self._listed
         return sorted(set(map(str, files[f"partition.{column}"].to_pylist()))) if len(files) else []
+
+    def written(self, column: str) -> dict[str, int]:
+        """When the newest file of each value of the column was written by which the table is laid out in folders, as
+        the log has it: ms since 1970.
+        """
+        if self.log is None:
+            return {}
+        value, at = f"partition.{column}", "modification_time"
+        newest: Any = self._listed.group_by(value, use_threads=False).aggregate([(at, "max")])
+        return dict(zip(newest[value].to_pylist(), newest[f"{at}_max"].cast(pa.int64()).to_pylist(), strict=True))
 
     def row_count(self, files: Collection[str]) -> int:
         """How many rows some of the table's files have: as the log says, or by the footers of files of which it says

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from jobs.captures.clusters import rows_of_cluster
 from jobs.captures.kafka_release import releases
 from jobs.gates.results import gate_result_rows
-from jobs.lake.capture_sets import check_captures
+from jobs.lake.capture_sets import capture_ids, check_captures
 from jobs.lake.delta_tables import read_table, run_side_by_side, stored_rows
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.algorithms import ALGORITHMS
@@ -29,7 +29,7 @@ from jobs.report_page.trust import fidelity_by_reason
 from jobs.scenarios.moment import Moment, parse_moment
 from jobs.scenarios.settings import Value, setting_of
 from schemas.tables.gold import RUNS
-from schemas.tables.silver import CAPTURES, EXCHANGES
+from schemas.tables.silver import EXCHANGES
 from schemas.tables.table import Table
 from udfs.errors import ArgumentError, LakeError
 from udfs.replay.shared.lanes import KAFKA_RELEASE
@@ -148,10 +148,8 @@ def rows_on_captures(spark: SparkSession, lake: str, capture_id: str | None = No
     capture is behind it. Raises LakeError where the lake has no captures.
     """
     check_captures(spark, lake)
-    replayable = read_table(spark, lake, CAPTURES).select(CAPTURES.capture_id).distinct()
-    if capture_id is not None:
-        replayable = replayable.where(F.col(CAPTURES.capture_id) == capture_id)
-    return read_table(spark, lake, RUNS).join(replayable, str(RUNS.capture_id), "left_semi")
+    replayable = capture_ids(spark, lake) if capture_id is None else {capture_id} & capture_ids(spark, lake)
+    return read_table(spark, lake, RUNS).where(F.col(RUNS.capture_id).isin(*sorted(replayable)))
 
 
 def runs_on_captures(spark: SparkSession, lake: str, capture_id: str | None = None) -> DataFrame:

@@ -21,9 +21,8 @@ NO_SESSION: Any = None
 
 
 def a_set(capture_id: str, first: timedelta, last: timedelta) -> CaptureSet:
-    """A set with times as Spark gives them, from when these captures begin."""
-    begin, end = ((NOW + time).astimezone().replace(tzinfo=None) for time in (first, last))
-    return CaptureSet(capture_id, 1, ["night.pcap"], begin, end)
+    """A set with times from when these captures begin."""
+    return CaptureSet(capture_id, 1, ["night.pcap"], NOW + first, NOW + last)
 
 
 SETS = [
