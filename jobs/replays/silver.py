@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from jobs.captures.capture_plan import pack_shards
@@ -29,7 +30,7 @@ from udfs.replay.shared.client_software import (
     software_rows,
 )
 from udfs.replay.shared.dealing import DEALT, Step, deal_events, whole_rows, with_texts_once
-from udfs.replay.shared.silver_files import FilePart, columns_in, file_parts
+from udfs.replay.shared.silver_files import FilePart, columns_in, file_parts, may_have
 
 PART_BYTES = 4 << 20
 """The least bytes of a file that a task reads: rows for about a second of work."""
@@ -109,6 +110,16 @@ def parts_of_files(source: Source, table: Table) -> list[FilePart] | None:
         paths = None if local is None else local.all_files((str(table.replaced_by), source.capture_id))
         known[table] = None if paths is None else [part for path in paths for part in file_parts(path, PART_BYTES)]
     return known[table]
+
+
+def may_have_rows(source: Source, table: Table, column: str, least: int | str) -> bool:
+    """Whether a row of the capture set may have at least this value in a column: by the files' own statistics, and
+    only where workers do not see the files by a query.
+    """
+    parts = parts_of_files(source, table)
+    if parts is None:
+        return not source.rows(table).where(F.col(column) >= least).isEmpty()
+    return any(may_have(path, column, least) for path in sorted({part.path for part in parts}))
 
 
 def dealt_work(source: Source, work: Sequence[tuple[int, FilePart]]) -> DataFrame:

@@ -9,7 +9,8 @@ from schemas.tables.table import table
 RACK_READS = table(
     "rack_reads", "gold",
     "What consumers read from which broker, and from which they would with fetch-from-follower and without (KIP-392). "
-    "It is the same in every lane. Bytes cross racks where the broker's rack is not client_rack.",
+    "It is the same in every lane, and has no rows where no broker's rack is known and no consumer was sent elsewhere. "
+    "Bytes cross racks where the broker's rack is not client_rack.",
     ("run_id", "client_id", "client_address", "topic", "partition", "broker", "leader", "preferred", "unknown_for"),
     "run_id",
     run_id=RUN_ID,

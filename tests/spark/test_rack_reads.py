@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from jobs.lake.packed_tables import unpack_table
-from jobs.replays.algorithm import Source
+from jobs.replays.algorithm import Lookups, Source
 from jobs.replays.fetch_max_bytes.rack_reads import packed_rack_rows
 from jobs.report_page.cards import reads_cards
 from jobs.report_page.fetch_max_bytes.rack_reads import QUERIES, rack_reads
@@ -80,7 +80,8 @@ def source(
         CLUSTER_METADATA: frame(spark, CLUSTER_METADATA, numbered(metadata)),
     }
     run = Run(resolve_scenario(None, [], stated), (), "/lake", TIME)
-    return RowsAsSource(spark, run, "a-capture", "a-run", {}, silver=silver)
+    unseen = Lookups(parts=dict.fromkeys(silver))
+    return RowsAsSource(spark, run, "a-capture", "a-run", {}, unseen, silver=silver)
 
 
 def numbered(rows: list[Row]) -> list[Row]:
@@ -88,15 +89,21 @@ def numbered(rows: list[Row]) -> list[Row]:
     return [{"connection_id": number, **row} for number, row in enumerate(rows)]
 
 
+def rows_of(of: Source) -> DataFrame:
+    """The rows of rack_reads; none where they are not made."""
+    packed = packed_rack_rows(of)
+    return frame(of.spark, RACK_READS, []) if packed is None else unpack_table(packed, RACK_READS)
+
+
 def located(of: Source) -> list[Row]:
     """The rows of rack_reads."""
-    rows = unpack_table(packed_rack_rows(of), RACK_READS).collect()
+    rows = rows_of(of).collect()
     return sorted((row.asDict() for row in rows), key=lambda row: (row["client_id"], str(row["broker"])))
 
 
 def found(of: Source) -> Findings:
     """The findings of a run whose rack_reads have these rows."""
-    rows = unpack_table(packed_rack_rows(of), RACK_READS).persist()
+    rows = rows_of(of).persist()
     return findings({query: query(lambda _: rows).collect() for query in QUERIES})
 
 
@@ -182,7 +189,9 @@ def test_racks_that_do_not_fit_and_partitions_that_no_response_shows_are_said(sp
 
 
 def test_a_cluster_without_racks_is_told_nothing_of_them(spark: SparkSession) -> None:
-    of = found(source(spark, [read("1", KB)], [*brokers(None, None), partition(1, [1, 2])], None))
+    without = source(spark, [read("1", KB)], [*brokers(None, ""), partition(1, [1, 2])], None)
+    assert packed_rack_rows(without) is None, "all reads are not looked through for nothing"
+    of = found(without)
     assert [*rack_reads(of)] == []
     assert [*reads_cards(of)] == []
 

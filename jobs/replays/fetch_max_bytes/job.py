@@ -58,9 +58,9 @@ def packed(source: Source) -> DataFrame:
     )
     of_fetches = replay_shards(dealt_reads(source, shards, groups, lanes.deals_fetchers), READERS, shards, replay)
     of_producers = packed_producers(source, settings, shards)
-    packed_rows = [of_fetches, *([] if of_producers is None else [of_producers])]
-    packed_rows += [] if source.judges_lanes else [packed_rack_rows(source)]
-    return reduce(DataFrame.unionByName, packed_rows)
+    of_racks = None if source.judges_lanes else packed_rack_rows(source)
+    parts = [part for part in (of_fetches, of_producers, of_racks) if part is not None]
+    return reduce(DataFrame.unionByName, parts)
 
 
 def packed_producers(source: Source, settings: LaneSettings, shards: int) -> DataFrame | None:

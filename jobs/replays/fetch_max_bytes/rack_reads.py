@@ -15,7 +15,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from jobs.lake.delta_tables import rows_of_driver
 from jobs.replays.algorithm import Source
 from jobs.replays.capture_window import rows_in_window
-from jobs.replays.fetch_max_bytes.racks import broker_racks, consumer_racks
+from jobs.replays.fetch_max_bytes.racks import BROKER_RACK, broker_racks, consumer_racks
+from jobs.replays.silver import may_have_rows
 from schemas.tables.gold_racks import RACK_READS
 from schemas.tables.silver import FETCH_PARTITIONS
 from schemas.tables.silver_topics import CLUSTER_METADATA
@@ -26,12 +27,18 @@ from udfs.replay.fetch_max_bytes.rack_reads import API_VERSION, ISR, LOCATED, RE
 T = RACK_READS
 WHOSE = [str(column) for column in (T.client_id, T.client_address, T.topic, T.partition)]
 """A consumer's partition."""
+NOT_EMPTY = "\0"
+"""No text but the empty one comes before it."""
 REPLICA, SENDER, EPOCH, TIME = "replica", "sender", "epoch", "time"
 SINCE, UNTIL, LEADER_NODE, LEADER_EPOCH = "since", "until", "leader_node", "leader_epoch"
 
 
-def packed_rack_rows(source: Source) -> DataFrame:
-    """The packed rows of RACK_READS of a run."""
+def packed_rack_rows(source: Source) -> DataFrame | None:
+    """The packed rows of RACK_READS of a run. None where no broker's rack is known and nobody is sent to another
+    replica: there is nothing to say then, and to find that out takes seconds.
+    """
+    if not (names_racks(source) or may_have_rows(source, FETCH_PARTITIONS, FETCH_PARTITIONS.preferred_read_replica, 0)):
+        return None
     reads = consumer_reads(source)
     located = [str(name) for name in READS.names]
     served = reads_served(reads, replicas_shown(source)).join(
@@ -44,6 +51,12 @@ def packed_rack_rows(source: Source) -> DataFrame:
     by_key = with_replicas.groupBy(*keys).agg(F.sum(T.bytes).alias(str(T.bytes))).select(*LOCATED.names)
     rows = by_key.unionByName(reads_not_captured(reads))
     return rows.mapInArrow(partial(packed_rack_reads, run_id=source.run_id), from_arrow_schema(PACKED))
+
+
+def names_racks(source: Source) -> bool:
+    """Whether the capture may show a broker's rack, or somebody states one."""
+    stated = any(key.endswith(BROKER_RACK) for key in source.run.scenario.captured)
+    return stated or may_have_rows(source, CLUSTER_METADATA, CLUSTER_METADATA.rack, NOT_EMPTY)
 
 
 def consumer_reads(source: Source) -> DataFrame:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -58,6 +59,25 @@ def columns_in(part: FilePart, table: Table, columns: Sequence[str]) -> Iterator
                 for column in lacking:
                     rows = rows.append_column(kinds.field(column), pa.nulls(len(rows), kinds.field(column).type))
                 yield from rows.select(list(columns)).to_batches()
+
+
+def may_have(path: str, column: str, least: int | str) -> bool:
+    """Whether a row of a file may have at least this value in a column, by the statistics in the file's footer.
+
+    Raises LakeError for a file that cannot be read.
+    """
+    with _name_file_in_errors(path):
+        footer = pq.read_metadata(path)
+    if column not in footer.schema.names:  # an older release's file
+        return False
+    place = footer.schema.names.index(column)
+    found = [footer.row_group(group).column(place).statistics for group in range(footer.num_row_groups)]
+    return any(of is None or not _is_below(of, least) for of in found)
+
+
+def _is_below(of: Any, least: int | str) -> bool:
+    """Whether all values are below this one. of: pyarrow's statistics of a column in a row group."""
+    return bool(of.max < least) if of.has_min_max else of.num_values == 0
 
 
 @contextmanager

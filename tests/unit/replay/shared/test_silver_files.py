@@ -14,7 +14,7 @@ from schemas.tables.silver import CONNECTIONS
 from udfs.errors import LakeError
 from udfs.facts.arrow_tables import arrow_schema
 from udfs.facts.table_files import write_files
-from udfs.replay.shared.silver_files import FilePart, columns_in, file_parts
+from udfs.replay.shared.silver_files import FilePart, columns_in, file_parts, may_have
 
 COLUMNS = (str(CONNECTIONS.connection_id), str(CONNECTIONS.server))
 
@@ -60,6 +60,17 @@ def test_a_file_is_cut_into_parts_of_so_many_bytes_or_a_row_group(tmp_path: Path
     parts = list(file_parts(str(tmp_path / "five.parquet"), 2 * max(each)))
     assert [part.groups for part in parts] == [(0, 1), (2, 3), (4,)]
     assert [part.size for part in parts] == [sum(each[first : first + 2]) for first in (0, 2, 4)]
+
+
+def test_a_files_footer_says_which_values_it_cannot_have(tmp_path: Path) -> None:
+    rows = pa.table({"replica": [-1, 2, -1], "none": pa.nulls(3, pa.int32()), "rack": ["", None, "a"]})
+    pq.write_table(rows, path := str(tmp_path / "rows.parquet"), row_group_size=1)
+    assert [may_have(path, "replica", least) for least in (2, 3)] == [True, False]
+    assert [may_have(path, "rack", least) for least in ("\0", "b")] == [True, False]
+    assert not may_have(path, "none", -1)
+    assert not may_have(path, "a column of a later release", -1)
+    pq.write_table(rows, path, write_statistics=False)
+    assert may_have(path, "replica", 3), "nothing says that it has not"
 
 
 def test_columns_that_the_file_of_an_older_release_lacks_are_null(file: Path) -> None:
