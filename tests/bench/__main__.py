@@ -2,7 +2,8 @@
 
     python -m tests.bench [BENCHMARK...]
 
-ingest is the job whole: one round, on all cores, of a capture of 1 GB, and of 4 GB; it takes half an hour and 10 GB.
+ingest and jobs are whole jobs: one round, on all cores, of a capture of 1 GB. ingest also has one core, and 4 GB; it
+takes half an hour and 10 GB. jobs has `ingest` and `replay` with the time of each stage, in ten minutes.
 Needs a quiet machine, Java and Maven for kafka-clients, `pip install kio==0.6.5` for kio and tshark on PATH; a peer
 that is not there is left out.
 """
@@ -22,6 +23,7 @@ from tests.bench import (
     decode,
     fetch_max_bytes,
     ingest,
+    jobs,
     partition_limits,
     session_cache,
 )  # fmt: skip
@@ -92,10 +94,17 @@ def ingesting() -> Iterator[str]:
         yield from ingest.compare(path, GIGABYTE, PORTS, kafka_frames(path))
 
 
+def running_jobs() -> Iterator[str]:
+    """Many small frames, and few large ones."""
+    os.sched_setaffinity(0, CORES)
+    for path in (SESSIONS, SPLIT):
+        yield from jobs.compare(path, GIGABYTE, PORTS, kafka_frames(path))
+
+
 BENCHMARKS = {
     "decode": decoding, "capture": reading, "fetch_max_bytes": replaying_fetches, "consumer_memory": replaying_memory,
     "session_cache": replaying_session_cache, "batch_split": replaying_producers,
-    "partition_limits": replaying_partition_limits, "ingest": ingesting,
+    "partition_limits": replaying_partition_limits, "ingest": ingesting, "jobs": running_jobs,
 }  # fmt: skip
 
 

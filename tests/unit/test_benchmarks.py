@@ -9,6 +9,7 @@ import pytest
 from schemas.wire.fetch import FETCH_REQUEST, FETCH_RESPONSE
 from tests.bench.__main__ import BENCHMARKS, wanted
 from tests.bench.capture_frames import FetchFrames, fetches
+from tests.bench.jobs import stages
 from tests.bench.session_cache import Traffic, step_rows
 from udfs.wire.messages import decode_bodies
 
@@ -45,6 +46,14 @@ def test_help_and_an_unknown_name_list_the_benchmarks(
 def test_all_benchmarks_run_where_none_is_named() -> None:
     assert wanted([]) == list(BENCHMARKS)
     assert wanted(["ingest", "decode"]) == ["ingest", "decode"]
+
+
+def test_stages_of_a_job_are_those_that_it_says_it_is_done_with() -> None:
+    said = (
+        "refetch: index ...\nrefetch: decode  12/53 tasks  3.1/s  ETA 9 s\nrefetch: decode  53 tasks  17.2 s\n"
+        "refetch: replay fetch_max_bytes  1,043 tasks  1,240.4 s\nrefetch: gate gold: capture passed 12 rules\n"
+    )
+    assert stages(said) == [("decode", 17.2), ("replay fetch_max_bytes", 1240.4)]
 
 
 def test_the_fetches_of_sessions_are_step_rows() -> None:
