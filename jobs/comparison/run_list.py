@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from jobs.lake.capture_sets import CaptureSet, capture_sets
 from jobs.lake.delta_tables import has_table, read_table
+from jobs.report_page.findings import runs_in
 from jobs.report_page.row_caps import IN_ALL, first_rows
 from jobs.terminal.screen import WIDTH, Grid, grid_lines, printable_text, share_text, with_rest_count
 from jobs.terminal.wording import utc_time
@@ -121,10 +122,8 @@ def run_list(spark: SparkSession, lake: str, most: int = MOST_LISTED) -> RunList
 
 def newest_runs(spark: SparkSession, lake: str, most: int) -> list[Row]:
     """Rows (run_id, capture_id, run_at, replays) of the newest runs, with IN_ALL."""
-    t = RUNS
-    replays = F.array_sort(F.collect_list(t.algorithm)).alias("replays")
-    runs = read_table(spark, lake, t).groupBy(t.run_id, t.capture_id, t.run_at).agg(replays)
-    return first_rows(runs, most, F.desc(t.run_at), t.run_id).collect()
+    runs = runs_in(read_table(spark, lake, RUNS))
+    return first_rows(runs, most, F.desc(RUNS.run_at), RUNS.run_id).collect()
 
 
 def checked_results(spark: SparkSession, lake: str, runs: Collection[str]) -> dict[str, Checked]:

@@ -126,8 +126,7 @@ def known_run(spark: SparkSession, lake: str, run_id: str | None, capture_id: st
     t = RUNS
     of_set = "" if capture_id is None else f" of capture set {capture_id}"
     everything = rows_on_captures(spark, lake, capture_id)
-    listed = runs_on_captures(spark, lake, capture_id)
-    newest = tuple(listed.orderBy(F.desc(t.run_at), t.run_id).limit(MOST_RUNS).collect())
+    newest = tuple(runs_in(everything).orderBy(F.desc(t.run_at), t.run_id).limit(MOST_RUNS).collect())
     if not newest:
         raise LakeError(
             f"{lake}: no run{of_set or ' on captures'} is finished; run `pipeline` or `replay` with this --lake first"
@@ -152,11 +151,16 @@ def rows_on_captures(spark: SparkSession, lake: str, capture_id: str | None = No
     return read_table(spark, lake, RUNS).where(F.col(RUNS.capture_id).isin(*sorted(replayable)))
 
 
-def runs_on_captures(spark: SparkSession, lake: str, capture_id: str | None = None) -> DataFrame:
-    """(run_id, capture_id, run_at, replays) of each run on captures, or of each on this capture set."""
+def runs_on_captures(spark: SparkSession, lake: str) -> DataFrame:
+    """(run_id, capture_id, run_at, replays) of each run on captures."""
+    return runs_in(rows_on_captures(spark, lake))
+
+
+def runs_in(rows: DataFrame) -> DataFrame:
+    """(run_id, capture_id, run_at, replays) of each run. rows: of `runs`."""
     t = RUNS
     replays = F.array_sort(F.collect_list(t.algorithm)).alias("replays")
-    return rows_on_captures(spark, lake, capture_id).groupBy(t.run_id, t.capture_id, t.run_at).agg(replays)
+    return rows.groupBy(t.run_id, t.capture_id, t.run_at).agg(replays)
 
 
 def own_rows_of(spark: SparkSession, lake: str, run: KnownRun) -> OwnRows:

@@ -13,7 +13,7 @@ from pathlib import Path
 from jobs.cli import EXIT_CODES
 from tests.bench.capture import tshark
 from tests.bench.repeated_capture import repeat
-from tests.bench.table import timed, told
+from tests.bench.table import Timing, timed, told
 from udfs.errors import GateError
 
 LANES = (
@@ -47,11 +47,11 @@ def compare(source: Path, size: int, ports: Sequence[int], frames_each: int) -> 
         capture, lake = Path(folder) / source.name, Path(folder) / "lake"
         frames = frames_each * repeat(source, capture, size)
         took = list[tuple[str, float]]()
-        jobs = {"ingest": (f"--captures={capture}",), "replay": LANES}
-        ours = [
-            timed(f"refetch {job}", lambda job=job: took.extend(run_job(lake, job, *jobs[job])), warm_up=0, rounds=1)
-            for job in jobs
-        ]
+
+        def run(job: str, *flags: str) -> Timing:
+            return timed(f"refetch {job}", lambda: took.extend(run_job(lake, job, *flags)), warm_up=0, rounds=1)
+
+        ours = [run("ingest", f"--captures={capture}"), run("replay", *LANES)]
         peers = [tshark(capture, tuple(ports), 1)] if shutil.which("tshark") else []
         title = f"{source.name} repeated to {capture.stat().st_size / 1e9:.2f} GB, JVM start included"
         yield told(title, frames, "frames", ours[0], [*ours[1:], *peers])
