@@ -91,7 +91,7 @@ class GateCounts(NamedTuple):
     refused: int
 
 
-class Checked(NamedTuple):
+class ResultCounts(NamedTuple):
     """Results of a run's replay as captured, and how many of them agree with the capture."""
 
     checked: int
@@ -126,13 +126,13 @@ def newest_runs(spark: SparkSession, lake: str, most: int) -> list[Row]:
     return first_rows(runs, most, F.desc(RUNS.run_at), RUNS.run_id).collect()
 
 
-def checked_results(spark: SparkSession, lake: str, runs: Collection[str]) -> dict[str, Checked]:
+def checked_results(spark: SparkSession, lake: str, runs: Collection[str]) -> dict[str, ResultCounts]:
     """What `fidelity` has of these runs, by run; nothing of runs without replays of captures."""
     t = FIDELITY
     if not has_table(spark, lake, t):
         return {}
     sums = read_table(spark, lake, t, runs).groupBy(t.run_id).agg(F.sum(t.checked), F.sum(t.agreed))
-    return {row[0]: Checked(row[1], row[2]) for row in sums.collect()}
+    return {row[0]: ResultCounts(row[1], row[2]) for row in sums.collect()}
 
 
 def runs_by_set(spark: SparkSession, lake: str) -> dict[str, int]:
@@ -165,10 +165,10 @@ def combined_gate(*of_parts: GateCounts | None) -> GateVerdict:
 
 
 def listed_run(
-    row: Row, captures: CaptureSet | None, gates: Mapping[str, GateCounts], checks: Mapping[str, Checked]
+    row: Row, captures: CaptureSet | None, gates: Mapping[str, GateCounts], checks: Mapping[str, ResultCounts]
 ) -> ListedRun:
     """A run."""
-    t, of_run = RUNS, checks.get(row[RUNS.run_id], Checked(0, 0))
+    t, of_run = RUNS, checks.get(row[RUNS.run_id], ResultCounts(0, 0))
     return ListedRun(
         run_id=row[t.run_id], run_at=utc_iso_text(row[t.run_at]), capture_id=row[t.capture_id],
         captures=[] if captures is None else first_file_names(captures),

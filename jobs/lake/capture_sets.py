@@ -139,7 +139,7 @@ def capture_sets(spark: SparkSession, lake: str) -> list[CaptureSet]:
     of captures.
     """
     check_captures(spark, lake)
-    return sets_of_files(captured_files(spark, lake))
+    return sets_of_files(files_of_sets(spark, lake))
 
 
 def capture_set(spark: SparkSession, lake: str, capture_id: str) -> CaptureSet:
@@ -158,7 +158,7 @@ def capture_ids(spark: SparkSession, lake: str) -> set[str]:
 
 
 def sets_of_files(files: pa.Table) -> list[CaptureSet]:
-    """The capture sets of files, the one that was written last first. files: as `captured_files` has them."""
+    """The capture sets of files, the one that was written last first. files: as `files_of_sets` has them."""
     t = CAPTURES
     in_order = files.sort_by([(str(t.capture_id), "ascending"), (str(t.file_no), "ascending")])
     sets = in_order.group_by(str(t.capture_id), use_threads=False).aggregate(
@@ -174,7 +174,7 @@ def sets_of_files(files: pa.Table) -> list[CaptureSet]:
     ]  # fmt: skip
 
 
-def captured_files(spark: SparkSession, lake: str) -> pa.Table:
+def files_of_sets(spark: SparkSession, lake: str) -> pa.Table:
     """The rows of `captures`, of some columns and WRITTEN: when the file was written that has the row, as Delta's log
     has it. It is not a column, so that tables do not depend on the wall clock; nor is it asked of Delta's transactions,
     for the log forgets those of a month ago.
