@@ -50,15 +50,15 @@ def lane_bounds(group: Group, bounds_of: Sequence[BoundsOf], lanes: FetchLanes) 
         return [LaneBounds(memory_bound) for memory_bound in as_captured]
     counts = lanes.follower_client["readers"]
     is_dealt = counts != AS_CAPTURED
-    bounds = [
-        LaneBounds(np.where(is_dealt, 0, memory_bound), np.where(is_dealt, 0, labels.brokers))
-        for (labels, _), memory_bound in zip(group, as_captured, strict=True)
-    ]
     if not can_be_dealt(threads_of(members)):
         return [
             LaneBounds(memory_bound, np.where(is_dealt, NONE, labels.brokers))
             for (labels, _), memory_bound in zip(group, as_captured, strict=True)
         ]
+    bounds = [
+        LaneBounds(np.where(is_dealt, 0, memory_bound), np.where(is_dealt, 0, labels.brokers))
+        for (labels, _), memory_bound in zip(group, as_captured, strict=True)
+    ]
     for count in np.unique(counts[is_dealt]).tolist():
         add_fetchers(group, bounds_of, bounds, count, np.flatnonzero(counts == count))
     return bounds
