@@ -11,14 +11,13 @@ from pyspark.sql import SparkSession
 
 from jobs.gates.gate import apply_gate
 from jobs.gates.junit import CheckedSubject, write_junit
-from jobs.gates.results import Result, result_rows, tell_results, write_results
+from jobs.gates.results import Result, tell_results, write_results
 from jobs.gates.row_rules import count_by_scan
 from jobs.gates.rule_checks import check_rules
 from jobs.gates.rules import CHECKED
 from jobs.gates.set_rules import Finding, SetRule
 from jobs.gates.views import Subject, rows_to_check
 from jobs.lake.capture_sets import choose_capture
-from jobs.lake.delta_tables import rows_of_driver
 from jobs.places import is_folder
 from jobs.report_page.findings import known_run
 from jobs.run import Run
@@ -82,10 +81,8 @@ def evaluate_by_expectations(
     if pages is None:
         return evaluate_expectations(rules, rows)
     home = f"{Path(pages).parent}/{CONTEXT}" if run.gate_job.data_docs is None else f"{pages}/{CONTEXT}"
-    about_rows = rows_of_driver(spark, result_rows(run.gates, subject, row_results))
-    return evaluate_with_data_docs(
-        rules, rows, about_rows, (home, pages), Checking(subject.gate, subject.id, run.run_at, is_shown=True)
-    )
+    checking = Checking(subject.gate, subject.id, run.run_at)
+    return evaluate_with_data_docs(rules, rows, row_results, (home, pages), checking)
 
 
 def tell_and_gather_refusals(lake: str, checked: Sequence[CheckedSubject]) -> list[str]:

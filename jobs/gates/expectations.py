@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 # Before the import, which reads it; nothing is sent anywhere.
@@ -14,22 +15,29 @@ os.environ["GX_ANALYTICS_ENABLED"] = "false"
 
 import great_expectations as gx
 import great_expectations.expectations as gxe
-from great_expectations.checkpoint.actions import UpdateDataDocsAction
+import pyarrow as pa
 from great_expectations.checkpoint.checkpoint import Checkpoint
 from great_expectations.core.expectation_validation_result import ExpectationValidationResult
 from great_expectations.core.run_identifier import RunIdentifier
 from great_expectations.data_context.data_context.abstract_data_context import AbstractDataContext
 from great_expectations.data_context.types.base import ProgressBarsConfig
+from great_expectations.data_context.types.resource_identifiers import (
+    ExpectationSuiteIdentifier,
+    ValidationResultIdentifier,
+)
+from great_expectations.datasource.fluent.pandas_datasource import PandasDatasource
+from great_expectations.datasource.fluent.spark_datasource import SparkDatasource
+from great_expectations.expectations.core.expect_column_max_to_be_between import ExpectColumnMaxToBeBetween
 from great_expectations.expectations.core.unexpected_rows_expectation import UnexpectedRowsExpectation
 from great_expectations.expectations.expectation import Expectation
 from great_expectations.expectations.metadata_types import FailureSeverity
 from pyspark.sql import DataFrame
 
+from jobs.gates.results import Result
 from jobs.gates.rule_failures import spark_message
 from jobs.gates.rules import ExpectationRule, QueryRule, Rule
 from jobs.gates.set_rules import MOST_EXAMPLES, Finding, SetRule, example_text
 from jobs.gates.views import query_on_views
-from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.table import Table
 from udfs.errors import EvaluationError
 
@@ -39,6 +47,9 @@ _RULE = "rule"
 COMMON = ("severity", "description", "meta")
 """Arguments that every expectation takes. A rule does not give them itself: they follow from its other keys."""
 _SITE = "local_site"
+MOST_LISTED = 1000
+"""So many results of tables, the newest, are listed on the first page of Data Docs, which reads each of them to know
+whether it passed. Pages of older ones stay."""
 
 
 def expectation_named(name: str) -> type[Expectation] | None:
@@ -86,18 +97,17 @@ def evaluate_expectations(
 
 @dataclass(frozen=True)
 class Checking:
-    """How a gate's checks are filed: under a name and a time, and whether Data Docs show them."""
+    """How a gate's checks are filed: under a name and a time."""
 
     gate: str = "gate"
     name: str = "gate"
     at: datetime | None = None
-    is_shown: bool = False
 
 
 def evaluate_with_data_docs(
     rules: Sequence[SetRule],
     rows: Callable[[Table], DataFrame],
-    row_results: DataFrame,
+    row_results: Sequence[Result],
     folders: tuple[str, str],
     checking: Checking,
 ) -> dict[tuple[str, str], Finding]:
@@ -105,8 +115,8 @@ def evaluate_with_data_docs(
 
     Raises EvaluationError if a rule cannot be applied.
 
-    row_results: rows of `gate_results` of the rules about single rows, each of which becomes an expectation, too.
-    folders: of the context, which keeps suites and earlier results, and of the pages.
+    row_results: those of the rules about single rows, each of which becomes an expectation, too. folders: of the
+    context, which keeps suites and earlier results, and of the pages.
     """
     home, pages = folders
     context = gx.get_context(mode="file", project_root_dir=home)
@@ -115,27 +125,29 @@ def evaluate_with_data_docs(
         "class_name": "SiteBuilder",
         "show_how_to_buttons": False,
         "store_backend": store,
-        "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
+        "site_index_builder": {"class_name": "DefaultSiteIndexBuilder", "validation_results_limit": MOST_LISTED},
     }
     context.update_data_docs_site(_SITE, site)
     place = _Place(context, checking)
     findings = _validate_tables(place, rules, rows)
-    place.validate(
-        f"{checking.gate}_row_rules", row_results, [_expectation_of_result(row) for row in row_results.collect()]
-    )
+    place.file_row_results(row_results)
+    place.render()
     return findings
 
 
-def _expectation_of_result(row: Any) -> Expectation:
-    """A result of a rule about single rows as an expectation on `gate_results`."""
-    t = GATE_RESULTS
-    its = f"{t.rule} = '{row[t.rule]}' and {t.table_name} = '{row[t.table_name]}'"
-    return UnexpectedRowsExpectation(
-        # Names of rules are of a-z, 0-9 and _; those of tables are ours.
-        unexpected_rows_query=f"select * from {BATCH} where {its} and {t.rows_refused} > 0",  # noqa: S608
-        severity=FailureSeverity(row[t.severity]),
-        description=f"{row[t.rule]} on {row[t.table_name]} ({row[t.severity]}): {row[t.rows_refused]:,} of "
-        f"{row[t.rows_checked]:,} rows refused. If it fails: {row[t.reason]}",
+def _place_of_result(result: Result) -> str:
+    """The column that has what one rule about single rows found in one table."""
+    return f"{result.rule} on {result.table}"
+
+
+def _expectation_of_result(result: Result) -> Expectation:
+    """A result of a rule about single rows as an expectation: that the rule refused none."""
+    return ExpectColumnMaxToBeBetween(
+        column=_place_of_result(result),
+        max_value=0,
+        severity=FailureSeverity(result.severity),
+        description=f"{_place_of_result(result)} ({result.severity}): {result.refused:,} of {result.checked:,} rows "
+        f"refused. If it fails: {result.reason}",
     )
 
 
@@ -153,32 +165,67 @@ def _validate_tables(
     return findings
 
 
+@dataclass
 class _Place:
-    """Where validations happen: a context with one data source, the session that is there."""
+    """Where validations happen: a context, and what it has filed and not rendered yet."""
 
-    def __init__(self, context: AbstractDataContext, checking: Checking) -> None:
-        context.variables.progress_bars = ProgressBarsConfig(globally=False, metric_calculations=False)
-        self.context, self.checking = context, checking
-        self.source = context.data_sources.add_or_update_spark(name="refetch", persist=False)
+    context: AbstractDataContext
+    checking: Checking
+    filed: list[ExpectationSuiteIdentifier | ValidationResultIdentifier] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.context.variables.progress_bars = ProgressBarsConfig(globally=False, metric_calculations=False)
 
     def validate(
         self, name: str, rows: DataFrame, expectations: Iterable[Expectation], key: Sequence[str] = ()
     ) -> list[ExpectationValidationResult]:
-        """Validate rows as a suite of its own; key: columns that tell unexpected rows apart."""
-        batch = self.source.add_dataframe_asset(name).add_batch_definition_whole_dataframe("all")
+        """Validate rows as a suite of its own, in the session that is there. key: columns that tell unexpected rows
+        apart.
+        """
+        return self._validate(self._session, name, rows, expectations, key)
+
+    def file_row_results(self, results: Sequence[Result]) -> None:
+        """File what rules about single rows found as a suite of its own: a row of numbers, for which Spark would take
+        a query each.
+        """
+        refused = pa.table({_place_of_result(result): [result.refused] for result in results}).to_pandas()
+        source = self.context.data_sources.add_or_update_pandas(name="refetch_row_rules")
+        self._validate(source, f"{self.checking.gate}_row_rules", refused, map(_expectation_of_result, results))
+
+    def render(self) -> None:
+        """Render the pages of what was filed, and the first page, once for all tables: it lists all that was ever
+        filed.
+        """
+        filed: Any = self.filed
+        self.context.build_data_docs([_SITE], filed)
+
+    @cached_property
+    def _session(self) -> SparkDatasource:
+        """Spark's session; the context writes all it has into a file for each source that it is given."""
+        return self.context.data_sources.add_or_update_spark(name="refetch", persist=False)
+
+    def _validate(
+        self,
+        source: SparkDatasource | PandasDatasource,
+        name: str,
+        rows: object,
+        expectations: Iterable[Expectation],
+        key: Sequence[str] = (),
+    ) -> list[ExpectationValidationResult]:
+        batch = source.add_dataframe_asset(name).add_batch_definition_whole_dataframe("all")
         suite = self.context.suites.add_or_update(gx.ExpectationSuite(name=name, expectations=list(expectations)))
         validation = gx.ValidationDefinition(name=name, data=batch, suite=suite)
-        actions: Any = [UpdateDataDocsAction(name="data_docs", site_names=[_SITE])] if self.checking.is_shown else []
         result_format: Any = {"result_format": "SUMMARY", "unexpected_index_column_names": list(key)}
         checkpoint = Checkpoint(
             name=name,
             validation_definitions=[self.context.validation_definitions.add_or_update(validation)],
-            actions=actions,
+            actions=[],
             result_format=result_format if key else "SUMMARY",
         )
         checkpoint = self.context.checkpoints.add_or_update(checkpoint)
         run_id = RunIdentifier(run_name=self.checking.name, run_time=self.checking.at)
-        (result,) = checkpoint.run(batch_parameters={"dataframe": rows}, run_id=run_id).run_results.values()
+        ((place, result),) = checkpoint.run(batch_parameters={"dataframe": rows}, run_id=run_id).run_results.items()
+        self.filed += [ExpectationSuiteIdentifier(name), place]
         return list(result.results)
 
 
