@@ -34,9 +34,8 @@ from jobs.cli import run_command
 from jobs.lake.table_address import table_path
 from jobs.lake.target import Target
 from jobs.open_lake import open_lake
-from jobs.paths import CONF
 from jobs.session.spark import spark_session
-from jobs.session.spark_properties import SMALL, read_properties
+from jobs.session.spark_properties import Workload
 from schemas.tables.gold import GOLD
 from schemas.tables.gold_sessions import SESSION_CACHE
 from schemas.tables.silver import EXCHANGES, SILVER
@@ -210,8 +209,8 @@ def main() -> None:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        small = read_properties(CONF / SMALL)
-        spark = spark_session("local[2]", "refetch many nights", {**small, "spark.sql.shuffle.partitions": "4"})
+        small = Workload(captured_bytes=1, is_replayed=True, stored_bytes=1)
+        spark = spark_session("local[2]", "refetch many nights", work=small)
         large = Nights(folder / "large")
         large.add()
         first = large.rows()
