@@ -47,14 +47,19 @@ def by_key(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iterato
 
 
 def whole_fetches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows, cut so that no fetch is in two batches."""
-    held: list[pa.RecordBatch] = []
+    """The same rows, cut so that no fetch is in two batches. Batches that are cut so already stay as they are."""
+    held: pa.RecordBatch | None = None
     for batch in batches:
-        if batch.num_rows == 0:
+        if not batch.num_rows:
             continue
-        joined = concatenate_batches([*held, batch])
-        last = int(key_boundaries(joined, FETCH_KEY)[-2])
-        if last:
-            yield joined.slice(0, last)
-        held = [joined.slice(last)]
-    yield from held
+        if held is not None and all(held[name][held.num_rows - 1].equals(batch[name][0]) for name in FETCH_KEY):
+            last = int(key_boundaries(held, FETCH_KEY)[-2])
+            if last:
+                yield held.slice(0, last)
+            held = concatenate_batches([held.slice(last), batch])
+            continue
+        if held is not None:
+            yield held
+        held = batch
+    if held is not None:
+        yield held

@@ -31,3 +31,9 @@ def test_no_fetch_is_in_two_batches(size: int) -> None:
     cut = [batch["row"].to_pylist() for batch in whole_fetches(batches(size))]
     assert [row for rows in cut for row in rows] == list(range(len(ROWS)))
     assert {rows[0] for rows in cut} <= {0, 3, 4, 6, 7}
+
+
+def test_batches_of_whole_fetches_are_not_copied() -> None:
+    (whole,) = (batch for batch in batches(10_000) if batch.num_rows)
+    parts = [whole.slice(0, 4), whole.slice(4, 3), whole.slice(7)]
+    assert all(cut is part for cut, part in zip(whole_fetches(parts), parts, strict=True))
