@@ -11,6 +11,13 @@ import os
 import sys
 from collections.abc import Sequence
 
+KEPT_MS = "1000"
+"""How long Arrow's allocator, mimalloc, keeps memory that is freed before the system has it back: MIMALLOC_PURGE_DELAY.
+
+By default it is 10 ms. A task takes and frees some MB at a time all the while, and memory that is new to a process
+costs as much as work on it.
+"""
+
 
 def without_copies(path: Sequence[str]) -> list[str]:
     """A path for imports without the archives of PySpark and Py4J that are part of an installed PySpark on that path.
@@ -22,6 +29,7 @@ def without_copies(path: Sequence[str]) -> list[str]:
 
 if __name__ == "__main__":
     sys.path[:] = without_copies(sys.path)
+    os.environ.setdefault("MIMALLOC_PURGE_DELAY", KEPT_MS)  # is read when pyarrow is imported
 
     from pyspark.daemon import manager
 
