@@ -9,7 +9,9 @@ import pyarrow as pa
 
 from schemas.tables.table import Table
 from tests.gate_rows import TIME, Row, whole
-from udfs.replay.shared.dealing import DEALT, Step, deal, rows_in_order, with_texts_once
+from udfs.replay.shared.dealing import deal, with_texts_once
+from udfs.replay.shared.dealt_rows import DEALT, Step
+from udfs.replay.shared.parts_in_order import rows_in_order
 
 TIME_US = int(TIME.timestamp() * 1_000_000)
 """TIME as events have it."""

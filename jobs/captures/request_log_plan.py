@@ -15,7 +15,7 @@ from jobs.session.one_shuffle import replay_in_order, shard_column
 from udfs.capture.request_log import LOGGED_REQUESTS, read_requests
 from udfs.facts.pseudonyms import Pseudonyms
 from udfs.facts.rows_from_log import LINE_ORDER, READ_KEYS, rows_from_log
-from udfs.replay.shared.dealing import SHARD
+from udfs.replay.shared.dealt_rows import SHARD
 
 
 def logged_rows(spark: SparkSession, plan: CapturePlan, pseudonyms: Pseudonyms | None) -> DataFrame:

@@ -29,7 +29,9 @@ from udfs.replay.shared.client_software import (
     software_by_connection,
     software_rows,
 )
-from udfs.replay.shared.dealing import DEALT, Step, deal_events, whole_rows, with_texts_once
+from udfs.replay.shared.dealing import deal_events, with_texts_once
+from udfs.replay.shared.dealt_rows import DEALT, Step
+from udfs.replay.shared.parts_in_order import whole_rows
 from udfs.replay.shared.silver_files import FilePart, columns_in, file_parts, may_have
 
 PART_BYTES = 4 << 20

@@ -12,7 +12,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from jobs.session.driver import driver_of
 from jobs.session.spark_properties import SHUFFLE_PARTITIONS
-from udfs.replay.shared.dealing import DEALT, FIRST, SHARD, UNIT, Step, deal_on, replay_dealt
+from udfs.replay.shared.dealing import deal_on, replay_dealt
+from udfs.replay.shared.dealt_rows import DEALT, FIRST, SHARD, UNIT, Step
 
 PACKED_COLUMNS = "`table` string, rows binary"
 """PACKED of `udfs.facts.arrow_tables`, as Spark spells it."""

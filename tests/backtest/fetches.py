@@ -27,7 +27,7 @@ from tests.backtest.follow_traffic import FOLLOWERS
 from tests.backtest.replays import Replayed, replayed
 from udfs.facts.arrow_tables import unpack_rows
 from udfs.replay.fetch_max_bytes.settings import fetch_lanes
-from udfs.replay.shared.dealing import ROWS
+from udfs.replay.shared.dealt_rows import ROWS
 
 STATED = ("consumer.max.poll.records", "broker.fetch.max.bytes")
 """Settings of a capture that packets do not show."""

@@ -15,7 +15,7 @@ from schemas.tables.steps import SENT
 from tests.conftest import REPOSITORY
 from udfs.capture.request_log_head import REQUEST_LOG
 from udfs.errors import CaptureError
-from udfs.replay.shared.dealing import SHARD
+from udfs.replay.shared.dealt_rows import SHARD
 
 SAMPLE = (REPOSITORY / "tests" / "captures" / "starve.pcap.zst").read_bytes()
 WHAT_TO_DO = "Put them back as they were, ingest what is there now, or replay with recut.sizes=recompressed"

@@ -28,7 +28,7 @@ from schemas.tables.table import Table
 from tests.lakes import queried
 from udfs.errors import LakeError
 from udfs.facts.arrow_tables import PACKED, arrow_schema, pack_rows
-from udfs.replay.shared.dealing import SHARD
+from udfs.replay.shared.dealt_rows import SHARD
 
 RUN = "a-run"
 PATIENCE_S = 60

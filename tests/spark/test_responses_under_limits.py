@@ -21,7 +21,7 @@ from schemas.tables.gold import FIDELITY
 from schemas.tables.steps import MEMORY_EVENTS
 from tests.gate_rows import whole
 from udfs.facts.arrow_tables import PACKED, pack_rows, unpack_rows
-from udfs.replay.shared.dealing import DEALT, ROWS
+from udfs.replay.shared.dealt_rows import DEALT, ROWS
 
 LIMITED = ["replay", "--lake=no-lake", "--set=consumer.fetch.max.bytes=1MiB"]
 

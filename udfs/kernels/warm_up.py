@@ -13,7 +13,8 @@ from __future__ import annotations
 import struct
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,7 @@ from udfs.replay.consumer_memory import warm_up as consumer_memory
 from udfs.replay.fetch_max_bytes import warm_up as fetch_max_bytes
 from udfs.replay.partition_limits import warm_up as partition_limits
 from udfs.replay.session_cache import warm_up as session_cache
+from udfs.replay.shared.row_order import order_of_rows
 from udfs.wire.message_sets import walk_messages
 
 FETCH, VERSION, CORRELATION_ID = FETCH_MESSAGES.request.api_key, 4, 7
@@ -167,14 +169,23 @@ def warm_up_column_functions(version: pa.Array[Any], request: pa.Array[Any], res
     response_column(FETCH_MESSAGES.response, version, response)
 
 
-RUNS = {
-    "capture": warm_up_reassembly,
-    "facts": warm_up_decoding,
+def warm_up_replay(of_replay: Callable[[], None]) -> None:
+    """Compile the kernels by which rows come in order to a replay, and those of the replay."""
+    order_of_rows(np.zeros(2, np.int64), [np.zeros(2, np.int64)] * 2)
+    of_replay()
+
+
+OF_REPLAYS = {
     algorithms.FETCH_MAX_BYTES: fetch_max_bytes.warm_up,
     algorithms.CONSUMER_MEMORY: consumer_memory.warm_up,
     algorithms.SESSION_CACHE: session_cache.warm_up,
     algorithms.BATCH_SPLIT: batch_split.warm_up,
     algorithms.PARTITION_LIMITS: partition_limits.warm_up,
+}
+RUNS: Mapping[str, Callable[[], None]] = {
+    "capture": warm_up_reassembly,
+    "facts": warm_up_decoding,
+    **{name: partial(warm_up_replay, of_replay) for name, of_replay in OF_REPLAYS.items()},
 }
 """The function that compiles each part; that of a replay is in the replay's package."""
 

@@ -40,7 +40,7 @@ from udfs.replay.batch_split.silver_events import (
     producers_of,
     sent_batches,
 )
-from udfs.replay.shared.dealing import SHARD
+from udfs.replay.shared.dealt_rows import SHARD
 
 ORDER = (*PRODUCERS.unit, IS_SENT, *PACKET_ORDER, *PRODUCERS.order)
 """The order of rows in a task that measures sizes: producer by producer, first its packets, then what it sent."""

@@ -26,7 +26,7 @@ from udfs.capture.request_log_head import REQUEST_LOG, UTC
 from udfs.errors import CaptureError
 from udfs.facts.exchanges import connection_ids
 from udfs.replay.batch_split.replay import IS_SENT
-from udfs.replay.shared.dealing import SHARD
+from udfs.replay.shared.dealt_rows import SHARD
 
 FIRST_ID = "first_id"
 """The id of the first connection between two endpoints, which the packets of all connections between them have."""

@@ -50,7 +50,8 @@ from udfs.replay.fetch_max_bytes.replay import replay_responses
 from udfs.replay.fetch_max_bytes.settings import FetchLanes
 from udfs.replay.fetch_max_bytes.silver_events import READERS
 from udfs.replay.shared.client_software import java_clients, librdkafka_clients, release_code_of_text
-from udfs.replay.shared.dealing import DEALT, deal
+from udfs.replay.shared.dealing import deal
+from udfs.replay.shared.dealt_rows import DEALT
 
 
 def lanes_and_fetch_limits(scenario: Scenario) -> tuple[MemoryLanes, FetchLanes]:

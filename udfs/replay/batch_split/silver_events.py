@@ -16,7 +16,7 @@ from udfs.columns.arrow_columns import compute as pc
 from udfs.columns.arrow_columns import us_since_1970
 from udfs.replay.batch_split.settings import HALVES_SINCE
 from udfs.replay.shared.client_software import Software, may_be_java, numbers_by_connection, release_of
-from udfs.replay.shared.dealing import Step
+from udfs.replay.shared.dealt_rows import Step
 from udfs.replay.shared.silver_columns import (
     ByConnection,
     Column,

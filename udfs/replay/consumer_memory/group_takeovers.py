@@ -27,7 +27,7 @@ from udfs.columns.arrow_columns import arrow_array, concatenate_batches, us_sinc
 from udfs.columns.arrow_columns import compute as pc
 from udfs.replay.consumer_memory.silver_events import kind_column
 from udfs.replay.shared.columns import codes_of, int_column, rows_alike
-from udfs.replay.shared.dealing import Step
+from udfs.replay.shared.dealt_rows import Step
 from udfs.replay.shared.silver_columns import (
     constant_text_column,
     event_rows,

@@ -22,7 +22,7 @@ from udfs.columns.arrow_columns import compute as pc
 from udfs.columns.time_units import NEVER
 from udfs.replay.consumer_memory.silver_events import kind_column
 from udfs.replay.shared.columns import int_column
-from udfs.replay.shared.dealing import FIRST_OF_ALL, Step
+from udfs.replay.shared.dealt_rows import Step
 from udfs.replay.shared.rows_by_key import FETCH_KEY, key_boundaries, whole_fetches
 from udfs.replay.shared.silver_columns import (
     constant_text_column,
@@ -32,6 +32,7 @@ from udfs.replay.shared.silver_columns import (
     rows_where,
     same_columns,
 )
+from udfs.replay.shared.unit_rows import FIRST_OF_ALL
 
 _L, _B = LOG_BATCHES, RECORD_BATCHES
 PARTITIONS = Step(_L, (_L.broker, _L.topic, _L.partition), (_L.base_offset, _L.is_produced))

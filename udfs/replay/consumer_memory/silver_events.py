@@ -15,7 +15,7 @@ from udfs.capture.framing import SIZE_BYTES
 from udfs.columns.arrow_columns import arrow_array, us_since_1970
 from udfs.columns.arrow_columns import compute as pc
 from udfs.columns.time_units import US_PER_MS
-from udfs.replay.shared.dealing import Step
+from udfs.replay.shared.dealt_rows import Step
 from udfs.replay.shared.silver_columns import (
     ByConnection,
     Column,

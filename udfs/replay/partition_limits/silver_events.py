@@ -21,7 +21,8 @@ from udfs.columns.arrow_columns import arrow_array, concatenate_batches, us_sinc
 from udfs.columns.arrow_columns import compute as pc
 from udfs.facts.arrow_tables import arrow_schema
 from udfs.replay.shared.columns import codes_of, int_column
-from udfs.replay.shared.dealing import FIRST_OF_ALL, Step, whole_rows
+from udfs.replay.shared.dealt_rows import Step
+from udfs.replay.shared.parts_in_order import whole_rows
 from udfs.replay.shared.silver_columns import (
     Column,
     constant_column,
@@ -33,6 +34,7 @@ from udfs.replay.shared.silver_columns import (
     same_columns,
     text_or_empty,
 )
+from udfs.replay.shared.unit_rows import FIRST_OF_ALL
 from udfs.replay.shared.window import WHOLE, Window
 
 _T, _U, _M, _C, _X, _B, _F = (

@@ -16,7 +16,7 @@ from udfs.columns.arrow_columns import compute as pc
 from udfs.columns.arrow_columns import us_since_1970
 from udfs.columns.time_units import ALWAYS as NEVER_OPEN
 from udfs.replay.session_cache.events import OF_FETCH
-from udfs.replay.shared.dealing import Step
+from udfs.replay.shared.dealt_rows import Step
 from udfs.replay.shared.silver_columns import (
     ByConnection,
     event_rows,

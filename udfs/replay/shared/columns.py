@@ -13,6 +13,9 @@ from udfs.columns.arrays import Bools, Ints, as_int64s
 LARGEST_WIDTH = 1 << 31
 """Up to so many combinations of values one more column can be numbered along with them without an overflow of int64."""
 
+LARGEST_TABLE = 1 << 16
+"""Up to so many possible values, or as many as there are rows, a table of them is faster than sorting."""
+
 
 def int_column(batch: pa.RecordBatch, column: str, missing: int) -> Ints:
     """A column of a batch, of numbers or flags, as int64[rows], `missing` where it is null."""
@@ -74,5 +77,19 @@ def rows_alike(rows: int, *columns: pa.Array[Any]) -> tuple[Ints, Ints]:
         if width > LARGEST_WIDTH:
             number = np.unique(number, return_inverse=True)[1].astype(np.int64)
             width = int(number.max(initial=0)) + 1
-    _, first, number = np.unique(number, return_index=True, return_inverse=True)
-    return number.astype(np.int64), first
+    return distinct_codes(number, width)
+
+
+def distinct_codes(code: Ints, width: int) -> tuple[Ints, Ints]:
+    """(the place of each row's code among the distinct codes in their order, int64[rows]; the first row of each
+    distinct code). code: int64[rows], from 0 on and below `width`.
+    """
+    if width > max(LARGEST_TABLE, len(code)):
+        _, first, number = np.unique(code, return_index=True, return_inverse=True)
+        return number.astype(np.int64), first
+    first_row = np.full(width, -1)
+    first_row[code[::-1]] = np.arange(len(code))[::-1]  # where a code comes several times, the last one written stays
+    distinct = np.flatnonzero(first_row >= 0)
+    number = np.zeros(width, np.int64)
+    number[distinct] = np.arange(len(distinct))
+    return number[code], first_row[distinct]

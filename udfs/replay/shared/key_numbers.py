@@ -8,10 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from udfs.columns.arrays import Ints
-from udfs.replay.shared.columns import codes_of
-
-LARGEST_TABLE = 1 << 16
-"""Up to so many combinations of parts a table of them is faster than sorting."""
+from udfs.columns.arrow_columns import arrow_array
+from udfs.replay.shared.columns import rows_alike
 
 
 def key_numbers(index: dict[str, int], *parts: pa.Array[Any]) -> Ints:
@@ -19,22 +17,13 @@ def key_numbers(index: dict[str, int], *parts: pa.Array[Any]) -> Ints:
 
     index: the numbers of the keys that are known, each key joined by NUL; new keys are added.
     """
-    code, width = np.zeros(len(parts[0]), np.int64), 1
-    for part in parts:
-        codes, count = codes_of(part)
-        code, width = code * count + codes, width * count
-        if width > LARGEST_TABLE:
-            code = np.unique(code, return_inverse=True)[1]
-            width = len(code) + 1
-    first_row = np.full(width, -1)
-    first_row[code[::-1]] = np.arange(len(code))[::-1]
-    distinct = np.flatnonzero(first_row >= 0)
-    distinct = distinct[np.argsort(first_row[distinct])]  # as they come
-    rows = pa.array(first_row[distinct])
+    number, first = rows_alike(len(parts[0]), *parts)
+    turn = np.argsort(first)  # as they come
+    rows = arrow_array(first[turn])
     keys = zip(*(plain_texts(part.take(rows)).to_pylist() for part in parts), strict=True)
-    number = np.zeros(width, np.int64)
-    number[distinct] = [index.setdefault("\0".join(key), len(index)) for key in keys]
-    return number[code]
+    of_distinct = np.zeros(len(first), np.int64)
+    of_distinct[turn] = [index.setdefault("\0".join(key), len(index)) for key in keys]
+    return of_distinct[number]
 
 
 def plain_texts(texts: pa.Array[Any]) -> pa.Array[Any]:

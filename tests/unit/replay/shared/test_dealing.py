@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from schemas.tables.table import Spec as C
 from schemas.tables.table import table
 from udfs.replay.shared import dealing
-from udfs.replay.shared.dealing import Step, deal, rows_in_order
+from udfs.replay.shared.dealing import deal
+from udfs.replay.shared.dealt_rows import DEALT, Step
+from udfs.replay.shared.parts_in_order import PARTS_TOGETHER, rows_in_order
 
 VISITS = table(
     "visits", "silver", "Rows that are dealt.", ("who",), "who",
@@ -39,7 +41,7 @@ def by_task(batches: Iterable[pa.RecordBatch], shards: int) -> dict[int, list[pa
     parts = [row for dealt in deal(batches, STEP, shards) for row in dealt.to_pylist()]
     tasks: dict[int, list[pa.RecordBatch]] = {}
     for part in sorted(parts, key=lambda part: (part["unit"], part["first"])):
-        tasks.setdefault(part["shard"], []).append(pa.RecordBatch.from_pylist([part], schema=dealing.DEALT))
+        tasks.setdefault(part["shard"], []).append(pa.RecordBatch.from_pylist([part], schema=DEALT))
     return tasks
 
 
@@ -119,7 +121,17 @@ def test_a_task_holds_no_more_than_the_parts_that_overlap(monkeypatch: pytest.Mo
     (parts,) = by_task(batches, 1).values()
     handed_out = [rows.num_rows for rows in rows_in_order(parts, STEP)]
     assert sum(handed_out) == 500
-    assert max(handed_out) <= 10
+    assert max(handed_out) <= 10 * PARTS_TOGETHER
+
+
+@pytest.mark.usefixtures("parts")
+def test_rows_of_a_unit_and_a_time_come_in_one_batch() -> None:
+    """As the partitions of a fetch do, wherever the parts are cut and however many runs there are."""
+    visits = [("ab"[number % 2], 1, number // 8, number) for number in range(200)]
+    batches = [batch_of(visits[at::7]) for at in range(7)]
+    (dealt,) = by_task(batches, 1).values()
+    seen = [{(row["who"], row["time"]) for row in rows.to_pylist()} for rows in rows_in_order(dealt, STEP)]
+    assert sum(map(len, seen)) == len(set().union(*seen))
 
 
 def test_a_part_has_no_more_bytes_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:

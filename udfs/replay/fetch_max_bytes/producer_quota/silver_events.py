@@ -15,7 +15,7 @@ from udfs.columns.arrow_columns import us_since_1970
 from udfs.columns.time_units import US_PER_MS
 from udfs.replay.fetch_max_bytes.who_has_quotas import PRODUCE, Client
 from udfs.replay.shared.columns import rows_alike
-from udfs.replay.shared.dealing import Step
+from udfs.replay.shared.dealt_rows import Step
 from udfs.replay.shared.silver_columns import (
     DELIVERY_TIMEOUT_MS,
     ByConnection,

@@ -18,7 +18,7 @@ from udfs.columns.arrow_columns import arrow_array, us_since_1970
 from udfs.columns.arrow_columns import compute as pc
 from udfs.replay.session_cache.share_sessions.state import BEGAN_BEFORE, END, FINAL_EPOCH, RELEASE, REQUEST
 from udfs.replay.session_cache.silver_events import lives_of
-from udfs.replay.shared.dealing import Step
+from udfs.replay.shared.dealt_rows import Step
 from udfs.replay.shared.silver_columns import ByConnection, event_rows, is_known, is_text, rows_where, text_or_empty
 
 _T, _S, _C = SHARE_EVENTS, SHARE_FETCHES, CONNECTIONS
