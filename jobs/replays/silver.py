@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial, reduce
-from itertools import chain, groupby
-from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -29,20 +26,13 @@ from udfs.replay.shared.client_software import (
     software_by_connection,
     software_rows,
 )
-from udfs.replay.shared.dealing import deal_events, with_texts_once
+from udfs.replay.shared.dealing import Events, deal_events
 from udfs.replay.shared.dealt_rows import DEALT, Step
-from udfs.replay.shared.parts_in_order import whole_rows
 from udfs.replay.shared.silver_files import FilePart, columns_in, file_parts, may_have
+from udfs.replay.shared.silver_work import WORK, kept_rows, rows_of_table, rows_of_work
 
 PART_BYTES = 4 << 20
 """The least bytes of a file that a task reads: rows for about a second of work."""
-Mapped = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-_WORK: list[pa.Field[Any]] = [
-    pa.field("task", pa.int32()),
-    pa.field("read", pa.int32()),
-    pa.field("path", pa.string()),
-    pa.field("groups", pa.list_(pa.int32())),
-]
 
 
 class Read(NamedTuple):
@@ -50,7 +40,7 @@ class Read(NamedTuple):
 
     table: Table
     columns: tuple[str, ...]
-    mapped: Mapped
+    mapped: Events
 
 
 def read_small_table(source: Source, table: Table, columns: Sequence[str]) -> pa.Table:
@@ -90,12 +80,6 @@ def rows_of_step_table(source: Source, table: Table, reads: Sequence[Read]) -> D
     return mapped_silver(source, plain, arrow_schema(table))
 
 
-def rows_of_table(mapped: Mapped, table: Table, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows with all of the table's columns, in the types that Spark takes."""
-    for rows in mapped(batches):
-        yield whole_rows(rows, table).cast(arrow_schema(table))
-
-
 def dealt_silver(source: Source, step: Step, reads: Sequence[Read], shards: int) -> DataFrame:
     """Rows of DEALT for the step, from what tasks make of the rows of silver tables: rows of the step's table."""
     dealing = [read._replace(mapped=partial(deal_events, read.mapped, step, shards)) for read in reads]
@@ -125,7 +109,7 @@ def may_have_rows(source: Source, table: Table, column: str, least: int | str) -
 
 
 def dealt_work(source: Source, work: Sequence[tuple[int, FilePart]]) -> DataFrame:
-    """A row of _WORK for each part to be read, in the partition of the task that reads it.
+    """A row of WORK for each part to be read, in the partition of the task that reads it.
 
     work: the number of the read and the part.
     """
@@ -136,33 +120,8 @@ def dealt_work(source: Source, work: Sequence[tuple[int, FilePart]]) -> DataFram
         {"task": task_of_part, "read": number, "path": part.path, "groups": list(part.groups)}
         for task_of_part, (number, part) in zip(task.tolist(), work, strict=True)
     ]
-    frame = rows_of_driver(spark, pa.Table.from_pylist(rows, schema=pa.schema(_WORK)))
+    frame = rows_of_driver(spark, pa.Table.from_pylist(rows, schema=WORK))
     return frame.repartitionById(tasks, "task")
-
-
-def rows_of_work(
-    tables: Sequence[tuple[Table, tuple[str, ...]]], mapped: Sequence[Mapped], batches: Iterable[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    """What a task makes of the parts that it reads, one table after the other."""
-    rows = sorted((row for batch in batches for row in batch.to_pylist()), key=itemgetter("read", "path", "groups"))
-    for number, of_read in groupby(rows, itemgetter("read")):
-        table, columns = tables[number]
-        parts = (FilePart(row["path"], tuple(row["groups"]), 0) for row in of_read)
-        yield from mapped[number](chain.from_iterable(columns_in(part, table, columns) for part in parts))
-
-
-def kept_rows(
-    mapped: Mapped, connections: pa.Array[pa.Int64Scalar] | None, batches: Iterable[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    """What `mapped` makes of the rows of these connections; of all rows if `connections` is None."""
-    if connections is None:
-        yield from mapped(map(with_texts_once, batches))
-        return
-    c = CONNECTIONS.connection_id
-    yield from mapped(
-        batch.filter(pc.is_in(batch[c], value_set=connections)) if c in batch.schema.names else batch
-        for batch in map(with_texts_once, batches)
-    )
 
 
 def connections_of_cluster(source: Source) -> pa.Array[pa.Int64Scalar] | None:

@@ -20,11 +20,12 @@ from jobs.lake.delta_tables import stored_rows
 from jobs.lake.migration import check_complete
 from jobs.replays.algorithm import Lookups, Source
 from jobs.replays.capture_window import capture_span, micros_since_1970
-from jobs.replays.silver import Mapped, Read, read_small_table
+from jobs.replays.silver import Read, read_small_table
 from schemas.tables.silver import CAPTURES, CONNECTIONS, EXCHANGES, FETCH_PARTITIONS
 from schemas.tables.values import CONTINUED, NO_REQUEST, ORPHAN_RESPONSE
 from udfs.columns.arrow_columns import us_since_1970
 from udfs.columns.time_units import ALWAYS, US_PER_MS
+from udfs.replay.shared.dealing import Events
 from udfs.replay.shared.silver_columns import ByConnection
 from udfs.replay.shared.window import Window
 
@@ -138,7 +139,7 @@ def names_of_connections(earlier: pa.Table, own: pa.Table) -> ByConnection:
     return ByConnection(np.array(known, np.int64), np.array([renamed[one] for one in known], np.int64))
 
 
-def rows_before(mapped: Mapped, cut: Cut, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def rows_before(mapped: Events, cut: Cut, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """What `mapped` makes of the rows with requests from before the later set."""
     yield from mapped(_as_before(batch, cut) for batch in batches)
 

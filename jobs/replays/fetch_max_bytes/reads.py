@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from jobs.replays.algorithm import Source
@@ -13,8 +12,7 @@ from jobs.replays.fetch_max_bytes.tiered import tiered_topics
 from jobs.replays.silver import Read, client_software, dealt_silver
 from jobs.session.one_shuffle import deal_again
 from schemas.tables.silver import FETCH_PARTITIONS, RECORD_BATCHES
-from udfs.replay.fetch_max_bytes.events import with_groups
-from udfs.replay.fetch_max_bytes.partition_log.replay import read_rows
+from udfs.replay.fetch_max_bytes.partition_log.replay import grouped_read_rows
 from udfs.replay.fetch_max_bytes.silver_events import (
     BATCH_COLUMNS,
     LOGS,
@@ -25,9 +23,6 @@ from udfs.replay.fetch_max_bytes.silver_events import (
     read_events,
 )
 from udfs.replay.fetch_max_bytes.who_has_quotas import Client
-
-KNOWN_BYTES_CAP = 64 << 20
-"""Sizes of the batches that a read could return are handed on up to so many bytes. What lies beyond is unknown."""
 
 
 def dealt_reads(source: Source, shards: int, groups: Mapping[Client, str], joins_fetchers: bool = False) -> DataFrame:
@@ -41,11 +36,3 @@ def dealt_reads(source: Source, shards: int, groups: Mapping[Client, str], joins
     logs = dealt_silver(source, LOGS, reads, shards)
     grouped = partial(grouped_read_rows, groups=groups, joins_fetchers=joins_fetchers)
     return deal_again(logs, LOGS, READERS, shards, grouped)
-
-
-def grouped_read_rows(
-    batches: Iterable[pa.RecordBatch], groups: Mapping[Client, str], joins_fetchers: bool
-) -> Iterator[pa.RecordBatch]:
-    """Rows of READS from rows of LOG_EVENTS, with the groups of readers that are replayed together."""
-    rows = read_rows(batches, byte_cap=KNOWN_BYTES_CAP)
-    return with_groups(rows, groups, joins_fetchers) if groups or joins_fetchers else rows

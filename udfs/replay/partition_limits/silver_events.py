@@ -188,8 +188,8 @@ def metadata_uses(
 
 
 def uses_of_topics(rows: pa.RecordBatch, api_key: int, changed: Changed, window: Window = WHOLE) -> pa.RecordBatch:
-    """Rows of TOPIC_USES for requests in the window that use a topic between a change and the next one of it: each
-    request once.
+    """Rows of TOPIC_USES for requests in the window that use a topic between a change and the next one of it. Rows that
+    follow each other and are of one use become one.
     """
     u, x = TOPIC_USES, EXCHANGES
     topics: Any = first_text(rows[_M.topic], rows[_M.topic_id])
@@ -198,9 +198,10 @@ def uses_of_topics(rows: pa.RecordBatch, api_key: int, changed: Changed, window:
     topic = np.where(topics.is_valid().to_numpy(zero_copy_only=False), topic, -1)
     time = int_column(rows, x.request_time, FIRST_OF_ALL)
     change = np.where(window.has(time) | window.is_whole, change_at(topic, time, changed), -1)
-    request = (int_column(rows, name, 0) for name in (x.connection_id, x.exchange_no))
-    distinct = np.unique(np.stack([change, *request]), axis=1)
-    change, connection_id, exchange_no = distinct[:, distinct[0] >= 0]
+    uses = np.stack([change, *(int_column(rows, name, 0) for name in (x.connection_id, x.exchange_no))])
+    uses = uses[:, change >= 0]
+    is_new = np.append(True, (np.diff(uses, axis=1) != 0).any(axis=0))[: uses.shape[1]]
+    change, connection_id, exchange_no = uses[:, is_new]
     return event_rows(
         {
             u.change: arrow_array(change),

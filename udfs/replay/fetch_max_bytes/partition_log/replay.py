@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,7 +11,7 @@ import pyarrow as pa
 from schemas.tables.event_kinds import LogEvent
 from udfs.columns.arrays import Bools, Records
 from udfs.columns.records import join_records
-from udfs.replay.fetch_max_bytes.events import KEYS, rows_of_reads
+from udfs.replay.fetch_max_bytes.events import KEYS, rows_of_reads, with_groups
 from udfs.replay.fetch_max_bytes.partition_log.events import LOG_EVENT, log_events, stretches_of_events
 from udfs.replay.fetch_max_bytes.partition_log.known import KnownLog, known_log, shows_hole
 from udfs.replay.fetch_max_bytes.partition_log.rows import (
@@ -24,6 +24,10 @@ from udfs.replay.fetch_max_bytes.partition_log.rows import (
     read_part,
 )
 from udfs.replay.fetch_max_bytes.state import CARRIED
+from udfs.replay.fetch_max_bytes.who_has_quotas import Client
+
+KNOWN_BYTES_CAP = 64 << 20
+"""Sizes of the batches that a read could return are handed on up to so many bytes. What lies beyond is unknown."""
 
 
 @dataclass
@@ -78,6 +82,14 @@ class HeldLogs:
         if self.parts:
             yield log_rows(self.parts)
         self.parts, self.batches = [], 0
+
+
+def grouped_read_rows(
+    batches: Iterable[pa.RecordBatch], groups: Mapping[Client, str], joins_fetchers: bool
+) -> Iterator[pa.RecordBatch]:
+    """Rows of READS from rows of LOG_EVENTS, with the groups of readers that are replayed together."""
+    rows = read_rows(batches, byte_cap=KNOWN_BYTES_CAP)
+    return with_groups(rows, groups, joins_fetchers) if groups or joins_fetchers else rows
 
 
 def read_rows(batches: Iterable[pa.RecordBatch], byte_cap: int) -> Iterator[pa.RecordBatch]:
