@@ -53,6 +53,7 @@ from udfs.replay.fetch_max_bytes.rows import (
 )
 from udfs.replay.fetch_max_bytes.settings import FetchLanes, Reader
 from udfs.replay.fetch_max_bytes.state import Sums, no_sums
+from udfs.replay.shared.columns import rows_alike
 from udfs.replay.shared.fidelity_rows import AGREED, NO_REASON
 from udfs.replay.shared.key_numbers import partition_of
 from udfs.replay.shared.lanes import CAPTURED
@@ -158,12 +159,11 @@ def note_verdicts(progress: ReaderInProgress, rows: pa.RecordBatch, fetches: Rea
     """Count the verdicts on some whole fetches. verdicts: int64[fetches]."""
     returned = np.maximum(fetches.reads["returned_bytes"], 0)
     has_records = np.bincount(fetch_of_reads(fetches), returned, len(verdicts)) > 0
-    brokers = rows[READS.broker].take(arrow_array(fetches.first_read[:-1])).dictionary_encode()
-    keys = np.stack([brokers.indices.to_numpy(), has_records, verdicts], axis=1)
-    distinct, counts = np.unique(keys, axis=0, return_counts=True)
-    names = brokers.dictionary.to_pylist()
-    for (broker, records, code), count in zip(distinct.tolist(), counts.tolist(), strict=True):
-        progress.verdicts[names[broker], bool(records), code] += count
+    brokers = rows[READS.broker].take(arrow_array(fetches.first_read[:-1]))
+    alike, first = rows_alike(len(verdicts), brokers, arrow_array(has_records.astype(np.int64)), arrow_array(verdicts))
+    names = map(str, brokers.take(arrow_array(first)))
+    for name, row, count in zip(names, first.tolist(), np.bincount(alike).tolist(), strict=True):
+        progress.verdicts[name, bool(has_records[row]), int(verdicts[row])] += count
 
 
 def rows_of_group(

@@ -51,6 +51,18 @@ def _bits(column: pa.Array[Any], bits: pa.Buffer | None) -> Bools:
     return np.unpackbits(packed, bitorder="little")[first % 8 :][: len(column)].view(np.bool_)
 
 
+def values_differ(column: pa.Array[Any]) -> Bools:
+    """Which values of a column of whole numbers, flags or texts differ from the one before: bool[rows - 1]."""
+    if not pa.types.is_integer(column.type) and not pa.types.is_boolean(column.type):
+        coded: Any = column if isinstance(column, pa.DictionaryArray) else column.dictionary_encode()
+        column = coded.indices
+    values = numbers_of(column)
+    if not column.null_count:
+        return values[1:] != values[:-1]
+    known = known_rows(column)
+    return (known[1:] != known[:-1]) | (known[1:] & known[:-1] & (values[1:] != values[:-1]))
+
+
 def codes_of(column: pa.Array[Any]) -> tuple[Ints, int]:
     """(a number from 0 on for each row of a column, the same for the same value: int64[rows]; a bound above all)."""
     if pa.types.is_integer(column.type) and not column.null_count:

@@ -41,7 +41,7 @@ def deal(batches: Iterable[pa.RecordBatch], step: Step, shards: int) -> Iterator
     """Rows of DEALT from rows of the step's table, which come in any order. Columns that some of them lack are null."""
     held: dict[tuple[str, ...], list[pa.RecordBatch]] = {}
     held_bytes = Counter[tuple[str, ...]]()
-    for batch in map(with_texts_once, batches):
+    for batch in (with_texts_once(batch) for batch in batches if batch.num_rows):
         columns = tuple(batch.schema.names)
         held.setdefault(columns, []).append(batch)
         held_bytes[columns] += batch.get_total_buffer_size()

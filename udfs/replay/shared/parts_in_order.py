@@ -17,8 +17,9 @@ from udfs.columns.arrow_columns import concatenate_batches
 from udfs.facts.arrow_tables import TYPES
 from udfs.replay.shared.dealt_rows import FIRST, ROWS, UNIT, Step
 from udfs.replay.shared.row_order import order_of_rows
+from udfs.replay.shared.rows_by_key import key_boundaries
 from udfs.replay.shared.taken_rows import TEXT, cast_column, taken_rows
-from udfs.replay.shared.unit_rows import order_column, order_columns, unit_begins, unit_names
+from udfs.replay.shared.unit_rows import order_column, order_columns, unit_names
 
 PARTS_TOGETHER = 4
 """After so many parts what comes before the next one is merged: a merge takes time besides that for its rows."""
@@ -58,7 +59,7 @@ class OrderedRows:
 
 def rows_of_part(rows: pa.RecordBatch, step: Step) -> OrderedRows:
     """The rows of one part."""
-    begins = unit_begins(rows, step.unit)
+    begins = key_boundaries(rows, step.unit)
     names = unit_names([rows[column] for column in step.unit], begins[:-1])
     return OrderedRows(rows, begins, names, order_column(rows, step.order[0]))
 

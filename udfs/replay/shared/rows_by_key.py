@@ -13,7 +13,7 @@ import pyarrow as pa
 from schemas.tables.steps import READS
 from udfs.columns.arrays import Ints
 from udfs.columns.arrow_columns import concatenate_batches
-from udfs.replay.shared.columns import codes_of
+from udfs.replay.shared.columns import values_differ
 
 FETCH_KEY = (READS.connection_id, READS.exchange_no)
 """The columns that tell fetches apart in READS, and in other tables with a row for each partition of a fetch."""
@@ -28,7 +28,7 @@ def key_boundaries(batch: pa.RecordBatch, columns: Iterable[str]) -> Ints:
     """
     changed = np.zeros(max(batch.num_rows - 1, 0), np.bool_)
     for name in columns:
-        changed |= np.diff(codes_of(batch[name])[0]) != 0
+        changed |= values_differ(batch[name])
     inner: Ints = np.flatnonzero(changed) + 1
     return np.concatenate([np.zeros(1, np.int64), inner, np.full(1, batch.num_rows)])
 

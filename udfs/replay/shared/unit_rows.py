@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from udfs.columns.arrays import Bools, Ints
+from udfs.columns.arrays import Ints
 from udfs.columns.arrow_columns import arrow_array
-from udfs.replay.shared.columns import int_column, known_rows, numbers_of, rows_alike
+from udfs.replay.shared.columns import int_column, rows_alike
 from udfs.replay.shared.dealt_rows import Step
+from udfs.replay.shared.rows_by_key import key_boundaries
 
 FIRST_OF_ALL = np.iinfo(np.int64).min
 """In place of null where rows are ordered: nulls come first."""
@@ -33,8 +34,11 @@ def order_column(rows: pa.RecordBatch, column: str) -> Ints:
 
 
 def unit_numbers(batches: Sequence[pa.RecordBatch], unit: Sequence[str]) -> tuple[Ints, list[str]]:
-    """(the number of each row's unit, int64[rows] of all batches; the name of each unit by its number)."""
-    begins = [unit_begins(batch, unit) for batch in batches]
+    """(the number of each row's unit, int64[rows] of all batches; the name of each unit by its number).
+
+    batches: at least one, and none is empty.
+    """
+    begins = [key_boundaries(batch, unit) for batch in batches]
     chosen = [
         [batch[column].take(arrow_array(of[:-1])) for column in unit] for batch, of in zip(batches, begins, strict=True)
     ]
@@ -42,26 +46,6 @@ def unit_numbers(batches: Sequence[pa.RecordBatch], unit: Sequence[str]) -> tupl
     number, first = rows_alike(sum(len(of) - 1 for of in begins), *stretches)
     lengths = np.concatenate([np.diff(of) for of in begins])
     return np.repeat(number, lengths), unit_names(stretches, first)
-
-
-def unit_begins(rows: pa.RecordBatch, unit: Sequence[str]) -> Ints:
-    """Where stretches of rows of the same unit begin, and where the last one ends: int64[stretches + 1]."""
-    if not rows.num_rows:
-        return np.zeros(1, np.int64)
-    changed = np.zeros(rows.num_rows - 1, np.bool_)
-    for column in unit:
-        values = rows[column]
-        changed |= differ(values.indices if isinstance(values, pa.DictionaryArray) else values)
-    return np.concatenate([np.zeros(1, np.int64), np.flatnonzero(changed) + 1, np.full(1, rows.num_rows)])
-
-
-def differ(column: pa.Array[Any]) -> Bools:
-    """Which values differ from the one before, bool[rows - 1]; the column has numbers."""
-    values = numbers_of(column)
-    if not column.null_count:
-        return values[1:] != values[:-1]
-    known = known_rows(column)
-    return (known[1:] != known[:-1]) | (known[1:] & known[:-1] & (values[1:] != values[:-1]))
 
 
 def unit_names(columns: Sequence[pa.Array[Any]], places: Ints) -> list[str]:

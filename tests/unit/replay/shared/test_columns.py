@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
+from typing import Any
 
-from udfs.replay.shared.columns import rows_alike
+import pyarrow as pa
+import pytest
+
+from udfs.replay.shared.columns import rows_alike, values_differ
 from udfs.replay.shared.silver_columns import number_of_all
 
 LARGEST = (1 << 31) - 1
@@ -36,3 +39,17 @@ def test_numbers_of_rows_differ_where_any_column_does() -> None:
     swapped = number_of_all(pa.array([1, 2, None]), pa.array([2, 1, 1])).to_pylist()
     assert len(set(swapped)) == 3
     assert number_of_all(one, other).to_pylist() == number_of_all(other, one).to_pylist()
+
+
+VALUES = pa.array([None, 1, 1, None, None, 0, 1], pa.int64())
+TEXTS = VALUES.cast(pa.string())
+
+
+@pytest.mark.parametrize(
+    "column", [VALUES, VALUES.cast(pa.int16()), VALUES.cast(pa.bool_()), TEXTS, TEXTS.dictionary_encode()]
+)
+def test_a_value_differs_from_the_one_before_also_where_one_of_them_is_null(column: pa.Array[Any]) -> None:
+    differs = [True, False, True, False, True, True]
+    assert values_differ(column).tolist() == differs
+    assert values_differ(column.slice(2, 4)).tolist() == differs[2:5]
+    assert values_differ(column.slice(0, 1)).tolist() == []
