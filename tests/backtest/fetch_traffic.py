@@ -5,6 +5,8 @@ The topic is filled once and brokers start again on it, so that all read the sam
 
 from __future__ import annotations
 
+import json
+import subprocess
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -80,9 +82,21 @@ def consume_java(cluster: Cluster, client: str, topic: str, records: int, settin
 
 def consume_librdkafka(cluster: Cluster, client: str, topic: str, seconds: int, settings: Settings) -> None:
     """A consumer of librdkafka for so many seconds."""
+    cluster.drive("rd_consume", topic, client, seconds, conf=conf_of_librdkafka(client, settings))
+
+
+def conf_of_librdkafka(client: str, settings: Settings) -> Settings:
+    """The settings as librdkafka names them."""
     conf = {LIBRDKAFKA_NAMES.get(key, key): value for key, value in settings.items()}
-    conf |= {"client.id": client, "message.max.bytes": 100_000}
-    cluster.drive("rd_consume", topic, client, seconds, conf=conf)
+    return {**conf, "client.id": client, "message.max.bytes": 100_000}
+
+
+def read_all_by_librdkafka(cluster: Cluster, client: str, topic: str, records: int, settings: Settings) -> None:
+    """A consumer of librdkafka until it has so many records, so that a busy machine leaves none of them out."""
+    conf = {"bootstrap.servers": BOOTSTRAP, "group.id": client, "auto.offset.reset": "earliest"}
+    command = [cluster.lab.python, Path(__file__).with_name("read_all.py")]
+    given = [json.dumps({**conf, **conf_of_librdkafka(client, settings)}), topic, str(records), "60"]
+    subprocess.run([*command, *given], check=True)
 
 
 def read_live(cluster: Cluster, name: str, waits: Settings, repeats: int) -> None:
@@ -92,7 +106,8 @@ def read_live(cluster: Cluster, name: str, waits: Settings, repeats: int) -> Non
         cluster.drive("topic", topic, 4, rf=1)
         with ThreadPoolExecutor(2) as pool:
             java = pool.submit(consume_java, cluster, f"java-{name}-{again}", topic, LIVE_RECORDS, waits)
-            librdkafka = pool.submit(consume_librdkafka, cluster, f"librdkafka-{name}-{again}", topic, 14, waits)
+            rd = f"librdkafka-{name}-{again}"
+            librdkafka = pool.submit(read_all_by_librdkafka, cluster, rd, topic, LIVE_RECORDS, waits)
             time.sleep(4)
             produce_live(cluster, topic)
             java.result(), librdkafka.result()

@@ -115,14 +115,36 @@ def covered(work: Path, repeats: int) -> Iterator[Sequence[str]]:
 
 
 def case_of(metric: str, a: Group, b: Group) -> Case:
-    """One group of settings predicted from the runs of another."""
+    """One group of settings predicted from the runs of another.
+
+    How long a run waits for its first records is the lab's affair. So requests are those from the first records on.
+    """
     seen = figures(a, b)
     of_a = [(replay_of(path, changes(a, b), tuple(a.stated)), client) for path, client in a.runs]
-    return Case(
-        [predicted_range(of, a, client, metric) for of, client in of_a],
-        [run[RANGED[metric]] for run in seen.captured],
-        [run[RANGED[metric]] for run in seen.seen],
+    of_b = [(replay_of(path, changes(b, a), tuple(b.stated)), client) for path, client in b.runs]
+    idle_a, idle_b = (
+        [requests_before_records(of, client) if metric == "requests" else 0 for of, client in runs]
+        for runs in (of_a, of_b)
     )
+    # Until then each wait is in vain.
+    waits = [int(str(group.settings.get("consumer.fetch.max.wait.ms", 1))) for group in (a, b)]
+    ranges = []
+    for (of, client), idle in zip(of_a, idle_a, strict=True):
+        predicted, before = predicted_range(of, a, client, metric), idle * waits[0] / waits[1]
+        ranges.append(Range(predicted.low - before, predicted.high - before))
+    return Case(
+        ranges,
+        [run[RANGED[metric]] - idle for run, idle in zip(seen.captured, idle_a, strict=True)],
+        [run[RANGED[metric]] - idle for run, idle in zip(seen.seen, idle_b, strict=True)],
+    )
+
+
+def requests_before_records(of: Replayed, client: str) -> int:
+    """How many of a captured reader's fetches were answered before any had brought records."""
+    t = FETCH_PARTITIONS
+    rows = of.rows(t, f"{t.client_id} = '{client}' and {t.returned_bytes} is not null")
+    first = min(row[t.response_time] for row in rows if row[t.returned_bytes])
+    return len({(row[t.connection_id], row[t.exchange_no]) for row in rows if row[t.response_time] < first})
 
 
 def predicted_range(of: Replayed, group: Group, client: str, metric: str) -> Range:
