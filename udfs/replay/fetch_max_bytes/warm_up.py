@@ -11,7 +11,7 @@ from udfs.columns.arrays import read_only
 from udfs.columns.records import new_records
 from udfs.kernels.blank_rows import blank_rows
 from udfs.replay.fetch_max_bytes.closed_loop.drawn_times import note_backlogs
-from udfs.replay.fetch_max_bytes.closed_loop.pace import Timings, fit_polls
+from udfs.replay.fetch_max_bytes.closed_loop.pace_fits import Sample, Timings, fit_polls, fit_waiting
 from udfs.replay.fetch_max_bytes.closed_loop.state import READ_PARTITION
 from udfs.replay.fetch_max_bytes.partition_log.replay import read_rows
 from udfs.replay.fetch_max_bytes.producer_quota.replay import replay_producers
@@ -33,7 +33,9 @@ def warm_up() -> None:
     time = read_only(np.zeros(1, np.int64))
     note_backlogs(new_records(READ_PARTITION, 1), time, time)  # of a reader that starts, as this one does not
     polls = np.ones(2, np.int64)
-    fit_polls(Timings(polls, polls, polls, polls > 1), np.arange(2))  # of an application at work, as this one is not
+    times = Timings(polls, polls, polls, polls > 1)
+    fit_polls(times, np.arange(2))  # of an application at work, as this one is not
+    fit_waiting(times, Sample(np.arange(2), 0.5), 2, True)  # of a reader that waits for records, as this one does not
 
 
 def sample_log_and_read() -> pa.RecordBatch:

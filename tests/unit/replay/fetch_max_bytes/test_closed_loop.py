@@ -33,7 +33,8 @@ from tests.unit.replay.fetch_max_bytes.captured_reader import (
 from udfs.columns.time_units import NEVER
 from udfs.replay.fetch_max_bytes.closed_loop import events, nodes
 from udfs.replay.fetch_max_bytes.closed_loop.fidelity import follows_same_partition
-from udfs.replay.fetch_max_bytes.closed_loop.pace import PacedFetches, observed_pace, pace_of, time_until
+from udfs.replay.fetch_max_bytes.closed_loop.pace import PacedFetches, observed_pace, pace_of, pace_of_samples
+from udfs.replay.fetch_max_bytes.closed_loop.pace_fits import Sample, time_until
 from udfs.replay.fetch_max_bytes.replay import replay_fetches
 from udfs.replay.fetch_max_bytes.settings import FetchLanes
 from udfs.replay.shared.lanes import AS_CAPTURED
@@ -466,6 +467,38 @@ def test_what_a_fetch_waited_for_is_no_time_of_its_answer() -> None:
 def test_where_every_fetch_waited_answers_take_as_long_as_those_that_come_when_the_wait_is_over() -> None:
     waited = fetches(([0], [502 * MS], [10]))._replace(ready_at=np.array([NEVER]))
     assert pace_of(observed_pace(waited, 1, is_one_process=True)).answer_us.tolist() == [2.0 * MS]
+
+
+def waiting(took: list[int], gaps: list[int], records: list[int]) -> PacedFetches:
+    """Fetches of one node for which the broker had enough 5 us before their responses."""
+    request = np.cumsum(np.array([0, *(a + b for a, b in zip(took[:-1], gaps, strict=True))], np.int64))
+    response = request + np.array(took, np.int64)
+    return fetches((request.tolist(), response.tolist(), records))._replace(ready_at=response - 5)
+
+
+def test_a_response_without_records_may_take_a_reader_that_waits_as_long_as_any() -> None:
+    """It takes 100 us for 10 records and 300 us for 30. Without any it is half way from the shortest to the mean."""
+    paced = waiting([900, 900, 900], [100, 300], [10, 30, 10])
+    pace = pace_of(observed_pace(paced, 1, is_one_process=True))
+    assert (pace.gap_us.tolist(), time_until(pace.taking.points, 40)) == ([150.0], 100.0)
+    assert pace_of(observed_pace(paced, 1, is_one_process=False)).gap_us.tolist() == [150.0]
+
+
+def test_of_a_reader_that_waits_how_much_of_its_times_is_no_matter_of_records_is_drawn() -> None:
+    observed = observed_pace(waiting([900, 900, 900], [100, 300], [10, 30, 10]), 1, is_one_process=True)
+    drawn = [
+        pace_of_samples(observed, Sample(np.arange(2), share), Sample(np.arange(0), share)) for share in (0.0, 0.5)
+    ]
+    assert [pace.gap_us.tolist() for pace in drawn] == [[100.0], [200.0]]
+
+
+def test_no_answer_of_a_reader_that_waits_takes_longer_than_its_quick_fetches_with_all_that_they_wait() -> None:
+    """The last fetch, which waits in vain, is answered 7 ms after its time."""
+    paced = waiting([900, 800, 900, 900, 507 * MS], [100, 100, 100, 100], [10, 10, 10, 10, 0])
+    in_vain = np.array([4])
+    paced.ready_at[in_vain] = NEVER
+    pace = pace_of(observed_pace(paced, 1, is_one_process=True))
+    assert (pace.answer_us.tolist(), pace.late_us.tolist()) == ([875.0], [7.0 * MS])
 
 
 @settings(derandomize=True, max_examples=60, deadline=None)

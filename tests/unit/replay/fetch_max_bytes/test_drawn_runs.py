@@ -17,7 +17,8 @@ from udfs.replay.fetch_max_bytes.closed_loop.drawn_runs import (
     in_other_batches,
     pace_differs,
 )
-from udfs.replay.fetch_max_bytes.closed_loop.pace import PacedFetches, Timings, observed_pace
+from udfs.replay.fetch_max_bytes.closed_loop.pace import PacedFetches, observed_pace
+from udfs.replay.fetch_max_bytes.closed_loop.pace_fits import Timings
 
 LEAST = float(np.sqrt(PACE_DIFFERS**2 / 2))
 """What is left of the lab's figure where the capture's own stretches are alike."""

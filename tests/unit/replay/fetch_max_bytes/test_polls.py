@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from udfs.columns.time_units import US_PER_MS as MS
-from udfs.replay.fetch_max_bytes.closed_loop.pace import PacedFetches, observed_pace, pace_of, time_until
+from udfs.replay.fetch_max_bytes.closed_loop.pace import PacedFetches, observed_pace, pace_of
+from udfs.replay.fetch_max_bytes.closed_loop.pace_fits import time_until
 from udfs.replay.fetch_max_bytes.closed_loop.polls import NO_WAIT_US, WorkBetweenPolls, work_between_polls
 from udfs.replay.fetch_max_bytes.closed_loop.polls import TakenResponses as Taken
 

@@ -121,6 +121,14 @@ def test_what_a_fetch_has_waited_for_is_there_when_a_captured_response_had_it() 
     assert out.responses["arrived_at"][0, :3].tolist() == [20 * MS + 1, 100 * MS, 160 * MS]
 
 
+def test_no_response_comes_sooner_than_an_answer_takes_and_it_has_what_came_until_then() -> None:
+    """The second fetch goes out at 21 ms. What comes on its way is in its response, and nothing that comes later."""
+    part = Part([100] * 4, visible=[1, 25 * MS, 30 * MS, 43 * MS])
+    out = replayed([part], [Client()], horizon=43 * MS, pace=replace(PACE, answer=20.0 * MS))
+    assert out.responses["arrived_at"][0, :3].tolist() == [20 * MS + 1, 41 * MS + 1, 62 * MS + 1]
+    assert out.responses["size"][0, :3].tolist() == [100, 200, 100]
+
+
 def test_a_wait_in_vain_takes_as_long_as_it_did_in_the_capture() -> None:
     slow = replace(PACE, answer=20.0 * MS, late=7.0 * MS)
     out = replayed([Part([])], [Client(max_wait_ms=100)], horizon=100 * MS, pace=slow)

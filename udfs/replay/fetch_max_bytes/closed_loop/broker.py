@@ -56,15 +56,16 @@ def read_from_log(sim: ReaderSim, lane: int, node: int, time: int) -> int:
 
 
 @kernel
-def answered_at(sim: ReaderSim, lane: int, node: int, returned: int) -> int:
-    """When the broker answers a fetch that has come now and would return so many bytes: DelayedFetch.tryComplete.
+def answered_at(sim: ReaderSim, lane: int, node: int, returned: int, earliest: int) -> int:
+    """When the broker answers a fetch that is sent now, and would return so many bytes if it did at the earliest (us):
+    DelayedFetch.tryComplete.
 
     A parked fetch counts what is there up to each partition's limit, without the request's; it is answered at once
     where a partition's bound is in a later segment than its offset.
     """
     rules, state = sim.rules[node, lane], sim.state
-    first, time = sim.unit.nodes[node].first_partition, state.nodes[node].now
-    needed, deadline, total = min(rules.min_bytes, rules.limit), time + rules.max_wait_us, returned
+    first, time, total = sim.unit.nodes[node].first_partition, earliest, returned
+    needed, deadline = min(rules.min_bytes, rules.limit), state.nodes[node].now + rules.max_wait_us
     while total < needed and time < deadline:
         total, next_append = 0, deadline
         for i in range(first, first + state.nodes[node].requested):

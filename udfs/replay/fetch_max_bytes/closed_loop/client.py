@@ -16,7 +16,7 @@ from udfs.replay.fetch_max_bytes.closed_loop.order import (
     remove_unwanted,
     shuffle_order,
 )
-from udfs.replay.fetch_max_bytes.closed_loop.pace import time_for_more
+from udfs.replay.fetch_max_bytes.closed_loop.pace_fits import time_for_more
 from udfs.replay.fetch_max_bytes.closed_loop.state import (
     GO_ON,
     LEAVE,

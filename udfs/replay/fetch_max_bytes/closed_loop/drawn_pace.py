@@ -44,7 +44,8 @@ from udfs.replay.fetch_max_bytes.closed_loop.drawn_times import (
 )
 from udfs.replay.fetch_max_bytes.closed_loop.intent import Intent, with_pace
 from udfs.replay.fetch_max_bytes.closed_loop.order import draw_below
-from udfs.replay.fetch_max_bytes.closed_loop.pace import MOST_SHARE, CapturedPace, Sample, pace_of_samples
+from udfs.replay.fetch_max_bytes.closed_loop.pace import CapturedPace, pace_of_samples
+from udfs.replay.fetch_max_bytes.closed_loop.pace_fits import MOST_SHARE, Sample
 from udfs.replay.fetch_max_bytes.closed_loop.replay import (
     Member,
     ReplayedReader,
@@ -235,16 +236,17 @@ def figures_of_lanes(outcome: ReaderLanes, given_up: Ints) -> Figures:
 
 
 def drawn_unit(intent: Intent, random: Ints, taking_share: float, sending_share: float) -> Unit:
-    """What the reader reads, at a pace that is drawn anew; at its own where it is at the log's end.
+    """What the reader reads, at a pace that is drawn anew; where it is at the log's end its times keep their order.
 
     random: int64[1], the generator's state, moved on. The shares: how much of a response's time is no matter of what is
     in it, as `Sample` has them.
     """
     observed, begin = intent.observed, intent.unit.nodes["begin"].copy()
     if observed.is_at_log_end:
-        return intent.unit
-    taking = drawn_rows(observed.taking.node, begin, observed.is_one_process, random)
-    sending = drawn_rows(observed.sending.node, begin, False, random)
+        taking, sending = (np.arange(len(of.node)) for of in (observed.taking, observed.sending))
+    else:
+        taking = drawn_rows(observed.taking.node, begin, observed.is_one_process, random)
+        sending = drawn_rows(observed.sending.node, begin, False, random)
     pace = pace_of_samples(observed, Sample(taking, taking_share), Sample(sending, sending_share))
     return intent.unit._replace(
         nodes=with_pace(intent.unit.nodes.copy(), pace), taking=pace.taking.points, sending=pace.sending.points

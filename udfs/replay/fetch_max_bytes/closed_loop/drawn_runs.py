@@ -15,7 +15,7 @@ import numpy as np
 
 from udfs.columns.arrays import Floats, Ints, read_only
 from udfs.columns.time_units import ALWAYS
-from udfs.replay.fetch_max_bytes.closed_loop.pace import MOST_SHARE, Timings
+from udfs.replay.fetch_max_bytes.closed_loop.pace_fits import MOST_SHARE, Timings
 from udfs.replay.fetch_max_bytes.closed_loop.state import Unit
 from udfs.replay.shared.line_fit import fit_line
 

@@ -6,11 +6,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.columns.arrays import Bools, Floats, Ints, Records
-from udfs.kernels.kernel import allocating_kernel, kernel
+from udfs.columns.arrays import Bools, Floats, Ints
+from udfs.replay.fetch_max_bytes.closed_loop.pace_fits import (
+    PaceCurves,
+    Sample,
+    Timings,
+    fit_application,
+    fit_lines_of_nodes,
+    fit_polls,
+    fit_waiting,
+    sample_as_captured,
+)
 from udfs.replay.fetch_max_bytes.closed_loop.polls import TakenResponses, work_between_polls
-from udfs.replay.fetch_max_bytes.closed_loop.state import POINT, first_above
-from udfs.replay.shared.line_fit import fit_line
 
 LONG_AGO = -(1 << 62)
 
@@ -34,17 +41,6 @@ class PacedFetches(NamedTuple):
     max_wait_us: Ints
 
 
-class PaceCurves(NamedTuple):
-    """Running sums of times over running sums of amounts, in captured order: POINT[points], each from (0, 0) on.
-
-    first: int64[curves + 1], where each begins. They are curves, for a client that has just started takes its first
-    records more slowly, and what a broker sends first may not be in its memory.
-    """
-
-    points: Records
-    first: Ints
-
-
 class ReaderPace(NamedTuple):
     """How long a reader's nodes take (us).
 
@@ -61,31 +57,22 @@ class ReaderPace(NamedTuple):
     sending: PaceCurves
 
 
-class Timings(NamedTuple):
-    """How long each of n amounts took, in the order of time: int64[n] each. time: us.
-
-    is_behind: bool[n], its time began when an application had done with earlier ones, though it was there before.
-    """
-
-    node: Ints
-    amount: Ints
-    time: Ints
-    is_behind: Bools
-
-
 class CapturedPace(NamedTuple):
     """What the capture shows of a reader's pace.
 
     taking: records, from a response to the fetch that follows; of an application that is always at work, from the
-    poll() that returned them to the next one. sending: record bytes, from a fetch that found them to the response.
-    late_us: float64[nodes], as in NODE. is_one_process: one application takes the records of all nodes. is_at_work: it
-    always is. shortest_wait_us: then, from a response to a poll(). is_at_log_end: nearly all records came when a fetch
-    waited for them.
+    poll() that returned them to the next one. sending: record bytes, from a fetch that found them to the response; of
+    a reader at the log's end also from the end of the longest wait.
+    late_us: float64[nodes], as in NODE. quick_us: float64[nodes], what a quarter of each one's fetches with records
+    took at most, with all that they waited. is_one_process: one application takes the records of all nodes. is_at_work:
+    it always is. shortest_wait_us: then, from a response to a poll(). is_at_log_end: nearly all records came when a
+    fetch waited for them.
     """
 
     taking: Timings
     sending: Timings
     late_us: Floats
+    quick_us: Floats
     is_one_process: bool
     is_at_log_end: bool
     is_at_work: bool = False
@@ -103,14 +90,15 @@ def observed_pace(fetches: PacedFetches, nodes: int, is_one_process: bool, polls
     time that a response waits for earlier ones is not its own. polls: it does all by poll(), as a Java consumer does.
     """
     at_once = (fetches.size > 0) & (fetches.ready_at <= fetches.request)
-    took = np.maximum(fetches.response - fetches.request, 0)[at_once]
-    sending = Timings(fetches.node[at_once], fetches.size[at_once], took, np.zeros(len(took), np.bool_))
-    late_us, is_at_log_end = lateness(fetches, nodes), bool(at_once.sum() < AT_ONCE * np.count_nonzero(fetches.size))
+    is_at_log_end = bool(at_once.sum() < AT_ONCE * np.count_nonzero(fetches.size))
+    sending = answer_times(fetches, at_once, is_at_log_end)
+    late_us, quick_us = lateness(fetches, nodes), quick_times(fetches, nodes)
     work = work_between_polls(taken_responses(fetches)) if polls else None
     if work is None:
-        return CapturedPace(taking_times(fetches, is_one_process), sending, late_us, is_one_process, is_at_log_end)
+        taking = taking_times(fetches, is_one_process)
+        return CapturedPace(taking, sending, late_us, quick_us, is_one_process, is_at_log_end)
     taking = Timings(work.node, work.records, work.time, np.zeros(len(work.node), np.bool_))
-    return CapturedPace(taking, sending, late_us, is_one_process, is_at_log_end, True, work.shortest_wait_us)
+    return CapturedPace(taking, sending, late_us, quick_us, is_one_process, is_at_log_end, True, work.shortest_wait_us)
 
 
 def taken_responses(fetches: PacedFetches) -> TakenResponses:
@@ -136,27 +124,6 @@ def followed_rows(fetches: PacedFetches) -> Ints:
     return np.flatnonzero(follows)
 
 
-class Sample(NamedTuple):
-    """Which rows of Timings count, and in which order. share: where `fit_line` puts the time of an amount of 0, and
-    `fit_application` twice the quantile of the times.
-    """
-
-    rows: Ints
-    share: float
-
-
-MOST_SHARE = 0.5
-"""The largest share that `fit_line` is given: an empty response is taken to need between the shortest time, and this
-far from there to the median. On a live cluster librdkafka was nearer to the shortest time, and Java clients were about
-half this far from it.
-"""
-
-
-def sample_as_captured(timings: Timings) -> Sample:
-    """All rows in their order."""
-    return Sample(np.arange(len(timings.node)), MOST_SHARE / 2)
-
-
 def pace_of(observed: CapturedPace) -> ReaderPace:
     """The pace of a reader. Under the captured responses its times add up to the captured ones."""
     return pace_of_samples(observed, sample_as_captured(observed.taking), sample_as_captured(observed.sending))
@@ -173,10 +140,16 @@ def pace_of_samples(observed: CapturedPace, taking_sample: Sample, sending_sampl
         poll_us[:], taking = fit_polls(observed.taking, taking_sample.rows)
         quickest = quickest_rows(observed.sending, sending_sample.rows, nodes)
         sending_sample = Sample(quickest, sending_sample.share)
+    elif observed.is_at_log_end:
+        gap_us, taking = fit_waiting(observed.taking, taking_sample, nodes, observed.is_one_process)
     else:
         fit_taking = fit_application if observed.is_one_process else fit_lines_of_nodes
         gap_us, taking = fit_taking(observed.taking, taking_sample, nodes)
-    answer_us, sending = fit_lines_of_nodes(observed.sending, sending_sample, nodes)
+    if observed.is_at_log_end:
+        answer_us, sending = fit_waiting(observed.sending, sending_sample, nodes, False)
+        answer_us = np.minimum(answer_us, observed.quick_us)
+    else:
+        answer_us, sending = fit_lines_of_nodes(observed.sending, sending_sample, nodes)
     has_none = np.bincount(observed.sending.node, minlength=nodes) == 0
     # Where every fetch waited, answers take about as long as those that come when the wait is over.
     answer_us = np.where(has_none, observed.late_us, answer_us)
@@ -221,115 +194,39 @@ def busy_before(done: Ints, records: Ints) -> Ints:
     return np.concatenate([np.full(1, LONG_AGO), until[:-1]])[: len(done)]
 
 
+def answer_times(fetches: PacedFetches, at_once: Bools, is_at_log_end: bool) -> Timings:
+    """How long answers take. at_once: bool[fetches], those that found records.
+
+    A reader at the log's end has few of these, if any. What a broker sends when the longest wait is over takes about
+    as long.
+    """
+    over_at = fetches.request + fetches.max_wait_us
+    is_late = waited_longest(fetches) & is_at_log_end
+    took = np.where(at_once, np.maximum(fetches.response - fetches.request, 0), fetches.response - over_at)
+    shown = at_once | is_late
+    return Timings(fetches.node[shown], fetches.size[shown], took[shown], np.zeros(np.count_nonzero(shown), np.bool_))
+
+
+def quick_times(fetches: PacedFetches, nodes: int) -> Floats:
+    """What a quarter of each node's fetches with records took at most, float64[nodes], us; inf where it has none."""
+    took, has_records, quick_us = fetches.response - fetches.request, fetches.size > 0, np.full(nodes, np.inf)
+    for node in np.unique(fetches.node[has_records]).tolist():
+        quick_us[node] = max(np.quantile(took[has_records & (fetches.node == node)], QUICKEST), 0.0)
+    return quick_us
+
+
+def waited_longest(fetches: PacedFetches) -> Bools:
+    """Which fetches were answered because the longest wait was over: bool[fetches]."""
+    over_at = fetches.request + fetches.max_wait_us
+    return ((fetches.size == 0) | (fetches.ready_at > over_at)) & (fetches.response >= over_at)
+
+
 def lateness(fetches: PacedFetches, nodes: int) -> Floats:
     """How long after the longest wait a response comes that was waited for so long: the median of each node,
     float64[nodes], us.
     """
-    over_at = fetches.request + fetches.max_wait_us
-    is_late = ((fetches.size == 0) | (fetches.ready_at > over_at)) & (fetches.response >= over_at)
+    late, took = waited_longest(fetches), fetches.response - fetches.request - fetches.max_wait_us
     late_us = np.zeros(nodes)
-    for node in np.unique(fetches.node[is_late]).tolist():
-        late_us[node] = np.median((fetches.response - over_at)[is_late & (fetches.node == node)])
+    for node in np.unique(fetches.node[late]).tolist():
+        late_us[node] = np.median(took[late & (fetches.node == node)])
     return late_us
-
-
-@kernel
-def append_curve(points: Records, begin: int, amounts: Ints, times: Floats, slope: float) -> int:
-    """Write the curve of some amounts and times behind `begin` points, so that it ends at `slope` a unit; returns where
-    it ends.
-
-    points: POINT[n]. amounts: int64[m]. times: float64[m], us.
-    """
-    end, took, total = begin + 1, 0.0, 0
-    for i in range(len(amounts)):
-        if amounts[i] > 0:
-            took += times[i]
-            total += amounts[i]
-            points[end].amount, points[end].time = total, took
-            end += 1
-    scale = slope * total / took if took > 0 else 0.0
-    for point in range(begin, end):
-        points[point].time *= scale
-    return end
-
-
-@allocating_kernel
-def fit_lines_of_nodes(timings: Timings, sample: Sample, nodes: int) -> tuple[Floats, PaceCurves]:
-    """Each node's time for an amount of 0, float64[nodes] (us), and its curve of what amounts take beyond it."""
-    node, amount, time = timings.node[sample.rows], timings.amount[sample.rows], timings.time[sample.rows]
-    base, first = np.zeros(nodes), np.zeros(nodes + 1, np.int64)
-    points = np.zeros(len(node) + nodes, POINT)
-    for n in range(nodes):
-        amounts, times = amount[node == n], time[node == n]
-        base[n], slope = fit_line(amounts, times, sample.share)
-        first[n + 1] = append_curve(points, first[n], amounts, np.maximum(times - base[n], 0.0), slope)
-    return base, PaceCurves(points[: first[nodes]].copy(), first)
-
-
-@allocating_kernel
-def fit_application(timings: Timings, sample: Sample, nodes: int) -> tuple[Floats, PaceCurves]:
-    """Each node's time from a response to the next fetch without work on records, float64[nodes] (us), and the curve of
-    the time that one application works on the records of all nodes.
-
-    The application can only make that time longer, so that the shortest are nearest to it. While it works on earlier
-    records, a response has this time beside the work. A node none of whose responses shows it has that of the others,
-    for in another run it may be the first to answer.
-    """
-    node, amount, time = timings.node[sample.rows], timings.amount[sample.rows], timings.time[sample.rows]
-    is_behind = timings.is_behind[sample.rows]
-    base, shows_one, work = np.zeros(nodes), np.zeros(nodes, np.bool_), time.astype(np.float64)
-    for n in range(nodes):
-        rows = np.flatnonzero((node == n) & ~is_behind)
-        shows_one[n] = len(rows) > 0
-        if shows_one[n]:
-            base[n] = np.quantile(time[rows], sample.share / 2)
-            work[rows] -= base[n]
-    if shows_one.any():
-        base[~shows_one] = np.median(base[shows_one])
-    total = amount.sum()
-    slope = max(work[amount > 0].sum(), 0.0) / total if total > 0 else 0.0
-    work = np.maximum(work, 0.0)
-    points, first = np.zeros(len(node) + 1, POINT), np.zeros(2, np.int64)
-    first[1] = append_curve(points, 0, amount, work, slope)
-    return base, PaceCurves(points[: first[1]].copy(), first)
-
-
-@allocating_kernel
-def fit_polls(timings: Timings, rows: Ints) -> tuple[float, PaceCurves]:
-    """How long a poll() takes an application without work on records (us), and the curve of the work: by the line of
-    least squares through the calls. A call without work takes no longer than a quarter of the calls take with it.
-
-    rows: int64[n], the calls that count, in this order.
-    """
-    amount, time = timings.amount[rows], timings.time[rows].astype(np.float64)
-    mean = amount.mean()
-    spread = ((amount - mean) ** 2).sum()
-    rise = ((amount - mean) * (time - time.mean())).sum() / spread if spread > 0 else 0.0
-    base = min(max(time.mean() - rise * mean, 0.0), np.quantile(time, 0.25)) if rise > 0 else 0.0
-    slope = (time.mean() - base) / mean
-    points, first = np.zeros(len(rows) + 1, POINT), np.zeros(2, np.int64)
-    first[1] = append_curve(points, 0, amount, np.maximum(time - base, 0.0), slope)
-    return base, PaceCurves(points[: first[1]].copy(), first)
-
-
-@kernel
-def time_until(curve: Records, amount: int) -> float:
-    """How long the first `amount` of a curve takes (us). Behind the curve's end the average goes on.
-
-    curve: POINT[points].
-    """
-    end = len(curve)
-    i = first_above(curve["amount"], 0, end, amount)
-    last = curve[end - 1]
-    if i == end:
-        average = last.time / last.amount if last.amount > 0 else 0.0
-        return last.time + average * (amount - last.amount)
-    before, behind = curve[i - 1], curve[i]
-    share = (amount - before.amount) / (behind.amount - before.amount)
-    return before.time + share * (behind.time - before.time)
-
-
-@kernel
-def time_for_more(curve: Records, done: int, more: int) -> float:
-    """How long an amount of `more` takes after an amount of `done` (us). curve: POINT[points]."""
-    return time_until(curve, done + more) - time_until(curve, done)

@@ -22,7 +22,7 @@ from udfs.replay.fetch_max_bytes.closed_loop.client import (
     take_response,
     time_of_next_poll,
 )
-from udfs.replay.fetch_max_bytes.closed_loop.pace import time_for_more
+from udfs.replay.fetch_max_bytes.closed_loop.pace_fits import time_for_more
 from udfs.replay.fetch_max_bytes.closed_loop.responses import keep_drained, keep_response
 from udfs.replay.fetch_max_bytes.closed_loop.state import (
     ReaderSim,
@@ -140,31 +140,36 @@ def is_unread(sim: ReaderSim, node: int) -> bool:
 
 @kernel
 def until_response(sim: ReaderSim, lane: int, node: int, returned: int, waited_us: int) -> float:
-    """How long a response of `returned` bytes is on its way, from when the broker has read it (us).
+    """How long a response of `returned` bytes is still on its way when the broker has read it, and an answer's time has
+    gone by since the request (us).
 
-    waited_us: how long the broker waited for something to return. A batch can be read from the time when a captured
-    response showed it (logs.py), so the wait for a batch has the time of one answer in it already. By the capture's
-    clock an answer takes `speed` times as long.
+    waited_us: how long the broker waited beyond that for something to return. A batch can be read from the time when a
+    captured response showed it (logs.py), so the wait for a batch has the time of one answer in it already. By the
+    capture's clock an answer takes `speed` times as long.
     """
     unit_node, rules = sim.unit.nodes[node], sim.rules[node, lane]
     speed, has_waited = rules.speed, waited_us > 0
-    if has_waited and waited_us >= rules.max_wait_us:
+    if has_waited and waited_us + round(speed * unit_node.answer_us) >= rules.max_wait_us:
         return speed * unit_node.late_us
     if has_waited and speed <= 1.0:
         return 0.0
     sending = sim.unit.sending[unit_node.first_sending : unit_node.end_sending]
-    taken: float = unit_node.answer_us + time_for_more(sending, sim.state.nodes[node].bytes, returned)
-    return (speed - 1.0) * taken if has_waited else speed * taken
+    bytes_us: float = time_for_more(sending, sim.state.nodes[node].bytes, returned)
+    return (speed - 1.0) * (unit_node.answer_us + bytes_us) if has_waited else speed * bytes_us
 
 
 @kernel
 def send_fetch(sim: ReaderSim, lane: int, node: int) -> None:
-    """Send one request; the node's clock moves on to its response."""
+    """Send one request; the node's clock moves on to its response.
+
+    No response comes sooner than an answer takes, and it has what captured responses had until then.
+    """
     state = sim.state.nodes[node]
     order_request(sim, lane, node)
-    returned = read_from_log(sim, lane, node, state.now)
-    read_at = answered_at(sim, lane, node, returned)
-    waited_us = read_at - state.now
+    earliest = state.now + round(sim.rules[node, lane].speed * sim.unit.nodes[node].answer_us)
+    returned = read_from_log(sim, lane, node, earliest)
+    read_at = answered_at(sim, lane, node, returned, earliest)
+    waited_us = read_at - earliest
     if waited_us > 0:
         returned = read_from_log(sim, lane, node, read_at)
     state.sent_at, state.read_at, state.in_flight, state.throttle_us = state.now, read_at, 1, 0

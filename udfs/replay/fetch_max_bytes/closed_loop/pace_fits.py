@@ -1,0 +1,194 @@
+"""How long amounts take, fitted to the times that a capture shows: by themselves, and each unit of an amount."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from udfs.columns.arrays import Bools, Floats, Ints, Records
+from udfs.kernels.kernel import allocating_kernel, kernel
+from udfs.replay.fetch_max_bytes.closed_loop.state import POINT, first_above
+from udfs.replay.shared.line_fit import fit_line
+
+
+class Timings(NamedTuple):
+    """How long each of n amounts took, in the order of time: int64[n] each. time: us.
+
+    is_behind: bool[n], its time began when an application had done with earlier ones, though it was there before.
+    """
+
+    node: Ints
+    amount: Ints
+    time: Ints
+    is_behind: Bools
+
+
+class PaceCurves(NamedTuple):
+    """Running sums of times over running sums of amounts, in captured order: POINT[points], each from (0, 0) on.
+
+    first: int64[curves + 1], where each begins. They are curves, for a client that has just started takes its first
+    records more slowly, and what a broker sends first may not be in its memory.
+    """
+
+    points: Records
+    first: Ints
+
+
+class Sample(NamedTuple):
+    """Which rows of Timings count, and in which order. share: where `fit_line` puts the time of an amount of 0, and
+    `fit_application` twice the quantile of the times.
+    """
+
+    rows: Ints
+    share: float
+
+
+MOST_SHARE = 0.5
+"""The largest share that `fit_line` is given: an empty response is taken to need between the shortest time, and this
+far from there to the median. On a live cluster librdkafka was nearer to the shortest time, and Java clients were about
+half this far from it.
+"""
+
+
+OF_WAITING = 2.0
+"""For a reader at the log's end shares go so many times as far, and to the mean in place of the median: an empty
+response may need as long as any. What takes its responses long are pauses of client and brokers, on a busy machine of
+many ms, and a pause is no work on records. On a live cluster librdkafka took 3 ms from a response to the next fetch,
+with 16 records and with 200 (medians 0.7 ms); a Java client 7 ms with 16 and 17 ms with 200.
+"""
+
+
+def sample_as_captured(timings: Timings) -> Sample:
+    """All rows in their order."""
+    return Sample(np.arange(len(timings.node)), MOST_SHARE / 2)
+
+
+@kernel
+def append_curve(points: Records, begin: int, amounts: Ints, times: Floats, slope: float) -> int:
+    """Write the curve of some amounts and times behind `begin` points, so that it ends at `slope` a unit; returns where
+    it ends.
+
+    points: POINT[n]. amounts: int64[m]. times: float64[m], us.
+    """
+    end, took, total = begin + 1, 0.0, 0
+    for i in range(len(amounts)):
+        if amounts[i] > 0:
+            took += times[i]
+            total += amounts[i]
+            points[end].amount, points[end].time = total, took
+            end += 1
+    scale = slope * total / took if took > 0 else 0.0
+    for point in range(begin, end):
+        points[point].time *= scale
+    return end
+
+
+@allocating_kernel
+def fit_lines_of_nodes(timings: Timings, sample: Sample, nodes: int) -> tuple[Floats, PaceCurves]:
+    """Each node's time for an amount of 0, float64[nodes] (us), and its curve of what amounts take beyond it."""
+    node, amount, time = timings.node[sample.rows], timings.amount[sample.rows], timings.time[sample.rows]
+    base, first = np.zeros(nodes), np.zeros(nodes + 1, np.int64)
+    points = np.zeros(len(node) + nodes, POINT)
+    for n in range(nodes):
+        amounts, times = amount[node == n], time[node == n]
+        base[n], slope = fit_line(amounts, times, sample.share)
+        first[n + 1] = append_curve(points, first[n], amounts, np.maximum(times - base[n], 0.0), slope)
+    return base, PaceCurves(points[: first[nodes]].copy(), first)
+
+
+@allocating_kernel
+def fit_application(timings: Timings, sample: Sample, nodes: int) -> tuple[Floats, PaceCurves]:
+    """Each node's time from a response to the next fetch without work on records, float64[nodes] (us), and the curve of
+    the time that one application works on the records of all nodes.
+
+    The application can only make that time longer, so that the shortest are nearest to it. While it works on earlier
+    records, a response has this time beside the work. A node none of whose responses shows it has that of the others,
+    for in another run it may be the first to answer.
+    """
+    node, amount, time = timings.node[sample.rows], timings.amount[sample.rows], timings.time[sample.rows]
+    is_behind = timings.is_behind[sample.rows]
+    base, shows_one, work = np.zeros(nodes), np.zeros(nodes, np.bool_), time.astype(np.float64)
+    for n in range(nodes):
+        rows = np.flatnonzero((node == n) & ~is_behind)
+        shows_one[n] = len(rows) > 0
+        if shows_one[n]:
+            base[n] = np.quantile(time[rows], sample.share / 2)
+            work[rows] -= base[n]
+    if shows_one.any():
+        base[~shows_one] = np.median(base[shows_one])
+    total = amount.sum()
+    slope = max(work[amount > 0].sum(), 0.0) / total if total > 0 else 0.0
+    work = np.maximum(work, 0.0)
+    points, first = np.zeros(len(node) + 1, POINT), np.zeros(2, np.int64)
+    first[1] = append_curve(points, 0, amount, work, slope)
+    return base, PaceCurves(points[: first[1]].copy(), first)
+
+
+@allocating_kernel
+def fit_waiting(timings: Timings, sample: Sample, nodes: int, is_one_process: bool) -> tuple[Floats, PaceCurves]:
+    """Each node's time for an amount of 0, float64[nodes] (us), and the curves of what amounts take beyond it, where
+    the reader waits for nearly all that it gets: that time is between the shortest and the mean. One curve for all
+    nodes where they are of one process.
+    """
+    node, amount, time = timings.node[sample.rows], timings.amount[sample.rows], timings.time[sample.rows]
+    base, share, shows_one = np.zeros(nodes), min(OF_WAITING * sample.share, 1.0), np.zeros(nodes, np.bool_)
+    counts = ~timings.is_behind[sample.rows]
+    for n in range(nodes):
+        times = time[(node == n) & counts]
+        shows_one[n] = len(times) > 0
+        if shows_one[n]:
+            base[n] = times.min() + share * (times.mean() - times.min())
+    if shows_one.any():
+        base[~shows_one] = np.median(base[shows_one])
+    curve_of = np.zeros(len(node), np.int64) if is_one_process else node
+    curves = 1 if is_one_process else nodes
+    work, first = time - np.where(counts, base[node], 0.0), np.zeros(curves + 1, np.int64)
+    points = np.zeros(len(node) + curves, POINT)
+    for curve in range(curves):
+        rows = np.flatnonzero(curve_of == curve)
+        total = amount[rows].sum()
+        slope = max(work[rows].sum(), 0.0) / total if total > 0 else 0.0
+        first[curve + 1] = append_curve(points, first[curve], amount[rows], np.maximum(work[rows], 0.0), slope)
+    return base, PaceCurves(points[: first[curves]].copy(), first)
+
+
+@allocating_kernel
+def fit_polls(timings: Timings, rows: Ints) -> tuple[float, PaceCurves]:
+    """How long a poll() takes an application without work on records (us), and the curve of the work: by the line of
+    least squares through the calls. A call without work takes no longer than a quarter of the calls take with it.
+
+    rows: int64[n], the calls that count, in this order.
+    """
+    amount, time = timings.amount[rows], timings.time[rows].astype(np.float64)
+    mean = amount.mean()
+    spread = ((amount - mean) ** 2).sum()
+    rise = ((amount - mean) * (time - time.mean())).sum() / spread if spread > 0 else 0.0
+    base = min(max(time.mean() - rise * mean, 0.0), np.quantile(time, 0.25)) if rise > 0 else 0.0
+    slope = (time.mean() - base) / mean
+    points, first = np.zeros(len(rows) + 1, POINT), np.zeros(2, np.int64)
+    first[1] = append_curve(points, 0, amount, np.maximum(time - base, 0.0), slope)
+    return base, PaceCurves(points[: first[1]].copy(), first)
+
+
+@kernel
+def time_until(curve: Records, amount: int) -> float:
+    """How long the first `amount` of a curve takes (us). Behind the curve's end the average goes on.
+
+    curve: POINT[points].
+    """
+    end = len(curve)
+    i = first_above(curve["amount"], 0, end, amount)
+    last = curve[end - 1]
+    if i == end:
+        average = last.time / last.amount if last.amount > 0 else 0.0
+        return last.time + average * (amount - last.amount)
+    before, behind = curve[i - 1], curve[i]
+    share = (amount - before.amount) / (behind.amount - before.amount)
+    return before.time + share * (behind.time - before.time)
+
+
+@kernel
+def time_for_more(curve: Records, done: int, more: int) -> float:
+    """How long an amount of `more` takes after an amount of `done` (us). curve: POINT[points]."""
+    return time_until(curve, done + more) - time_until(curve, done)
