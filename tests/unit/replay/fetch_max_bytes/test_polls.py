@@ -55,6 +55,14 @@ def test_responses_that_are_on_their_way_while_the_application_works_do_not_coun
     assert slow == pytest.approx((2 * MS, 400))
 
 
+def test_an_application_that_responses_wake_up_is_not_at_work_however_slowly_it_wakes() -> None:
+    """Between its calls are 80 ms or more; a response waits for 4 ms, but for the one that waits for 100 us."""
+    fetched = np.arange(1, 31) * 80 * MS
+    came = fetched - np.where(np.arange(30) == 7, 100, 4 * MS)
+    none = np.zeros(30, np.int64)
+    assert work_between_polls(Taken(none, came, fetched, np.array(RECORDS), none.astype(bool))) is None
+
+
 def test_of_an_application_that_waits_for_its_brokers_polls_do_not_show_the_work() -> None:
     assert work_between_polls(Application(response_us=40 * MS, quickest_us=40 * MS).taken()) is None
 

@@ -23,6 +23,10 @@ NO_WAIT_US = 500
 """A response that waits no longer than this beyond the shortest wait is taken to have waited for nothing."""
 AT_WORK = 0.8
 """An application whose polls and records show at least so much of the time as work is taken to be always at work."""
+WAITED = 0.5
+"""Responses that came to an application at work waited for the rest of that work, on average for at least so much of
+the time between its calls. One that waits for records is woken up by a response, on a busy machine some ms later.
+"""
 FEWEST_POLLS = 10
 """Fewer calls of poll() say too little."""
 
@@ -68,6 +72,8 @@ def work_between_polls(taken: TakenResponses) -> WorkBetweenPolls | None:
     until_response = np.maximum(came[1:] - polled_at[:-1], 0)
     worked = time[is_work].sum()
     if is_work.sum() < FEWEST_POLLS or worked < AT_WORK * (worked + until_response[counts & ~is_work].sum()):
+        return None
+    if waits[1:][is_work].sum() < WAITED * worked:
         return None
     usual = records[:-1] * worked // records[:-1][is_work].sum()
     return WorkBetweenPolls(
