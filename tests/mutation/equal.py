@@ -67,10 +67,10 @@ EQUAL: dict[tuple[str, str, str], str] = {
         "place - 1",
     ): "a key is looked for in the places on the other side, as it was put there",
     (
-        "udfs/replay/shared/key_numbers.py",
-        "width > LARGEST_TABLE",
-        "width >= LARGEST_TABLE",
-    ): "keys have the same numbers, whether a table or sorting gives them",
+        "udfs/replay/shared/columns.py",
+        "width > max(LARGEST_TABLE, len(code))",
+        "width >= max(LARGEST_TABLE, len(code))",
+    ): "codes have the same numbers, whether a table or sorting gives them",
     (
         "udfs/replay/shared/line_fit.py",
         "rest >= 0",
