@@ -49,7 +49,7 @@ COMMON = ("severity", "description", "meta")
 _SITE = "local_site"
 MOST_LISTED = 1000
 """So many results of tables, the newest, are listed on the first page of Data Docs, which reads each of them to know
-whether it passed. Pages of older ones stay."""
+whether it passed. Older ones have their pages all the same."""
 
 
 def expectation_named(name: str) -> type[Expectation] | None:
@@ -126,6 +126,8 @@ def evaluate_with_data_docs(
         "show_how_to_buttons": False,
         "store_backend": store,
         "site_index_builder": {"class_name": "DefaultSiteIndexBuilder", "validation_results_limit": MOST_LISTED},
+        # Else that limit would be one of pages, too, and a check with an earlier --run-at would have none.
+        "site_section_builders": {"validations": {"validation_results_limit": None}},
     }
     context.update_data_docs_site(_SITE, site)
     place = _Place(context, checking)
@@ -135,7 +137,7 @@ def evaluate_with_data_docs(
     return findings
 
 
-def _place_of_result(result: Result) -> str:
+def _column_of_result(result: Result) -> str:
     """The column that has what one rule about single rows found in one table."""
     return f"{result.rule} on {result.table}"
 
@@ -143,10 +145,10 @@ def _place_of_result(result: Result) -> str:
 def _expectation_of_result(result: Result) -> Expectation:
     """A result of a rule about single rows as an expectation: that the rule refused none."""
     return ExpectColumnMaxToBeBetween(
-        column=_place_of_result(result),
+        column=_column_of_result(result),
         max_value=0,
         severity=FailureSeverity(result.severity),
-        description=f"{_place_of_result(result)} ({result.severity}): {result.refused:,} of {result.checked:,} rows "
+        description=f"{_column_of_result(result)} ({result.severity}): {result.refused:,} of {result.checked:,} rows "
         f"refused. If it fails: {result.reason}",
     )
 
@@ -188,7 +190,7 @@ class _Place:
         """File what rules about single rows found as a suite of its own: a row of numbers, for which Spark would take
         a query each.
         """
-        refused = pa.table({_place_of_result(result): [result.refused] for result in results}).to_pandas()
+        refused = pa.table({_column_of_result(result): [result.refused] for result in results}).to_pandas()
         source = self.context.data_sources.add_or_update_pandas(name="refetch_row_rules")
         self._validate(source, f"{self.checking.gate}_row_rules", refused, map(_expectation_of_result, results))
 
@@ -224,9 +226,9 @@ class _Place:
         )
         checkpoint = self.context.checkpoints.add_or_update(checkpoint)
         run_id = RunIdentifier(run_name=self.checking.name, run_time=self.checking.at)
-        ((place, result),) = checkpoint.run(batch_parameters={"dataframe": rows}, run_id=run_id).run_results.items()
-        self.filed += [ExpectationSuiteIdentifier(name), place]
-        return list(result.results)
+        results = checkpoint.run(batch_parameters={"dataframe": rows}, run_id=run_id).run_results
+        self.filed += [ExpectationSuiteIdentifier(name), *results]
+        return [found for result in results.values() for found in result.results]
 
 
 def _rule_of(result: ExpectationValidationResult) -> str:

@@ -6,6 +6,7 @@ import html
 import io
 import re
 from contextlib import redirect_stderr, redirect_stdout
+from datetime import timedelta
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -14,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from jobs.cli import run_command
 from jobs.gates.gate import apply_gate
-from jobs.gates.results import gate_result_rows
+from jobs.gates.results import Result, gate_result_rows
 from jobs.gates.row_rules import count_by_scan
 from jobs.gates.rule_files import read_gates
 from jobs.gates.rules import CHECKED, GATES
@@ -202,6 +203,22 @@ def test_data_docs_do_not_tell_of_a_rule_that_is_kept_as_if_it_were_broken(
     )
     assert any("run_is_in_runs (warning). If it fails: These runs were killed" in text for text in texts)
     assert any(of_rows.search(text) for text in texts)
+
+
+def test_a_check_of_an_earlier_time_has_its_page_though_the_first_page_lists_the_newest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from jobs.gates import expectations
+
+    monkeypatch.setattr(expectations, "MOST_LISTED", 1)
+    result = Result(rule="a_rule", table="fidelity", severity="critical", reason="a", checked=2, refused=0)
+    for name, at in (("newer", TIME), ("earlier", TIME - timedelta(days=1))):
+        checking = expectations.Checking("gold", name, at)
+        folders = (f"{tmp_path}/kept", f"{tmp_path}/pages")
+        expectations.evaluate_with_data_docs([], lambda _: pytest.fail("no table"), [result], folders, checking)
+    assert {page.parts[-3] for page in tmp_path.glob("pages/validations/**/*.html")} == {"newer", "earlier"}
+    first_page = (tmp_path / "pages/index.html").read_text(encoding="utf-8")
+    assert ("newer" in first_page, "earlier" in first_page) == (True, False)
 
 
 @pytest.mark.usefixtures("spark")
