@@ -5,7 +5,7 @@ brokers one node id.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
@@ -21,6 +21,8 @@ from udfs.errors import ArgumentError
 BY_FLAG = "--cluster-id=ID"
 """How a command line names a cluster."""
 MOST_SHOWN = 20
+RowsOf = Callable[[SparkSession, str, Table, str], DataFrame]
+"""A function that reads the rows of a capture set or run: from Spark, a lake, a table and an id."""
 
 
 class CapturedCluster(NamedTuple):
@@ -74,11 +76,15 @@ def _cluster_lines(clusters: Sequence[CapturedCluster]) -> list[str]:
     return with_rest_count(map(str, clusters[:MOST_SHOWN]), len(clusters))
 
 
-def rows_of_cluster(spark: SparkSession, lake: str, table: Table, capture_id: str, cluster_id: str | None) -> DataFrame:
-    """The capture set's rows of a silver table: those of a cluster's connections, where one is named."""
+def rows_of_cluster(
+    spark: SparkSession, lake: str, table: Table, capture_id: str, cluster_id: str | None, read: RowsOf = stored_rows
+) -> DataFrame:
+    """The capture set's rows of a silver table: those of a cluster's connections, where one is named. read: reads the
+    capture set's rows of a table.
+    """
     c = CONNECTIONS
-    rows = stored_rows(spark, lake, table, capture_id)
+    rows = read(spark, lake, table, capture_id)
     if cluster_id is None or c.connection_id not in table.columns:
         return rows
-    own = stored_rows(spark, lake, c, capture_id).where(F.col(c.cluster_id) == cluster_id).select(c.connection_id)
+    own = read(spark, lake, c, capture_id).where(F.col(c.cluster_id) == cluster_id).select(c.connection_id)
     return rows.join(F.broadcast(own), str(c.connection_id), "left_semi")

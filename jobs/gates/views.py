@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 
 from jobs.gates.rules import CHECKED, EVERYTHING, LANES, OWN_TABLE, PLACEHOLDER, Gate, QueryRule, RowRule, Rule
-from jobs.lake.delta_tables import has_table, read_table, stored_rows, table_without_rows
+from jobs.lake.delta_tables import has_table, read_table, rows_for_queries, table_without_rows
 from schemas.tables.table import Table
 
 TableAndExtent = tuple[Table, bool]
@@ -42,7 +42,7 @@ def rows_to_check(
         return table_without_rows(spark, table)
     if everything:
         return read_table(spark, lake, table)
-    return stored_rows(spark, lake, table, subject.run_id if table.layer == "gold" else subject.capture_id)
+    return rows_for_queries(spark, lake, table, subject.run_id if table.layer == "gold" else subject.capture_id)
 
 
 @contextmanager

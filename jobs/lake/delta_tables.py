@@ -17,7 +17,7 @@ from jobs.lake import delta_log, local_log
 from jobs.lake.declared_columns import MIGRATE_IT, check_declared_columns, column_comment, spark_schema
 from jobs.lake.lake_storage import literal_pattern, workers_folder
 from jobs.lake.local_log import FEW_FILES, LocalTable
-from jobs.lake.older_rows import check_complete_rows, lacking_by_spark, lacking_in_files
+from jobs.lake.older_rows import check_complete_rows, lacking_by_spark, lacking_in_files, lacking_in_rows
 from jobs.lake.table_address import TableAddress, address_of, table_path
 from schemas.tables.gold import FIDELITY, RUNS, TABLES_OF_REPLAY
 from schemas.tables.gold_aims import AIM_TABLES
@@ -105,7 +105,9 @@ def stored_rows(spark: SparkSession, lake: str, table: Table, identity: str) -> 
     """
     local, partition = table_to_read(spark, lake, table), (str(table.replaced_by), identity)
     if local is None:
-        return _rows_by_spark(spark, address_of(lake, table), table, identity)
+        address = address_of(lake, table)
+        check_complete_rows(table, identity, lacking_by_spark(spark, address, table, identity))
+        return _rows_by_spark(spark, address, table, identity)
     check_complete_rows(table, identity, lacking_in_files(local, table, identity))
     files = local.files(partition)
     if files is None:
@@ -113,9 +115,22 @@ def stored_rows(spark: SparkSession, lake: str, table: Table, identity: str) -> 
     return local_rows(spark, local, table, files)
 
 
+def rows_for_queries(spark: SparkSession, lake: str, table: Table, identity: str) -> DataFrame:
+    """As `stored_rows`, for rows that several queries read. Few rows of a table that Spark alone reaches are read now,
+    once, because Delta looks for a table's files in each query.
+    """
+    if table_to_read(spark, lake, table) is not None:
+        return stored_rows(spark, lake, table, identity)
+    rows = _rows_by_spark(spark, address_of(lake, table), table, identity)
+    read = rows.limit(ONE_TASK_ROWS + 1).toArrow()
+    check_complete_rows(table, identity, lacking_in_rows(table, read))
+    if read.num_rows > ONE_TASK_ROWS:
+        return rows
+    return rows_of_driver(spark, read.cast(arrow_schema(table))).coalesce(1)
+
+
 def _rows_by_spark(spark: SparkSession, address: TableAddress, table: Table, identity: str) -> DataFrame:
-    """As `stored_rows`, of a table that Spark alone reaches."""
-    check_complete_rows(table, identity, lacking_by_spark(spark, address, table, identity))
+    """A table's rows of one capture set or run, where Spark alone reaches the table. They may be incomplete."""
     held = delta_log.partition_files(spark, address, (str(table.replaced_by), identity))
     if held is None or held.few is None:
         return rows_by_delta(spark, address, table).where(F.col(table.replaced_by) == identity)

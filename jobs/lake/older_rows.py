@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
+import pyarrow as pa
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
@@ -38,6 +39,11 @@ def lacking_in_files(local: LocalTable, table: Table, identity: str) -> list[str
     """The columns that rows of a capture set or run lack, in a table that this process sees."""
     file = next(iter(local.all_files((str(table.replaced_by), identity))), None)
     return [] if file is None else lacking_columns(table, columns_of_file(file))
+
+
+def lacking_in_rows(table: Table, rows: pa.Table) -> list[str]:
+    """The columns that rows of one capture set or run lack; none where there are no rows."""
+    return [column for column in never_null(table) if rows.num_rows and not rows[column][0].is_valid]
 
 
 def lacking_by_spark(spark: SparkSession, address: TableAddress, table: Table, identity: str) -> list[str]:

@@ -14,7 +14,7 @@ from jobs.captures.clusters import rows_of_cluster
 from jobs.captures.kafka_release import releases
 from jobs.gates.results import gate_result_rows
 from jobs.lake.capture_sets import capture_ids, check_captures
-from jobs.lake.delta_tables import read_table, run_side_by_side, stored_rows
+from jobs.lake.delta_tables import read_table, rows_for_queries, run_side_by_side
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.algorithms import ALGORITHMS
 from jobs.replays.capture_window import rows_in_window
@@ -169,9 +169,10 @@ def own_rows_of(spark: SparkSession, lake: str, run: KnownRun) -> OwnRows:
     @cache
     def own_rows(table: Table) -> DataFrame:
         if table.layer == "gold":
-            return stored_rows(spark, lake, table, run.run_id)
-        rows, time = rows_of_cluster(spark, lake, table, run.capture_id, run.cluster_id), EXCHANGES.request_time
-        return rows_in_window(rows, time, *run.window) if time in rows.columns else rows
+            return rows_for_queries(spark, lake, table, run.run_id)
+        rows = rows_of_cluster(spark, lake, table, run.capture_id, run.cluster_id, rows_for_queries)
+        time = EXCHANGES.request_time
+        return rows_in_window(rows, time, *run.window) if time in table.columns else rows
 
     return own_rows
 
@@ -184,7 +185,7 @@ def look_up_run(spark: SparkSession, lake: str, run: KnownRun) -> Findings:
 
     @cache
     def of_captures(table: Table) -> DataFrame:
-        return stored_rows(spark, lake, table, run.run_id if table.layer == "gold" else run.capture_id)
+        return rows_for_queries(spark, lake, table, run.run_id if table.layer == "gold" else run.capture_id)
 
     of_replays = [query for name in lanes for query in ALGORITHMS[name].queries.values()]
     of_advice = [query for name, queries in ADVICE_QUERIES.items() if name in lanes for query in queries]
@@ -208,7 +209,7 @@ def look_up_traffic(spark: SparkSession, lake: str, capture_id: str) -> Findings
 
 def look_up_queries(spark: SparkSession, lake: str, capture_id: str, queries: Sequence[Query]) -> Findings:
     """What queries of the silver tables give for a capture set."""
-    own_rows = cache(partial(stored_rows, spark, lake, identity=capture_id))
+    own_rows = cache(partial(rows_for_queries, spark, lake, identity=capture_id))
     return Findings(run_queries(spark, dict.fromkeys(queries, own_rows)), {}, {}, {}, "")
 
 

@@ -14,8 +14,7 @@ IN_ALL = "in_all"
 
 def first_rows(rows: DataFrame, most: int, *order: Column | str) -> DataFrame:
     """The first `most` rows in an order, each with the number of all rows as `in_all`."""
-    in_all = rows.agg(F.count("*").alias(IN_ALL))
-    return rows.orderBy(*order).limit(most).crossJoin(F.broadcast(in_all)).orderBy(*order)
+    return rows.withColumn(IN_ALL, F.count("*").over(Window.partitionBy(F.lit(0)))).orderBy(*order).limit(most)
 
 
 def first_rows_of_each(rows: DataFrame, column: str, most: int, *order: Column | str) -> DataFrame:

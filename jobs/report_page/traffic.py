@@ -86,27 +86,26 @@ def fetches_by_reader(own_rows: OwnRows) -> DataFrame:
     sent = answered.where(~closes).groupBy(reader).agg(
         F.count("*").alias("fetches"), F.min(x.api_version).alias("oldest")
     )  # fmt: skip
-    has_records = F.col(f.returned_bytes) > 0
-    opens = (F.col(f.kind) == FULL) & (F.col(f.response_session_id) > 0)
-    # Counted apart, of few rows each: beside a sum Spark would go through all rows for each count of what is distinct.
-    of_reader = (
-        fetches_of(own_rows(f).where(has_records))
-        .groupBy(f.reader)
-        .agg(F.sum("bytes").alias("bytes"), F.count("*").alias("served")),
-        fetches_of(own_rows(f).where(opens)).groupBy(f.reader).agg(F.count("*").alias("sessions")),
-    )
-    columns = sent
-    for counted in of_reader:
-        columns = columns.join(F.broadcast(counted), [str(f.reader)], "left")
+    served = served_fetches(own_rows(f))
+    of_reader = served.groupBy(f.reader).agg(
+        F.sum("bytes").alias("bytes"), F.count_if("has_records").alias("served"), F.count_if("opens").alias("sessions")
+    )  # fmt: skip
+    columns = sent.join(F.broadcast(of_reader), [str(f.reader)], "left")
     of = {name: F.coalesce(F.col(name), F.lit(0)).alias(name) for name in ("bytes", "sessions")}
     empty = (F.col("fetches") - F.coalesce("served", F.lit(0))).alias("empty")
     return columns.select(f.reader, "fetches", empty, *of.values(), "oldest").orderBy(f.reader)
 
 
-def fetches_of(rows: DataFrame) -> DataFrame:
-    """(reader, connection, number, bytes): a row for each fetch that these rows of partitions are of."""
+def served_fetches(rows: DataFrame) -> DataFrame:
+    """(reader, bytes, has_records, opens): a row for each fetch that got records or opened a session. Others, which are
+    most, are left out before rows are grouped.
+    """
     f = FETCH_PARTITIONS
-    return rows.groupBy(f.reader, f.connection_id, f.exchange_no).agg(F.sum(f.returned_bytes).alias("bytes"))
+    has_records = F.coalesce(F.col(f.returned_bytes) > 0, F.lit(False))
+    opens = F.coalesce((F.col(f.kind) == FULL) & (F.col(f.response_session_id) > 0), F.lit(False))
+    return rows.where(has_records | opens).groupBy(f.reader, f.connection_id, f.exchange_no).agg(
+        F.sum(f.returned_bytes).alias("bytes"), F.max(has_records).alias("has_records"), F.max(opens).alias("opens")
+    )  # fmt: skip
 
 
 def response_sizes(own_rows: OwnRows) -> DataFrame:

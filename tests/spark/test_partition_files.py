@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 import jobs.lake.delta_log
 import jobs.lake.delta_tables
 import jobs.lake.local_log
-from jobs.lake.delta_tables import local_table, read_table, rows_of_driver, stored_rows, write_table
+from jobs.lake.delta_tables import local_table, read_table, rows_for_queries, rows_of_driver, stored_rows, write_table
 from jobs.lake.local_log import open_local_table
 from jobs.lake.table_address import address_of_folder, table_path
 from jobs.lake.target import Target
@@ -68,6 +68,18 @@ def test_few_rows_are_grouped_without_a_shuffle(spark: SparkSession, tmp_path: P
     plan = str(by_number._jdf.queryExecution().executedPlan())
     assert "HashAggregate" in plan
     assert "Exchange" not in plan
+
+
+@pytest.mark.parametrize(("most", "are_read_at_once"), [(2, False), (3, True)])
+def test_no_query_opens_the_files_of_few_rows(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, are_read_at_once: bool
+) -> None:
+    monkeypatch.setattr(jobs.lake.delta_tables, "ONE_TASK_ROWS", most)
+    write(spark, tmp_path, 1, 2, 3)
+    own = rows_for_queries(spark, str(tmp_path), EXCHANGES, "a")
+    plan = str(own.where("exchange_no > 1")._jdf.queryExecution().executedPlan())
+    assert ("FileScan" not in plan) == are_read_at_once
+    assert numbers_in(own) == [1, 2, 3]
 
 
 def test_every_version_has_its_own_rows(spark: SparkSession, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
@@ -20,8 +20,11 @@ CLIENT = str(FIDELITY.client_id)
 
 def rows_of_first_clients(rows: DataFrame, *order: Column) -> DataFrame:
     """The rows of the clients that come first in an order of their captured lanes."""
-    first = rows.where(F.col(SCENARIO) == CAPTURED_LANE).orderBy(*order, CLIENT).limit(MOST_CLIENTS)
-    return rows.join(F.broadcast(first.select(CLIENT)), CLIENT)
+    is_captured = F.col(SCENARIO) == CAPTURED_LANE
+    in_lane = F.row_number().over(Window.partitionBy(is_captured).orderBy(*order, CLIENT))
+    # Both are windows of the same rows. Clients looked up apart would have Spark make all rows a second time.
+    placed = rows.withColumn("place", F.min(F.when(is_captured, in_lane)).over(Window.partitionBy(CLIENT)))
+    return placed.where(F.col("place") <= MOST_CLIENTS).drop("place")
 
 
 def with_fidelity(rows: DataFrame, own_rows: OwnRows, algorithm: str, reader: str) -> DataFrame:
