@@ -32,7 +32,7 @@ RUN_PINS = ROOT / "requirements.txt"
 TEST_PINS = ROOT / "requirements-dev.txt"
 BUILD_PINS = ROOT / "requirements-build.txt"
 KERNEL_PACKAGES = ("llvmlite", "numba", "numpy", "pyarrow", "zstandard")
-"""The packages that udfs.kernels.warm_up imports, and those that these need."""
+"""The packages that udfs.kernels.warm_up imports, and the packages that these need."""
 _TO_RUN = "check that you may run it, and that there is memory left"
 ALL_TESTS = ("-n2", "--dist=loadfile", "--no-loadscope-reorder")
 """pytest's arguments where none are given: two processes, each with a Spark of its own, in pytest's order of files."""
@@ -68,7 +68,8 @@ def _start_python(python: Path, *arguments: str) -> NoReturn:
 
 
 def prepare_python(*pins: Path) -> Path:
-    """A Python that has the packages pinned in these files: REFETCH_PYTHON as it is, else .venv, set up where need be.
+    """A Python that has the packages pinned in these files: the one that REFETCH_PYTHON names, which is not changed,
+    else that of .venv, which is set up if needed.
 
     Raises SetupError where Java is missing (before anything is downloaded) or the packages cannot be installed.
     """
@@ -79,7 +80,7 @@ def prepare_python(*pins: Path) -> Path:
     if _is_current(python, pins):
         return python
     check_java()
-    with one_at_a_time(ROOT / ".venv.lock"):  # of two commands started together the second finds it done
+    with one_at_a_time(ROOT / ".venv.lock"):  # a second command started meanwhile finds it done
         if not _is_current(python, pins):
             _set_up(python, pins)
     return python
@@ -130,7 +131,7 @@ def _set_up(python: Path, pins: Sequence[Path]) -> None:
 
 
 def _start_compiling(python: Path) -> None:
-    """Compile the kernels beside the rest of the set-up; the job waits for them, and reports faults."""
+    """Compile the kernels in the background. The job waits for them, and reports faults."""
     for parts in QUICKSTART:
         command = bound_command([str(python), "-P", "-m", "udfs.kernels.warm_up", *parts])
         # The program that this process becomes stays their parent; nothing here has to wait for them.
@@ -139,7 +140,7 @@ def _start_compiling(python: Path) -> None:
 
 
 def base_python() -> Path:
-    """The Python outside any virtual environment: that of .venv would be deleted while it makes the new one."""
+    """The Python outside any virtual environment: .venv's own is deleted when .venv is made anew."""
     base = Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
     return base if base.exists() else Path(sys.executable)
 

@@ -1,4 +1,4 @@
-"""Chooses grids from the capture where nobody says what to replay, prints them and keeps them as a scenario."""
+"""Chooses grids from the capture if nobody says what to replay, prints them, and writes them to a scenario file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAME = "scenario.yaml"
 
 
 def with_chosen_grids(spark: SparkSession, run: Run, capture_id: str) -> Run:
-    """The run, with grids that are chosen from a capture set of the lake if nobody says what to replay.
+    """The run; if nobody says what to replay, with grids that are chosen from a capture set of the lake.
 
     Raises LakeError where the file that states them cannot be written beside the page.
     """
@@ -50,7 +50,7 @@ def write_scenario_file(file: Path, scenario: Scenario, captures: tuple[Path | s
 
 
 def chosen_lines(scenario: Scenario, kept: Path | None) -> list[str]:
-    """The chosen values, for people: a heading, and a line for each replay. kept: the file that states them, if any."""
+    """The chosen values as text: a heading, and a line for each replay. kept: the file that states them, if any."""
     file = "" if kept is None else f"; {short_path(str(kept))} states them"
     lines = [f"no --set and no scenario says what to replay: these values are chosen from the capture{file}"]
     for name, grid in sorted(scenario.replay.items()):

@@ -58,7 +58,7 @@ JOBS: Mapping[str, str] = {
     MIGRATE: "add to the lake the tables and columns that an older release did not have, and say what to make anew",
     SIZE: "try partition limits (KIP-578, a proposal) on a cluster described in a file, without a capture",
 }
-"""By job what it does, as --help says it. A job is the function `main(run)` of the module with its name."""
+"""What each job does, as --help says it. A job is the function `main(run)` of the module with its name."""
 
 EXIT_CODES: Mapping[type[RefetchError], int] = {ArgumentError: 2, ScenarioError: 2, RuleError: 2, GateError: 3}
 INTERRUPTED = 130
@@ -82,7 +82,7 @@ Paths in flags are relative to the working directory, paths in a scenario file t
 
 
 class _Parser(argparse.ArgumentParser):
-    """argparse with its faults raised, as every other fault is."""
+    """argparse that raises its errors as ArgumentError."""
 
     def error(self, message: str) -> NoReturn:
         message = message.replace("ignored explicit argument", "takes no value, and is given")
@@ -90,7 +90,9 @@ class _Parser(argparse.ArgumentParser):
 
 
 def entry(argv: Sequence[str] | None = None) -> NoReturn:
-    """Run one job and leave with its exit code. The process is ours, unless Spark runs in it or above it already."""
+    """Run one job and leave with its exit code. Signals and closed streams are handled only in a process of our own:
+    one in which Spark does not run yet, and which Spark has not started.
+    """
     is_ours = "pyspark" not in sys.modules and "PYSPARK_GATEWAY_PORT" not in os.environ
     if is_ours:
         survive_closed_streams()
@@ -106,7 +108,7 @@ def run_command(argv: Sequence[str]) -> int:
 
 
 def run_guarded(action: Callable[[], None]) -> int:
-    """Run the action; a RefetchError, a failing file system or an interrupt is one message. Returns the exit code."""
+    """Run the action, and return the exit code. A RefetchError, OSError or interrupt is printed as one message."""
     try:
         action()
         sys.stdout.flush()  # so that a full disk is reported here, and not when Python ends
@@ -161,7 +163,9 @@ def _run_job(arguments: argparse.Namespace) -> None:
 
 
 def _load_job(run: Run, until_done: ExitStack) -> ModuleType:
-    """The job's module, loaded while Spark starts, which takes as long. `size` reads a file before it starts Spark."""
+    """The job's module. It loads while Spark starts: both take about as long. `size` reads a file before it starts
+    Spark.
+    """
     if run.job == SIZE:
         return import_module(f"jobs.{run.job}")
     from jobs.ready_session import begin_session

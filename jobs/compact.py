@@ -22,7 +22,7 @@ and the files themselves show whether a set was ingested again while a job repla
 
 
 class TableFiles(BaseModel):
-    """The files of a table before and after; null for after where somebody wrote it meanwhile."""
+    """The number of a table's files before and after; after is null if somebody wrote the table meanwhile."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -32,7 +32,7 @@ class TableFiles(BaseModel):
 
 
 class CompactedLake(BaseModel):
-    """The tables whose files were looked at, and how many files went from the disk."""
+    """The tables whose files were looked at, and how many files were removed from the disk."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -42,7 +42,7 @@ class CompactedLake(BaseModel):
 
 
 def compact_lines(compacted: CompactedLake, run: Run) -> Iterator[str]:
-    """What is printed: the tables whose files were joined, and what that comes to."""
+    """What is printed: the tables whose files were joined, and the totals."""
     yield f"Files of the tables of {compacted.lake}"
     joined = [table for table in compacted.tables if table.files_after != table.files_before]
     cells = [

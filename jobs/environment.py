@@ -1,6 +1,6 @@
-"""A Python environment, and how uv or pip installs what lock files pin into it: no file whose hash they do not have.
+"""A Python environment, and how uv or pip installs into it what lock files pin: only files whose hashes these state.
 
-Standard library alone, as for all that `jobs.bootstrap` needs. uv writes the lock files: CONTRIBUTING.md has how.
+Standard library only, like everything that `jobs.bootstrap` needs. uv writes the lock files; CONTRIBUTING.md says how.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jobs.session.child_process import bound_command
 from udfs.errors import SetupError
 
 _PIN = re.compile(r"^([a-z0-9][a-z0-9._-]*)==[^\n]*\n(?:[ ]+[^\n]*\n)*", re.MULTILINE)
-"""A pin with the lines below it that belong to it; its first group is the package."""
+"""A pin with the indented lines below it; its first group is the package."""
 _HASH = re.compile(r" \\\n +--hash=sha256:[0-9a-f]{64}")
 _REFUSED = re.compile(
     r"Hash mismatch for `([^`]+)`"  # uv
@@ -27,15 +27,15 @@ _REFUSED = re.compile(
     re.DOTALL,
 )
 ANY_HASH = "REFETCH_ANY_HASH"
-"""The variable that has packages installed whatever their files' hashes."""
+"""The environment variable with which packages are installed whatever hashes their files have."""
 _ADVICE = "Check the network, the proxy or the package index that pip or uv is set to."
 _PASSWORD = re.compile(r"(?<=//)[^/@\s]+@")
 
 
 @dataclass(frozen=True)
 class Environment:
-    """A virtual environment in `folder`. `build_pins` is the lock file of pip, uv and what packages without a wheel are
-    built with."""
+    """A virtual environment in `folder`. `build_pins` is the lock file of pip, uv, and the packages that build packages
+    without a wheel."""
 
     folder: Path
     build_pins: Path
@@ -60,31 +60,33 @@ class Environment:
         self._run([*maker, str(self.folder)], "make a virtual environment", advice)
 
     def install(self, *pins: Path) -> None:
-        """Install what these lock files pin. Raises SetupError, whose message for a file with another hash is one of
-        its own.
+        """Install what these lock files pin. Raises SetupError, with a message of its own for a file whose hash is none
+        of those in the lock file.
         """
         self._run([*self._installer, *self._from(*pins)], "install the Python packages", _ADVICE)
 
     def part(self, pin: Path, packages: Collection[str]) -> Path:
-        """A lock file with the pins of these packages alone."""
+        """A lock file with only the pins of these packages."""
         part = self.folder / f"{'-'.join(packages)}.txt"
         part.write_text(pins_of(pin.read_text(), packages))
         return part
 
     @cached_property
     def _installer(self) -> list[str]:
-        """uv, which pip may have to bring, else pip, which takes longer."""
+        """The command that installs: that of uv, which pip installs first if it is missing; else that of pip, which
+        takes longer.
+        """
         build = str(_pins_to_install(self.build_pins, self.folder))
         uv = shutil.which("uv") or self._brought_uv()
         if uv is None:
             return [*self._pip, "--build-constraint", build]
-        # pip compiles what it installs; uv leaves that to the first import, which may not be allowed to keep it.
+        # pip compiles what it installs. uv leaves that to the first import, which may have no right to write it.
         command = [uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", str(self.python)]
         return [*command, "--build-constraints", build]
 
     def _brought_uv(self) -> str | None:
-        """The uv that pip has brought, if there is one for this machine."""
-        # If uv made the environment and is gone now, there is no pip in it.
+        """The uv that pip installs; None if there is none for this machine."""
+        # An environment that uv made has no pip.
         subprocess.run([str(self.python), "-m", "ensurepip"], capture_output=True, check=False)
         # Python's own pip may be too old to compare the hashes of what packages are built with.
         pip = self._from(self.part(self.build_pins, ["pip"]))
@@ -98,8 +100,10 @@ class Environment:
         return [str(self.python), "-m", "pip", "install", "--quiet"]
 
     def _from(self, *pins: Path) -> list[str]:
-        """The arguments, the same for pip and uv, that install what these lock files pin, and nothing else: uv has
-        resolved what a package needs, but for what pyproject.toml overrides, of which an installer knows nothing.
+        """The arguments that install what these lock files pin, and nothing else; they are the same for pip and uv.
+
+        When uv wrote the lock files it resolved what each package needs, with the overrides of pyproject.toml, which an
+        installer does not read.
         """
         files = [part for pin in pins for part in ("-r", str(_pins_to_install(pin, self.folder)))]
         return ["--no-deps", *files] if os.environ.get(ANY_HASH) else ["--no-deps", "--require-hashes", *files]
@@ -128,7 +132,7 @@ class Environment:
 
 
 def _pins_to_install(pin: Path, folder: Path) -> Path:
-    """The lock file itself, or one in this folder without its hashes if any will do."""
+    """The lock file itself; if any hash is allowed, a copy of it in this folder without hashes."""
     if not os.environ.get(ANY_HASH):
         return pin
     plain = folder / f"any-hash-{pin.name}"
@@ -147,6 +151,6 @@ def without_hashes(lock: str) -> str:
 
 
 def pin_with_other_hash(output: str) -> str | None:
-    """The pin whose file had another hash, such as `numba==0.68.1`, by what uv or pip printed; None if none had."""
+    """The pin whose file had another hash, such as `numba==0.68.1`, as uv or pip printed it; None if there is none."""
     match = _REFUSED.search(output)
     return None if match is None else match[1] or match[2]

@@ -1,6 +1,6 @@
 """The flags: what each one means, and which jobs read it. A job refuses flags that it does not read.
 
-Standard library only, as all of parsing.
+Standard library only, like all of parsing.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ EVERY_JOB = (INGEST, REPLAY, PIPELINE, GATE, REPORT, COMPARE, RUNS, PRUNE, COMPA
 READ_CAPTURES = (INGEST, PIPELINE)
 REPLAYS = (REPLAY, PIPELINE)
 TELL = (REPLAY, PIPELINE, REPORT)
-"""Jobs that end by showing what a run comes to, on the screen and on a page."""
+"""Jobs that end by showing a run's results, on the screen and on a page."""
 WRITE_THE_LAKE = (INGEST, REPLAY, PIPELINE, GATE, PRUNE, COMPACT, MIGRATE, SIZE)
 PREVIOUS, LATEST = "previous", "latest"
-"""Names of runs beside their ids: the newest, and the one before."""
+"""Names that stand for runs: the one before the newest, and the newest."""
 _RUNS_HELP = (
     f"two runs, the earlier one first: ids, `{PREVIOUS}`, `{LATEST}`, or two lakes, of which the newest runs are taken "
     f"(default: {PREVIOUS} {LATEST}; one alone is compared with {LATEST})"
@@ -37,7 +37,7 @@ _REPEATED: Mapping[str, Any] = {"action": "append"}
 
 @dataclass(frozen=True)
 class Flag:
-    """A flag: the jobs that read it, its value's name in --help, what --help says, and what else argparse is told."""
+    """A flag: the jobs that read it, its value's name in --help, what --help says, and further options of argparse."""
 
     jobs: Sequence[str]
     metavar: str | None
@@ -46,7 +46,7 @@ class Flag:
 
 
 def parse_instant(text: str) -> datetime:
-    """The time that an ISO 8601 text spells, in UTC. Raises ArgumentTypeError for other texts and for those without a
+    """The time that an ISO 8601 text states, in UTC. Raises ArgumentTypeError for other texts and for those without a
     zone.
     """
     try:
@@ -59,7 +59,7 @@ def parse_instant(text: str) -> datetime:
 
 
 def parse_age(text: str) -> timedelta:
-    """How long a text such as `90d` or `36h` says. Raises ArgumentTypeError for other texts, and beyond a century."""
+    """The time span of a text such as `90d` or `36h`. Raises ArgumentTypeError for other texts and above a century."""
     match = _AGE.fullmatch(text)
     if match is None or int(match[1]) * _HOURS[match[2]] > _CENTURY:
         raise argparse.ArgumentTypeError(f"`{text}` is no number of days or hours, e.g. 90d or 36h")
@@ -186,7 +186,7 @@ FLAGS: Mapping[str, Flag] = {
 
 
 def add_flags(parser: argparse.ArgumentParser, job: str) -> None:
-    """Have the parser take the flags of a job."""
+    """Add the flags of a job to the parser."""
     for name, flag in FLAGS.items():
         if job in flag.jobs:
             named = {} if flag.metavar is None else {"metavar": flag.metavar}
@@ -197,8 +197,8 @@ def add_flags(parser: argparse.ArgumentParser, job: str) -> None:
 
 
 def not_taken_text(job: str, arguments: Sequence[str]) -> str:
-    """The message about arguments that the job's parser does not know: which jobs take them, if any, or that they stand
-    before the job.
+    """The message about arguments that the job's parser does not know: which jobs take them, if any, or that they
+    belong behind the job.
     """
     flags = list(dict.fromkeys(argument.partition("=")[0] for argument in arguments))
     messages = [
@@ -208,7 +208,7 @@ def not_taken_text(job: str, arguments: Sequence[str]) -> str:
         for name in flags
         if name in FLAGS
     ]
-    # The values of a flag that is not taken follow it.
+    # Further arguments may be the values of a flag that the job does not take.
     unknown = [argument for argument in arguments if argument.partition("=")[0] not in FLAGS]
     unknown = [argument for argument in unknown if argument.startswith("-") or not messages]
     listed = [name for name, flag in FLAGS.items() if job in flag.jobs and flag.options == _LISTED]

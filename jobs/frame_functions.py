@@ -1,4 +1,4 @@
-"""The functions that decode columns of Kafka frames, by name for SQL."""
+"""The functions that decode columns of Kafka frames, registered by name for SQL."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from udfs.frames.spark_functions import NAMES, frame_function
 def register_frame_functions(spark: SparkSession) -> tuple[str, ...]:
     """Register `request_header(frame)`, `fetch_request(version, frame)` and the others in this session's SQL.
 
-    Sets the properties on which results depend, without which Arrow UDFs of Spark 4.2.0 can crash on Delta and Parquet
-    tables (SPARK-58241). Returns the names. Raises SetupError where the kernels cannot be compiled.
+    Sets the SQL properties that results depend on. Without them, Arrow UDFs of Spark 4.2.0 can crash on Delta and
+    Parquet tables (SPARK-58241). Returns the names. Raises SetupError where the kernels cannot be compiled.
     """
     set_sql_properties(spark)
     driver_of(spark).ship()

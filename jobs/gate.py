@@ -1,4 +1,4 @@
-"""gate: check the lake's tables by rules, in Great Expectations, and render its Data Docs."""
+"""gate: check the lake's tables by rules, with Great Expectations, and render its Data Docs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def check_subject(spark: SparkSession, run: Run, subject: Subject) -> CheckedSub
 
 
 def subjects_to_check(spark: SparkSession, run: Run) -> list[Subject]:
-    """What is to be checked, in the order of the gates that --on names.
+    """What to check, in the order of the gates that --on names.
 
     The silver gate checks the capture set that is named, else the one written last; the gold gate checks the run that
     `run_to_check` returns. Raises LakeError if there is none, ArgumentError if the named one does not exist.
@@ -52,8 +52,8 @@ def subjects_to_check(spark: SparkSession, run: Run) -> list[Subject]:
 
 
 def run_to_check(spark: SparkSession, run: Run) -> Subject:
-    """The run that is named, else the newest; if a capture set is named, the newest of that set. Raises LakeError if
-    there is none, ArgumentError if the named one does not exist.
+    """The run that is named, else the newest one; if a capture set is named, the newest run of that set. Raises
+    LakeError if there is none, ArgumentError if the named one does not exist.
     """
     known = known_run(spark, run.lake, run.run_id, run.capture)
     lanes = {lane for row in known.rows for lane in row[RUNS.lanes]}
@@ -70,7 +70,7 @@ def data_docs_folder(run: Run) -> str | None:
 def evaluate_by_expectations(
     spark: SparkSession, run: Run, subject: Subject, rules: Sequence[SetRule], row_results: Sequence[Result]
 ) -> Mapping[tuple[str, str], Finding]:
-    """Apply every rule about sets of rows by Great Expectations; write Data Docs of all rules if they have a folder.
+    """Apply every rule about sets of rows with Great Expectations; write Data Docs of all rules if they have a folder.
 
     Returns what each rule found, by rule and table. row_results: what rules about single rows found.
     """
@@ -104,7 +104,7 @@ def main(run: Run) -> None:
     spark = spark_session(run.session.master, "refetch gate", run.session.conf)
     check_rules(spark, run.gates)
     if run.gate_job.junit is not None:
-        run.gate_job.junit.unlink(missing_ok=True)  # what an earlier check found is not what this one does
+        run.gate_job.junit.unlink(missing_ok=True)  # an earlier check's results are not this one's
     checked = [check_subject(spark, run, subject) for subject in subjects_to_check(spark, run)]
     if run.gate_job.junit is not None:
         write_junit(run.gate_job.junit, run.run_at, run.gates, checked)

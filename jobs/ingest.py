@@ -1,7 +1,7 @@
 """ingest: decode captures into the silver tables.
 
-Every byte of TCP payload ends in an exchange, in quarantine, or is counted in `connections`. What needs a log's content
-or a broker's state is not done here, but by replays.
+Every byte of TCP payload ends in an exchange, in quarantine, or is counted in `connections`. Replays, and not this job,
+do what needs a log's content or a broker's state.
 """
 
 from __future__ import annotations
@@ -67,16 +67,16 @@ from udfs.facts.record_sampling import RecordSampling, sufficient
 
 SOURCE = "source"
 PACKETS, LOGS = "packets", "logs"
-"""The values of the column SOURCE: what rows were decoded from. Frame dumps count as packets."""
+"""The values of the column SOURCE: what a row was decoded from. Frame dumps count as packets."""
 
 
 def ingest(spark: SparkSession, run: Run, *, keep: bool = False) -> str:
-    """Write the silver tables of the run's captures and have them pass the gate. Returns the capture set's id.
+    """Write the silver tables of the run's captures and apply the gate. Returns the capture set's id.
 
     keep: leave the tables as they are if this decoder has already written them for the same files.
 
     Raises RuleError if rules are wrong, CaptureError if captures cannot be read, LakeError if tables cannot be written,
-    ArgumentError if the set that is to be continued is none that these captures can follow, and GateError if the gate
+    ArgumentError if these captures cannot continue the set that they are to continue, and GateError if the gate
     refuses.
     """
     check_tables(spark, run.lake, SILVER, makes_missing=True)
@@ -95,7 +95,7 @@ def ingest(spark: SparkSession, run: Run, *, keep: bool = False) -> str:
 
 
 def is_ingested(spark: SparkSession, run: Run, plan: CapturePlan, earlier: Earlier | None = None) -> bool:
-    """Whether the silver tables exist and hold these very files, read by this decoder, and going on from the same set.
+    """Whether the silver tables exist and hold exactly these files, read by this decoder and continuing the same set.
 
     The rows of `captures` decide, since they are written last.
     """
@@ -113,7 +113,7 @@ def is_ingested(spark: SparkSession, run: Run, plan: CapturePlan, earlier: Earli
 
 
 def decoder_of(run: Run, records: RecordSampling | None, earlier: Earlier | None) -> str:
-    """What decodes the run's captures, as `captures` has it."""
+    """What decodes the run's captures: the value of the column `decoder` in `captures`."""
     decoding, gated = run.decoding, run.gates.quarantine_id
     continued = "" if earlier is None else earlier.decoder
     return decoder_version(decoding.pseudonyms, records, decoding.log_zone, gated, decoding.brokers, continued)
@@ -122,15 +122,15 @@ def decoder_of(run: Run, records: RecordSampling | None, earlier: Earlier | None
 def decode_to_silver(
     spark: SparkSession, run: Run, plan: CapturePlan, earlier: Earlier | None = None
 ) -> Mapping[Table, Counts]:
-    """Decode planned captures and write the silver tables. Returns what the gate's rules on rows found on the way.
+    """Decode planned captures and write the silver tables. Returns what the gate's rules on rows found meanwhile.
 
-    earlier: the set that they go on from, if they do.
+    earlier: the set that they continue, if any.
     """
     known = None if earlier is None else read_earlier(spark, run.lake, earlier)
     shown = None if earlier is None else earlier_names(spark, run.lake, earlier.capture_id)
     if earlier is not None:
         check_still_there(spark, run.lake, earlier)
-    # The rows are kept on disk, because there are the more of them the larger the captures are.
+    # The rows are kept on disk, because there are more of them for larger captures.
     decoded = DecodedSet(packed_tables(spark, run, plan, known).persist(StorageLevel.DISK_ONLY))
     try:
         with stage("decode", spark):
@@ -143,7 +143,7 @@ def decode_to_silver(
 
 
 def tell_unknown(stated: Mapping[str, str], names: ClusterNames) -> None:
-    """Name on stderr the stated servers that the captures do not have, so that a slip of the pen is seen."""
+    """Name on stderr the stated servers that the captures do not have, so that typing errors are noticed."""
     unknown = sorted(stated.keys() - names.broker_of.keys())
     if unknown:
         listed = ", ".join(with_rest_count(map(printable_text, unknown[:MOST_NAMED]), len(unknown)))
@@ -164,16 +164,16 @@ def packed_tables(spark: SparkSession, run: Run, plan: CapturePlan, earlier: Ear
 
 @dataclass(frozen=True)
 class DecodedSet:
-    """All packed rows of a capture set, from which rows can be had by table and by what they were decoded from."""
+    """All packed rows of a capture set. It returns rows by table and by what they were decoded from."""
 
     all: DataFrame
 
     def packed(self, *sources: str) -> DataFrame:
-        """The rows from these sources, packed; from all if none is named."""
+        """The packed rows from these sources; from all sources if none is named."""
         return self.all.where(F.col(SOURCE).isin(*sources)) if sources else self.all
 
     def rows(self, table: Table, *sources: str, names: ClusterNames | None = None) -> DataFrame:
-        """A table's rows from these sources, from all if none is named. names: names that are put into the rows."""
+        """A table's rows from these sources; from all if none is named. names: names that are put into the rows."""
         return unpack_table(self.packed(*sources), table, names)
 
 
@@ -182,12 +182,12 @@ def write_silver(
 ) -> Mapping[Table, Counts]:
     """Write every silver table from the decoded rows; `captures` last, because it marks the capture set as complete.
 
-    written_by: what decodes the captures, as `captures` has it.
-    Returns by table how many rows were checked and how many each rule refused.
+    written_by: the value of the column `decoder` in `captures`.
+    Returns, by table, how many rows were checked and how many each rule refused.
     """
     watch = Watch(run.gates)
     to = Target(run.lake, plan.capture_id, watch, names)
-    if has_table(spark, run.lake, CAPTURES):  # until all tables are written there is nothing to be replayed
+    if has_table(spark, run.lake, CAPTURES):  # nothing can be replayed until all tables are written
         to.clear(spark, CAPTURES)
     with_logs = joined_tables(plan, decoded, names) if plan.has_packets and plan.logs.ranges else {}
     as_decoded = [table for table in DECODED if table not in with_logs]
@@ -210,7 +210,7 @@ def write_silver(
 
 
 def joined_tables(plan: CapturePlan, decoded: DecodedSet, names: ClusterNames) -> dict[Table, DataFrame]:
-    """By table its rows, for the tables to which request logs add something beside packets."""
+    """The rows of the tables to which request logs add something if there are packets too, by table."""
     packets, logs = (
         RequestsOfSource(decoded.rows(EXCHANGES, source, names=names), decoded.rows(CONNECTIONS, source))
         for source in (PACKETS, LOGS)
@@ -225,7 +225,7 @@ def joined_tables(plan: CapturePlan, decoded: DecodedSet, names: ClusterNames) -
 
 
 def repeated_by_file(rows: DataFrame) -> dict[int, int]:
-    """By a file's place in the set, how many of its lines an earlier file has, too."""
+    """How many lines of each file an earlier file has, too; by the file's place in the set."""
     t = REPEATED_LINES
     return {row[0]: row[1] for row in rows.groupBy(t.file_no).agg(F.sum(t.lines)).collect()}
 

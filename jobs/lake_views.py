@@ -1,4 +1,4 @@
-"""Views of an open lake, beside its tables: what is queried most often, and lanes by their settings."""
+"""Views of an open lake in addition to its tables: what is queried most often, and lanes by their settings."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def latency_by_client(rows: RowsOfTable) -> DataFrame:
 
 
 def starved_partitions(rows: RowsOfTable) -> DataFrame:
-    """Rows of fetch_fairness, of consumers' partitions that wait in a lane of the closed loop; longest wait first."""
+    """Rows of fetch_fairness: consumers' partitions that wait in a lane of the closed loop; longest wait first."""
     f = FETCH_FAIRNESS
     columns = (f.scenario, f.client_id, f.client_address, f.broker, f.topic, f.partition, f.longest_wait_ms,
                f.longest_wait_requests, f.share_of_available, f.share_of_bytes, f.catch_up_ms)  # fmt: skip
@@ -65,15 +65,15 @@ VIEWS: Mapping[str, View] = {
         starved_partitions,
     ),
 }
-"""The views by name. There is one more, `lane_settings`, which needs no rows of tables."""
+"""The views by name. One more view, `lane_settings`, needs no rows of tables."""
 DOCS: Mapping[str, str] = {name: view.doc for name, view in VIEWS.items()} | {LANE_SETTINGS: _OF_LANES}
 
 
 def table_of_lanes(lanes: Mapping[str, Sequence[str]]) -> pa.Table:
-    """(algorithm, scenario, place, and a column for each setting) of the lanes of replays. lanes: by algorithm.
+    """The lanes of replays: (algorithm, scenario, place, and a column for each setting). lanes: names, by algorithm.
 
-    A column is bigint where all its values are whole numbers, double where all are numbers, else string. It is called
-    as Kafka calls the setting, `fetch_max_bytes`; by its whole key where another one is called so.
+    A column is bigint where all its values are whole numbers, double where all are numbers, else string. Its name is
+    Kafka's name of the setting, such as `fetch_max_bytes`; the setting's whole key where two settings share that name.
     """
     rows = [
         ({"algorithm": algorithm, "scenario": lane, "place": place}, settings_in_name(lane))
@@ -101,7 +101,7 @@ def column_names(keys: Sequence[str]) -> list[str]:
 
 
 def value_in_lane(key: str, text: str | None) -> Value | None:
-    """A setting's value in a lane; a word stays what it is, even one of another release."""
+    """A setting's value in a lane. A word stays as it is, even one that only another release knows."""
     setting = setting_of(key)
     return text if text is None or setting.choices else setting.parse(text)
 

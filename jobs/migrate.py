@@ -37,7 +37,7 @@ REPLAY_AGAIN = (
 
 
 class MigratedTable(BaseModel):
-    """The columns that a table did not have, and has now unless this is a dry run."""
+    """The columns that a table lacked. They are added, unless this is a dry run."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -46,8 +46,8 @@ class MigratedTable(BaseModel):
 
 
 class MigratedLake(BaseModel):
-    """The tables that were made or changed, or would be, and what has to be made anew because an older release wrote
-    its rows without columns that they have to have: ids of capture sets to ingest, and of runs to replay.
+    """The tables that were made or changed, or would be in a dry run, and what has to be made anew: ids of capture sets
+    to ingest and of runs to replay, because an older release wrote their rows without columns that rows must have.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -68,7 +68,7 @@ class Additions(NamedTuple):
 
 
 def migrated_lake(run: Run, added: Additions, lacking: Mapping[Table, Mapping[str, list[str]]]) -> MigratedLake:
-    """What was done and what is left. lacking: by table and capture set or run, the columns that its rows lack."""
+    """What was done and what is left to do. lacking: the columns that rows lack, by table and by capture set or run."""
     incomplete = {
         column: sorted({one for table, rows in lacking.items() if table.replaced_by == column for one in rows})
         for column in (CAPTURES.capture_id, RUNS.run_id)
@@ -86,7 +86,7 @@ def migrated_lake(run: Run, added: Additions, lacking: Mapping[Table, Mapping[st
 
 
 def name_with_layer(table: Table) -> str:
-    """A table's name as paths have it."""
+    """A table's name as in paths, with its layer."""
     return f"{table.layer}/{table.name}"
 
 
@@ -122,8 +122,8 @@ def add_missing(spark: SparkSession, lake: str, missing: Additions) -> None:
 
 
 def main(run: Run) -> None:
-    """Run the job. Raises LakeError where the lake has no tables, or some that differ in more than columns that they
-    lack; then nothing is changed.
+    """Run the job. Raises LakeError, and changes nothing, where the lake has no tables, or has tables that differ in
+    more than lacking columns.
     """
     spark = spark_session(run.session.master, "refetch migrate", run.session.conf)
     with stage("migrate", spark):

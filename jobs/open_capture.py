@@ -1,4 +1,4 @@
-"""A capture as a notebook wants it at once: rows of its silver tables as Arrow tables, without Spark and a lake.
+"""A capture for a notebook: rows of its silver tables as Arrow tables, at once, without Spark and without a lake.
 
 from jobs.open_capture import open_capture
 capture = open_capture("kafka.pcap")
@@ -32,12 +32,12 @@ MOST_BYTES = 1 << 30
 
 @dataclass(frozen=True, eq=False, repr=False)
 class OpenCapture:
-    """Files that are one capture set, their packets held in memory."""
+    """Files that are one capture set; their packets are held in memory."""
 
     held: HeldCaptures
 
     def __repr__(self) -> str:
-        """What a notebook shows of it: how much it holds, and where to look if files are damaged."""
+        """What a notebook shows: how much the capture holds, and where to look if files are damaged."""
         indexes = self.held.plan.indexes
         packets = sum(index.counts.packets for index in indexes)
         faults = sum(len(index.faults) for index in indexes)
@@ -46,23 +46,23 @@ class OpenCapture:
 
     @property
     def capture_id(self) -> str:
-        """The id of the capture set, the same that `ingest` gives to these files."""
+        """The id of the capture set, the same as `ingest` gives to these files."""
         return self.held.plan.capture_id
 
     @property
     def files(self) -> pa.Table:
-        """Rows of the table `captures`: what each file holds, and what of it could not be read."""
+        """Rows of the table `captures`: what each file holds, and what could not be read."""
         return capture_rows(self.held.plan, decoder_version(self.held.pseudonyms, self.held.records), {})
 
     def rows(self, table: str) -> pa.Table:
-        """The rows of a silver table in no order: those that `ingest` writes, before a gate looks at them, as
-        docs/tables.md describes them. Raises ArgumentError for a table that is not made of packets alone.
+        """The rows of a silver table, in no order: those that `ingest` writes before its gate checks them.
+        docs/tables.md describes them. Raises ArgumentError for a table that is not made from packets alone.
         """
         return self.tables(table)[table]
 
     def tables(self, *names: str) -> Mapping[str, pa.Table]:
-        """The rows of several tables by name, of all if none is named. The packets are decoded once for all of them, at
-        each call. Raises ArgumentError as `rows` does.
+        """The rows of several tables by name; of all tables if none is named. Each call decodes the packets once, for
+        all its tables. Raises ArgumentError as `rows` does.
         """
         known = tuple(TABLES)
         unknown = sorted({str(name) for name in names if name not in known})
@@ -81,13 +81,13 @@ def open_capture(
     threads: int | None = None,
     most_bytes: int = MOST_BYTES,
 ) -> OpenCapture:
-    """Read captures and frame dumps: files, folders, patterns or URIs, as --captures of `ingest` takes them. Request
-    logs are for `ingest`, as are captures of any size.
+    """Read captures and frame dumps: files, folders, patterns or URIs, as --captures of `ingest` takes them. Only
+    `ingest` reads request logs, and captures that do not fit in memory.
 
-    pseudonymise: a key file, as that of --pseudonymise.
-    records: learn of the records in batches what `ingest` does for a replay of batch_split.
-    threads: how many work at a time, as many as there are cores if None; the rows do not depend on it.
-    most_bytes: how much memory packets may take; what is made of them takes several times as much.
+    pseudonymise: a key file, as for --pseudonymise.
+    records: also read the records in batches, as `ingest` does for a replay of batch_split.
+    threads: how many threads decode; None for as many as there are cores. The rows do not depend on it.
+    most_bytes: how many bytes of memory packets may take; the tables made from them take several times as much.
 
     Raises ArgumentError for arguments of a wrong kind and names that lead to nothing, CaptureError for files that
     cannot be read or take too much memory, and SetupError where the kernels cannot be compiled.
@@ -109,7 +109,7 @@ def _file_names(captures: tuple[object, ...]) -> list[str]:
 
 
 def _expanded_path(what: str, value: object) -> str:
-    """The path or URI with ~ as the home folder, as a shell would have it."""
+    """The path or URI with ~ replaced by the home folder, as a shell does."""
     if not isinstance(value, (str, Path)):
         several = "; give several one by one: open_capture(*PATHS)" if isinstance(value, (list, tuple, set)) else ""
         kind = type(value).__name__  # the value may be a key
@@ -124,5 +124,5 @@ def _whole_number(name: str, value: object) -> int:
 
 
 def _usable_cores() -> int:
-    """How many cores this process may use; on macOS, which does not say, how many the machine has."""
+    """How many cores this process may use; on macOS, which does not tell, how many the machine has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

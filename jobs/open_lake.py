@@ -1,4 +1,4 @@
-"""A lake as a notebook wants it: the tables of one capture set and of the newest run of each replay, by SQL.
+"""A lake for a notebook: the tables of one capture set and of the newest run of each replay, by name and in SQL.
 
 from jobs.open_lake import open_lake
 lake = open_lake("./lake")
@@ -64,7 +64,7 @@ _NOTEBOOK_CONF = {
 
 
 class Replay(NamedTuple):
-    """A run's replay of one algorithm: the run's id and the names of its lanes, in their order."""
+    """A run's replay of one algorithm: the run's id and the names of the replay's lanes, in their order."""
 
     run_id: str
     lanes: list[str]
@@ -72,7 +72,7 @@ class Replay(NamedTuple):
 
 @dataclass(frozen=True)
 class OpenLake:
-    """One capture set of a lake, and by algorithm the newest replay of it."""
+    """One capture set of a lake, and the newest replay of it by each algorithm."""
 
     spark: SparkSession
     path: str
@@ -84,18 +84,21 @@ class OpenLake:
         return f"OpenLake({self.path}, capture set {self.capture_id}, replays: {replays or 'none'})"
 
     def tables(self) -> DataFrame:
-        """(table, layer, what): the tables that the lake has, and views of them; and what a row of each is."""
+        """(table, layer, what): the tables that the lake has, views of them, and what a row of each is."""
         there = [table for table in TABLES.values() if has_table(self.spark, self.path, table)]
         rows = [{"table": table.name, "layer": table.layer, "what": table.doc} for table in there]
         rows += [{"table": name, "layer": "view", "what": doc} for name, doc in DOCS.items()]
         return rows_of_driver(self.spark, pa.Table.from_pylist(rows, _TABLE_LIST))
 
     def rows(self, table: Table | str) -> DataFrame:
-        """A table's rows, by its name or declaration: those of this capture set or, in gold, of the newest run that
-        made them; `fidelity`, `predictions_checked`, `recommendations` and `runs` have those of every replay, `trends`
-        those of all nights. Or the rows of a view (`jobs.lake_views`), by its name.
+        """A table's rows, by its name or declaration, or the rows of a view (`jobs.lake_views`), by its name.
 
-        Raises LakeError that says which command makes what is not there, ArgumentError for a name that no table has.
+        A silver table has the rows of this capture set, a gold table those of the newest run that made them.
+        `fidelity`, `predictions_checked`, `recommendations` and `runs` have the rows of the newest replay by each
+        algorithm, `trends` those of all nights.
+
+        Raises LakeError, which says which command makes a table that is not there, and ArgumentError for a name that no
+        table has.
         """
         if table == LANE_SETTINGS:
             lanes = {name: replay.lanes for name, replay in self.replays.items()}
@@ -113,13 +116,13 @@ class OpenLake:
         return stored_rows(self.spark, self.path, table, self.replay_of(algorithm).run_id)
 
     def replay_of(self, algorithm: str) -> Replay:
-        """The newest replay of an algorithm. Raises LakeError that says which command makes one where there is none."""
+        """The newest replay by an algorithm. Raises LakeError, which says which command makes one, if there is none."""
         if algorithm not in self.replays:
             raise _not_replayed_error(self.path, self.capture_id, algorithm)
         return self.replays[algorithm]
 
     def lanes(self, algorithm: str) -> list[str]:
-        """The lanes of the newest replay of an algorithm, in their order. Raises LakeError as `replay_of` does."""
+        """The lanes of the newest replay by an algorithm, in their order. Raises LakeError as `replay_of` does."""
         return self.replay_of(algorithm).lanes
 
     def _of_newest_replays(self, table: Table) -> DataFrame:
@@ -133,9 +136,9 @@ class OpenLake:
         return read_table(self.spark, self.path, table, runs).where(reduce(or_, newest))
 
     def sql(self, query: str) -> DataFrame:
-        """The answer to a query that names the lake's tables as `docs/tables.md` does, without their layer, or views.
+        """The answer to a query that names views, or the lake's tables as `docs/tables.md` does, without their layer.
 
-        Each that it names becomes a temporary view of the session. Raises LakeError as `rows` does.
+        Each table or view that it names becomes a temporary view of the session. Raises LakeError as `rows` does.
         """
         for name in (*TABLES, *DOCS):
             if re.search(rf"\b{name}\b", query):
@@ -144,7 +147,7 @@ class OpenLake:
 
 
 def find_table(name: str) -> Table:
-    """The table of this name. Raises ArgumentError that says what may have been meant, and which names there are."""
+    """The table of this name. Raises ArgumentError, which says what may have been meant and which names there are."""
     if name not in TABLES:
         names = (*TABLES, *DOCS)
         nearest = nearest_word_hint(name, names) or ";"
@@ -159,16 +162,16 @@ def open_lake(
     run: str | None = None,
     conf: Mapping[str, str] | None = None,
 ) -> OpenLake:
-    """Open a lake: at this folder or URI, else at REFETCH_LAKE, else the quickstart's.
+    """Open the lake at this folder or URI; without a path that at REFETCH_LAKE, else the quickstart's.
 
     capture: the id of a capture set; None for the one whose rows were written last. If the lake has several, stderr
-    says which one it is.
+    says which one is opened.
 
-    run: the id of a run, or `latest`, whose replays are the only ones; None for the newest run of each replay.
+    run: the id of a run, or `latest`: only that run's replays are shown. None for the newest run of each replay.
 
-    conf: Spark properties, as those of --conf. An existing session is used; else Spark is started here.
-    Raises LakeError where the lake cannot be reached or has no captures, ArgumentError where it has not those named,
-    and what `jobs.session.spark.spark_session` raises.
+    conf: Spark properties, as for --conf. An existing session is used; without one, Spark is started.
+    Raises LakeError where the lake cannot be reached or has no captures, ArgumentError where it does not have the named
+    capture set or run, and what `jobs.session.spark.spark_session` raises.
     """
     lake = absolute_lake(path or os.environ.get(LAKE_VARIABLE) or _quickstart_lake(), "open_lake:")
     work = Workload(stored_bytes=largest_part(lake))
@@ -192,12 +195,12 @@ def _newest_replays(spark: SparkSession, lake: str, capture_id: str) -> Mapping[
 
 
 def _replays_in(rows: Iterable[Row]) -> Mapping[str, Replay]:
-    """By algorithm the replay of the last of the rows of `runs` that has it."""
+    """The replay by each algorithm: that of the last of these rows of `runs` with the algorithm."""
     return {row[RUNS.algorithm]: Replay(row[RUNS.run_id], row[RUNS.lanes]) for row in rows}
 
 
 def _tell_refused(spark: SparkSession, lake: str, identities: Collection[str]) -> None:
-    """Say on stderr what gates refused of a capture set and its runs, whose tables stay."""
+    """Say on stderr whether gates refused a capture set or its runs. The tables of refused ones stay in the lake."""
     t = GATE_RESULTS
     rows = gate_refusals(lambda _: gate_result_rows(spark, lake, identities)).collect()
 
@@ -217,7 +220,7 @@ def _quickstart_lake() -> str:
 
 def _not_replayed_error(lake: str, capture_id: str, algorithm: str) -> LakeError:
     is_usual = algorithm not in ON_REQUEST
-    # A run repeats every usual replay, without lanes if it sets nothing.
+    # A run makes every usual replay, but a replay without settings has no lanes: so the command sets one for each.
     tries = [value for name, value in TRIES.items() if name not in ON_REQUEST] if is_usual else [TRIES[algorithm]]
     job = f"replay --capture={capture_id}" if is_usual else "pipeline --captures=CAPTURES"
     return LakeError(

@@ -8,15 +8,15 @@ from pathlib import Path
 from udfs.errors import SetupError
 
 ROOT = Path(__file__).resolve().parent.parent
-"""Folder that holds the packages jobs, udfs and schemas, and conf: the clone, or refetch/_repository of a wheel."""
+"""The folder with the packages jobs, udfs and schemas, and conf: the clone, or refetch/_repository in a wheel."""
 
 _SCRIPT = "spark-submit.sh"
 
 IS_CLONE = (ROOT / _SCRIPT).is_file()
-"""Whether this is a clone, and no installed wheel."""
+"""Whether this is a clone and not an installed wheel."""
 
 COMMAND = f"./{_SCRIPT}" if IS_CLONE else "refetch"
-"""How the command is called, in what a user is asked to type."""
+"""The command that a user is asked to type."""
 
 CONF = ROOT / "conf"
 """Folder of settings.yaml, the Spark defaults and the scenario files that ship with refetch."""
@@ -25,12 +25,12 @@ SHOWN_CONF = CONF.name if IS_CLONE else str(CONF)
 """The folder CONF as messages name it."""
 
 SHOWN_DOCS = "docs" if IS_CLONE else str(ROOT / "docs")
-"""The folder of the pages of docs as messages name it."""
+"""The folder of the documentation pages, as messages name it."""
 
 
 def own_text(path: Path) -> str:
-    """The text of one of the project's own files. Raises SetupError, which names the file, if it cannot be read: a read
-    that fails does not tell of which file.
+    """The text of one of the project's own files. Raises SetupError if it cannot be read. SetupError names the file,
+    which the error of a failed read may not do.
     """
     try:
         return path.read_text(encoding="utf-8")

@@ -10,9 +10,9 @@ from jobs.run import Run
 
 
 def main(run: Run) -> None:
-    """Run `ingest` and `replay` one after the other, print what the run comes to and write its page.
+    """Run `ingest` and `replay` one after the other, print the run's results and write its page.
 
-    Raises GateError if a gate refuses, and CaptureError if a replay is refused and --strict asks for all of them.
+    Raises GateError if a gate refuses, and CaptureError if a replay is refused and --strict asks for every replay.
     """
     spark = ready_session(run, run.algorithms)
     capture_id = ingest(spark, run, keep=True)

@@ -1,4 +1,4 @@
-"""Where a run writes, its lake, its page and its Data Docs: resolved, and tried before anything is read."""
+"""Where a run writes: its lake, its page and its Data Docs. Places are resolved, and tried before anything is read."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from udfs.capture.locations import NO_SECRETS, has_secret, is_uri, without_file_
 from udfs.errors import ArgumentError
 
 _HADOOP_CONFIGURED = {"HADOOP_CONF_DIR", "YARN_CONF_DIR", "PYSPARK_GATEWAY_PORT"}
-"""Environment variables that a machine with Hadoop's configuration has, or a plain spark-submit, which may bring one.
-"""
+"""Environment variables that are set where Hadoop's configuration applies, or where plain spark-submit started us and
+may have brought one."""
 BY_FLAG = "--lake"
 CATALOG = "catalog:"
-"""How the name of a lake begins that is a schema of a catalog: `catalog:main.refetch`."""
+"""The beginning of the name of a lake that is a schema of a catalog: `catalog:main.refetch`."""
 BY_CATALOG = "--catalog"
 _SCHEMA = re.compile(r"[\w-]+(\.[\w-]+)?")
 
@@ -26,17 +26,17 @@ def is_in_catalog(lake: str) -> bool:
 
 
 def is_folder(lake: str) -> bool:
-    """Whether a lake is a folder, as this machine has them: neither a schema of a catalog nor at a URI."""
+    """Whether a lake is a local folder: neither a schema of a catalog nor at a URI."""
     return not is_in_catalog(lake) and not is_uri(lake)
 
 
 def names_lake(name: str) -> bool:
-    """Whether a name stands for a lake, and not for a run of the lake at hand."""
+    """Whether a name stands for a lake, and not for a run of the current lake."""
     return "/" in name or is_in_catalog(name) or Path(name).is_dir()
 
 
 def catalog_lake(schema: str, named_by: str = BY_CATALOG) -> str:
-    """The lake that is a schema of a catalog. Raises ArgumentError for what cannot be the name of one.
+    """The lake that is a schema of a catalog. Raises ArgumentError for what cannot be the name of a schema.
 
     schema: CATALOG.SCHEMA, or SCHEMA in the session's current catalog.
 
@@ -51,8 +51,10 @@ def catalog_lake(schema: str, named_by: str = BY_CATALOG) -> str:
 
 
 def absolute_lake(lake: str, named_by: str = BY_FLAG) -> str:
-    """The lake's folder from the root; a URI, and the name of a schema of a catalog, as they are. Raises ArgumentError
-    where a file is in the way, the URI contains credentials, or no schema can have the name. named_by: what names it.
+    """The lake's folder as an absolute path; a URI and the name of a schema of a catalog unchanged. Raises
+    ArgumentError where a file is in the way, the URI contains credentials, or no schema can have the name.
+
+    named_by: the flag or the line that names the lake.
     """
     if is_in_catalog(lake):
         return catalog_lake(lake.removeprefix(CATALOG), named_by)
@@ -86,7 +88,7 @@ def check_lake_writable(name: str, lake: str, named_by: str = BY_FLAG) -> None:
     """Try to write into a lake that is a local folder, before anything is read for it. Raises ArgumentError where that
     fails.
 
-    name: the lake as the user names it. lake: the same from the root. named_by: the flag or the line that names it.
+    name: the lake as the user names it. lake: its absolute path. named_by: the flag or the line that names it.
     """
     # Hadoop's configuration may say that paths without a scheme are on another file system.
     if is_folder(lake) and not _HADOOP_CONFIGURED & set(os.environ):
@@ -104,7 +106,7 @@ def check_page_writable(name: str | None, page: Path) -> None:
 
 
 def _check_writable(folder: Path, what: str, to_do: str) -> None:
-    """Make a folder for temporary files there, or in the nearest existing folder around it, and remove it."""
+    """Make a temporary folder in `folder`, or in its nearest existing parent, and remove it again."""
     existing = folder
     try:
         existing = next(path for path in (folder, *folder.parents) if path.exists())

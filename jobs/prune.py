@@ -35,9 +35,11 @@ MOST_SHOWN = 20
 
 
 class PrunedLake(BaseModel):
-    """What was removed, or would be. unfinished: ids of runs and capture sets that were ended before they were done.
-    files, bytes: what tables have of all these. files_removed: files that went from the disk, which tables had no more;
-    null where nothing was changed. page_shows: the run that took the place of a removed one in report.html.
+    """What was removed, or would be in a dry run.
+
+    unfinished: ids of runs and capture sets that were interrupted before they were complete. files, bytes: the files
+    with rows of all these, and their bytes. files_removed: how many files that tables no longer refer to were removed
+    from the disk; null where nothing was changed. page_shows: the run that report.html shows instead of a removed one.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -56,7 +58,9 @@ class PrunedLake(BaseModel):
 
 
 def what_goes(run: Run, runs: list[FinishedRun], holdings: Holdings) -> Pruned:
-    """What goes, by --run, --capture or --older-than. Raises ArgumentError if the lake lacks the one that is named."""
+    """What is to be removed by --run, --capture or --older-than. Raises ArgumentError if the lake does not have the run
+    or capture set that is named.
+    """
     try:
         if run.run_id is not None:
             return what_goes_with_run(run.run_id, runs, holdings)
@@ -68,7 +72,7 @@ def what_goes(run: Run, runs: list[FinishedRun], holdings: Holdings) -> Pruned:
 
 
 def count_what_goes(holdings: Holdings, pruned: Pruned) -> tuple[int, int, int]:
-    """(how many tables have rows that go, how many files have such rows, how many bytes these files have)."""
+    """(how many tables have rows to remove, how many files have such rows, how many bytes these files have)."""
     going = {
         table: [held[identity] for identity in pruned.identities_in(table, held)] for table, held in holdings.items()
     }
@@ -81,7 +85,7 @@ def count_what_goes(holdings: Holdings, pruned: Pruned) -> tuple[int, int, int]:
 
 
 def prune_lines(pruned: PrunedLake, run: Run, known: Mapping[str, FinishedRun]) -> Iterator[str]:
-    """The lines that are printed: what goes or has gone, and what that comes to. known: the finished runs by id."""
+    """The lines that are printed: what goes or has gone, and the totals. known: the finished runs by id."""
     would = "would go" if pruned.dry_run else "removed"
     if not (pruned.runs or pruned.capture_sets or pruned.unfinished):
         since = utc_time(run.run_at - (run.removal.older_than or timedelta(0)))
@@ -108,7 +112,7 @@ def prune_lines(pruned: PrunedLake, run: Run, known: Mapping[str, FinishedRun]) 
 
 
 def run_or_set_text(identity: str, known: Mapping[str, FinishedRun]) -> str:
-    """A run or capture set as text: its id and, of a finished run, its time and capture set."""
+    """A run or capture set as text: its id and, for a finished run, also its time and capture set."""
     known_run = known.get(identity)
     if known_run is None:
         return identity
@@ -116,7 +120,7 @@ def run_or_set_text(identity: str, known: Mapping[str, FinishedRun]) -> str:
 
 
 def main(run: Run) -> None:
-    """Run the job. Raises LakeError if the lake has no tables, ArgumentError if it lacks the one that is named."""
+    """Run the job. Raises LakeError if the lake has no tables, ArgumentError if it lacks what is named."""
     spark = spark_session(run.session.master, "refetch prune", run.session.conf)
     with stage("prune", spark):
         stored = stored_tables(spark, run.lake)

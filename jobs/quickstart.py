@@ -1,6 +1,6 @@
-"""What is run where no job is named: the captures that ship with refetch, and where their lake is.
+"""What runs if no job is named: the quickstart, over captures that ship with refetch.
 
-Standard library only, as all of parsing.
+Standard library only, like all of parsing.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from jobs.paths import CONF, IS_CLONE
 
 SCENARIO = CONF / "quickstart.yaml"
 INSTALLED_LAKE = "lake"
-"""The lake of an installed wheel, in the working directory: that of the scenario file would be among the packages."""
+"""The lake of an installed wheel, in the working directory. The scenario file's own lake would be in site-packages."""
 
 
 def quickstart_arguments() -> list[str]:

@@ -1,4 +1,4 @@
-"""Starts the Spark session, and meanwhile compiles the kernels in processes of their own, once for each version."""
+"""Starts the Spark session, and meanwhile compiles the kernels in separate processes, once for each version."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from udfs.kernels.compiled_parts import DECODER, marker_of_part
 
 
 def ready_session(run: Run, algorithms: Sequence[str] = ()) -> SparkSession:
-    """The session to work in. If kernels run on this machine, those of the decoder and of these algorithms are in its
-    cache then. Raises SetupError, and what `begin_session` raises.
+    """The session to work in. If kernels run on this machine, those of the decoder and of these algorithms are compiled
+    into its cache before this returns. Raises SetupError, and what `begin_session` raises.
     """
     with compile_meanwhile_for(SparkSession.getActiveSession(), algorithms):
         spark = begin_session(run)
@@ -44,8 +44,9 @@ def compile_meanwhile_for(spark: SparkSession | None, algorithms: Sequence[str])
 
 
 def begin_session(run: Run) -> SparkSession:
-    """The session to work in. A new one is set up for the size of the captures or, without captures, of what the lake
-    has, and for whether the job replays. Raises SetupError and SparkError, and LakeError if it cannot reach the lake.
+    """The session to work in. A new one is set up for the size of the captures (without captures: of the lake's
+    content), and for whether the job replays. Raises SetupError and SparkError, and LakeError if it cannot reach the
+    lake.
     """
     is_new = SparkSession.getActiveSession() is None and not is_server_named()
     captures = run.captures if is_new else ()
@@ -61,7 +62,7 @@ def begin_session(run: Run) -> SparkSession:
 
 
 def start_workers(spark: SparkSession) -> None:
-    """Have Spark start the process from which workers are forked, which takes seconds, while other work goes on."""
+    """Have Spark start the process from which workers are forked. That takes seconds: call it beside other work."""
     spark.range(1).mapInArrow(lambda batches: batches, "id bigint").collect()
 
 
@@ -72,7 +73,7 @@ def compile_meanwhile(algorithms: Sequence[str]) -> Iterator[None]:
     Raises SetupError if they cannot be compiled.
     """
     capture, facts = DECODER
-    # Two processes, as the work of the decoder's parts is about the same; the algorithms are dealt out.
+    # Two processes, since the decoder's two parts take about the same time; each also gets half of the algorithms.
     wanted = ((capture, *algorithms[1::2]), (facts, *algorithms[::2]))
     shares = [[part for part in share if not marker_of_part(part).exists()] for share in wanted]
     if any(shares):

@@ -1,4 +1,4 @@
-"""replay: replays what the silver tables have under other settings, and writes the gold tables."""
+"""replay: replay what the silver tables have under other settings, and write the gold tables."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ class ReplayedRun:
     """The outcome of a run.
 
     algorithms: those whose tables are written.
-    refused: by name of the others, what the captures lack for them.
-    counts: what the gold gate's rules on rows found in the tables; None where the tables are as they were.
+    refused: what the captures lack for the other algorithms, by the algorithm's name.
+    counts: what the gold gate's rules on rows found in the tables; None where an earlier run's tables are kept.
     """
 
     run_id: str
@@ -68,12 +68,12 @@ class ReplayedRun:
 def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False) -> ReplayedRun:
     """Write the gold tables of one capture set.
 
-    keep: leave them as they are if the same code has written them from the same silver rows before.
+    keep: leave the tables as they are if the same code has already written them from the same silver rows.
 
-    Raises ArgumentError if the capture set does not show the cluster that is named, or no request in the window, or if
+    Raises ArgumentError if the capture set does not show the named cluster, if it has no request in the window, or if
     it is pseudonymised and the scenario names its topics. Raises GateError if the captures hold nothing to replay, and
-    CaptureError if no algorithm that is asked for can be replayed, since the captures do not show what it needs. Raises
-    LakeError if tables are missing or have other columns, or the capture set is ingested again meanwhile.
+    CaptureError if the captures show too little for every algorithm that is asked for. Raises LakeError if tables are
+    missing or have other columns, or if the capture set is ingested again meanwhile.
     """
     check_tables(spark, run.lake, SILVER)
     ingested = files_of_set(spark, run.lake, capture_id)
@@ -91,7 +91,7 @@ def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False
         replayed = tuple(algorithm for algorithm in algorithms_to_replay(run.scenario) if algorithm.name not in kept)
         return ReplayedRun(run_name, replayed, kept, None)
     check_tables(spark, run.lake, tables_of_run(run))
-    for table in AIM_TABLES:  # whether a search follows depends on what the lanes come to
+    for table in AIM_TABLES:  # whether a search follows depends on the lanes' results
         Target(run.lake, run_name).clear(spark, table)
     searches = search_for_aims(Source(spark, run, capture_id, run_name, {})) if run.scenario.aims else []
     run = add_lanes_of_searches(run, searches)
@@ -132,7 +132,7 @@ def with_release(run: Run, by_capture: BrokerRelease | None) -> Run:
 
 
 def check_replayable(spark: SparkSession, lake: str, capture_id: str) -> None:
-    """Raises GateError where the captures hold no Kafka traffic, or one direction of it alone: without responses the
+    """Raises GateError where the captures hold no Kafka traffic, or only one direction of it: without responses the
     tables would say that nobody waits and nobody is refused.
     """
     is_answered = F.col(EXCHANGES.response_time).isNotNull()
@@ -146,10 +146,10 @@ def check_replayable(spark: SparkSession, lake: str, capture_id: str) -> None:
 
 @dataclass(frozen=True)
 class Written:
-    """What became of the replays of a run.
+    """The outcome of a run's replays.
 
-    run: the run, with the lanes that searches added to its replays. further: these searches, without those of
-    LANES_ALONE. refused: by the name of a replay that wrote nothing, why.
+    run: the run, with the lanes that searches added to its replays. further: these searches, without those of the
+    algorithms in LANES_ALONE. refused: why a replay wrote nothing, by the replay's name.
     """
 
     run: Run
@@ -182,8 +182,8 @@ def write_replays(source: Source, to: Target) -> Written:
 def write_replay(
     source: Source, algorithm: Algorithm, to: Target, until_written: ExitStack
 ) -> tuple[DataFrame, list[Settled]]:
-    """Make one replay and write its tables. Returns its packed rows, and the search that was made because no lane met
-    the replay's usual aim, if there was one. The rows are kept in Spark until `until_written` ends.
+    """Make one replay and write its tables. Returns its packed rows, and a search if one was made because no lane met
+    the replay's usual aim. The rows stay persisted in Spark until `until_written` closes.
 
     Raises LakeError if its tables cannot be written, and CaptureError if the captures do not show what it needs.
     """
@@ -198,27 +198,27 @@ def write_replay(
     aim_results = [search_for_aim(source, algorithm, aim)]
     run = add_lanes_of_searches(source.run, aim_results)
     to.watch.lanes = lane_names(run, algorithms_to_replay(run.scenario))
-    # The run lists this replay's lanes now, so that no more are looked for.
+    # The run now has this replay's lanes from the search, so the second call does not search again.
     rows, _ = write_replay(replace(source, run=run), algorithm, to, until_written)
     return rows, aim_results
 
 
 def pass_gold_gate(spark: SparkSession, run: Run, capture_id: str, done: ReplayedRun, known: KnownRun) -> None:
-    """Have the run's tables pass the gate. Raises GateError where it refuses; the tables stay, to be looked at."""
+    """Apply the gate to the run's tables. Raises GateError if it refuses; the tables stay, so that they can be read."""
     subject = Subject("gold", capture_id, done.run_id, known.lanes)
     written = partial(tables_of_kept_run, spark, run, done) if done.counts is None else done.counts
     pass_gate(spark, run.lake, run.gates, subject, written)
 
 
 def tables_of_kept_run(spark: SparkSession, run: Run, done: ReplayedRun) -> list[Table]:
-    """The tables that a run wrote before its gate, when it was replayed: those of aims only if there was a search."""
+    """The tables that a kept run once wrote before its gate; those of aims only if there was a search."""
     of_algorithms = [table for algorithm in done.algorithms for table in algorithm.tables]
     searched = not stored_rows(spark, run.lake, AIM_SETTINGS, done.run_id).isEmpty()
     return [*of_algorithms, *(AIM_TABLES if searched else []), FIDELITY, RUNS]
 
 
 def conclude_run(spark: SparkSession, run: Run, capture_id: str, done: ReplayedRun) -> None:
-    """Check a run by the gate, write what it recommends, print what it comes to and write its page.
+    """Check a run by the gate, write what it recommends, print its results and write its page.
 
     After all that it raises what `pass_gold_gate` and `check_refused` raise.
     """
@@ -238,7 +238,7 @@ def conclude_run(spark: SparkSession, run: Run, capture_id: str, done: ReplayedR
 
 
 def check_refused(run: Run, done: ReplayedRun) -> None:
-    """Raises CaptureError if a replay was refused and --strict asks for all of them."""
+    """Raises CaptureError if a replay was refused and --strict asks for every replay."""
     if run.strict and done.refused:
         asked_for = len(done.refused) + len(done.algorithms)
         raise CaptureError(
@@ -253,7 +253,7 @@ def lane_names(run: Run, algorithms: Iterable[Algorithm]) -> tuple[str, ...]:
 
 
 def main(run: Run) -> None:
-    """Run the job: replay a capture set of the lake, write the gold tables, and print what the run comes to.
+    """Run the job: replay a capture set of the lake, write the gold tables, and print the run's results.
 
     Raises what `replay` and `conclude_run` raise.
     """

@@ -1,4 +1,4 @@
-"""report: look a run up in the lake and write its page."""
+"""report: look up a run in the lake and write its page."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from udfs.errors import LakeError
 
 
 class PageFiles(NamedTuple):
-    """Where a page is written. page: the HTML file. summary: the JSON file with the same for programs."""
+    """Where a page is written. page: the HTML file. summary: a JSON file with the same content, for programs."""
 
     page: Path
     summary: Path
 
 
 def write_pages(spark: SparkSession, run: Run, verdict: Verdict) -> str:
-    """Write the pages, if the run has any. Returns what to print: with --verbose every answer and table, then the
-    verdict, and where pages and tables are.
+    """Write the pages, if the run has any. Returns what to print: every answer and table if --verbose is given, then
+    the verdict, and where pages and tables are.
     """
     written = page_places(run, verdict.run)
     if written:
@@ -52,7 +52,7 @@ def write_pages(spark: SparkSession, run: Run, verdict: Verdict) -> str:
 
 
 def page_places(run: Run, known: KnownRun) -> list[PageFiles]:
-    """Where the page goes: to the file that --out names. Without --out it goes to a file of the run's own, and also to
+    """The files to which the page is written: the one that --out names. Without --out the run's own file, and also
     `report.html` if no run of the lake is newer.
     """
     if run.output.page is None:
@@ -69,7 +69,7 @@ def write_report(to: Sequence[PageFiles], lake: str, verdict: Verdict, beside: O
     """Write the page, and the JSON file beside it, at the first place, and copy both to the others. Raises LakeError
     where that fails.
     """
-    # Drawing takes a second to load, which a run without a page does not need.
+    # The module for drawing takes a second to load, and a run without a page does not need it.
     from jobs.report_page.page import write_page
 
     first, *others = to

@@ -1,4 +1,4 @@
-"""From command-line arguments to the run that they ask for: resolved, and checked before Spark starts."""
+"""Resolves command-line arguments into the run that they ask for, and checks it before Spark starts."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from jobs.scenarios.stated_brokers import read_stated_brokers
 from udfs.errors import ArgumentError
 
 NEARLY = 1.1
-"""Two sizes whose ratio is less than this may be meant to be the same one, such as 1 GB and 1 GiB."""
+"""Two sizes whose ratio is below this may be meant to be the same size, such as 1 GB and 1 GiB."""
 PRUNED_BY = ("older_than", "run", "capture")
 """The arguments that say what `prune` removes; it takes exactly one of them."""
 Arguments = Mapping[str, Any]
@@ -110,7 +110,7 @@ def resolve_run(arguments: argparse.Namespace) -> Run:
 
 
 def unlike_units(scenario: Scenario) -> Iterator[str]:
-    """A note on each setting of which two lanes have values that may be meant to be the same: 8MB beside 8MiB."""
+    """A note for each two lanes whose values of a setting may be meant to be the same, such as 8MB and 8MiB."""
     varied = {key: values for grid in scenario.replay.values() for key, values in grid.items()}
     for key, values in varied.items():
         setting = setting_of(key)
@@ -153,7 +153,7 @@ def lake_and_page(options: Arguments, scenario: Scenario) -> tuple[str, Path | N
 
 
 def lake_and_flag(options: Arguments, scenario: Scenario) -> tuple[str, str]:
-    """(the lake as it is named, the flag or the line that names it). Raises ArgumentError where two flags name one."""
+    """(the lake as named, the flag or the line that names it). Raises ArgumentError where two flags name a lake."""
     lake, schema = options["lake"], options["catalog"]
     if lake and schema:
         raise ArgumentError(f"--lake={lake} and --catalog={schema} are two places for tables: give one of them")
@@ -165,8 +165,8 @@ def lake_and_flag(options: Arguments, scenario: Scenario) -> tuple[str, str]:
 
 
 def runs_to_compare(names: Sequence[str]) -> tuple[str, ...]:
-    """The two runs to compare; lakes among them as absolute paths. One name is compared with `latest`; without names
-    it is `previous` and `latest`. Raises ArgumentError for more than two.
+    """The two runs to compare; names of lakes become absolute paths. One name is compared with `latest`; without names
+    `previous` is compared with `latest`. Raises ArgumentError for more than two names.
     """
     if len(names) > 2:
         raise ArgumentError(f"compare takes two runs, and not {len(names)}: {', '.join(names)}")
@@ -176,7 +176,7 @@ def runs_to_compare(names: Sequence[str]) -> tuple[str, ...]:
 
 def gates_to_apply(options: Arguments) -> tuple[Gate, ...]:
     """The gates that the job `gate` applies, each once. Raises ArgumentError where --run is given without the gate
-    `gold`, which alone checks runs.
+    `gold`, the only one that checks runs.
     """
     on = tuple(dict.fromkeys(options["on"] or ()))
     if options["job"] == GATE and options["run"] and "gold" not in on:
@@ -195,7 +195,7 @@ def check_pruned(options: Arguments) -> None:
 
 
 def file_retention(options: Arguments) -> timedelta:
-    """How long files stay that no table needs any more. stderr warns if a job may take longer than that."""
+    """How long files stay after no table needs them any more. stderr warns if a job may take longer than that."""
     retention: timedelta | None = options["retention"]
     if retention is not None and retention < RETENTION:
         sys.stderr.write(

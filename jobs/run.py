@@ -1,4 +1,4 @@
-"""What one invocation works on: everything a job is given, resolved and checked before Spark starts."""
+"""What one invocation works on: everything that a job is given, resolved and checked before Spark starts."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from udfs.facts.record_sampling import RecordSampling
 from udfs.replay.consumer_memory.settings import QUEUE_KEYS
 
 RETENTION = timedelta(days=7)
-"""How long files stay that no table needs any more: Delta's own default. Nobody is taken to read or write for longer.
-"""
+"""How long files stay after no table needs them any more: Delta's own default. We assume that no job reads or writes
+for longer."""
 
 
 @dataclass(frozen=True)
 class SessionWishes:
-    """How the Spark session is to be.
+    """What is asked of the Spark session.
 
-    master: Spark master; None leaves it to spark-submit or a session that is there, else local[*].
-    conf: Spark properties given on the command line, which override refetch's own.
+    master: Spark master; None for that of spark-submit or of an existing session, else local[*].
+    conf: Spark properties given on the command line; they override refetch's own.
     """
 
     master: str | None = None
@@ -37,12 +37,12 @@ class SessionWishes:
 
 @dataclass(frozen=True)
 class Decoding:
-    """What `ingest` has to know of captures beside the files.
+    """What `ingest` has to know about captures in addition to the files.
 
     pseudonyms: what topics, clients and hosts are called in the lake; None for their own names.
-    brokers: node id by server (address:port), where the captures do not show it.
-    log_zone: the zone of times in request logs that name none.
-    continues: the capture set that the files go on from, as named: its id or `latest`; None if they begin anew.
+    brokers: node id by server (address:port), for servers whose id the captures do not show.
+    log_zone: the time zone of request logs whose times name none.
+    continues: the capture set that the files continue, as named: its id or `latest`; None if they continue none.
     """
 
     pseudonyms: Pseudonyms | None = None
@@ -69,8 +69,8 @@ class GateJob:
 class Removal:
     """What `prune` and `compact` remove.
 
-    older_than: the age from which on runs and capture sets go; None where one goes by its id.
-    retention: how long files stay that no table needs any more.
+    older_than: the age from which runs and capture sets are removed; None where an id says what is removed.
+    retention: how long files stay after no table needs them any more.
     """
 
     older_than: timedelta | None = None
@@ -82,11 +82,11 @@ class Output:
     """What is printed, and which page is written.
 
     page: the file of the report; None for no report.
-    keeps_pages: each run's page is kept in a file of its own as well; `page` is then that of the newest run.
-    compared_with: the run that the page compares its own with, as named: an id or `previous`; None for no other runs.
+    keeps_pages: each run's page is also kept in a file of its own; `page` is then the page of the newest run.
+    compared_with: the run that the page compares with its own, as named: an id or `previous`; None for no comparison.
     verbose: all answers and tables are printed.
-    trend: `runs` prints what runs come to, night by night.
-    as_json: what is printed is JSON.
+    trend: `runs` prints the results of runs, night by night.
+    as_json: the output is JSON.
     """
 
     page: Path | None = None
@@ -103,18 +103,18 @@ class Run:
 
     captures: the files to ingest, sorted, as absolute paths and as URIs; empty for a job that reads the lake.
     lake: the lake's folder, absolute, or a URI.
-    run_at: the clock of the run, aware, UTC.
+    run_at: when the run started, aware, UTC.
     cluster: the file that describes a cluster; None for a job that works on captures.
-    chooses: whether grids are to be chosen from the capture, because nobody says what to replay.
-    from_capture: by key the settings that the capture itself shows, where nobody states them.
+    chooses: whether grids are chosen from the capture, because nobody says what to replay.
+    from_capture: the settings that the capture itself shows and nobody states, by key.
     gates: the rules that tables have to pass.
     capture: the id of the capture set to replay or to check; None for the one written last.
-    cluster_id: the cluster to replay; None for the only one of the capture set, else that with most requests.
-    strict: whether the job fails if a replay is refused, although others were made.
+    cluster_id: the cluster to replay; None for the capture set's only cluster, or the one with most requests.
+    strict: whether the job fails if one replay is refused, even if others were made.
     run_id: the run to report on or to check; None for the newest.
     dry_run: `prune` and `migrate` print what they would do, and change nothing.
-    compared: the two runs to compare, as named: ids, `previous`, `latest`, or lakes from the root.
-    session, decoding, gate_job, removal, output: what only some parts of a job read, or some jobs.
+    compared: the two runs to compare, as named: ids, `previous`, `latest`, or absolute paths of lakes.
+    session, decoding, gate_job, removal, output: what only some jobs read, or only some parts of a job.
     job: its name on the command line.
     """
 
@@ -141,7 +141,7 @@ class Run:
 
     @property
     def in_force(self) -> Mapping[str, Value]:
-        """The settings in force at capture time: stated, else shown by the capture, else Kafka's default."""
+        """The settings in force at capture time: as stated, else as the capture shows, else Kafka's default."""
         return {**self.from_capture, **self.scenario.captured}
 
     @property
@@ -151,12 +151,12 @@ class Run:
 
     @property
     def replays_queues(self) -> bool:
-        """Whether lanes differ in the queue of librdkafka consumers, for which sizes of uncompressed messages count."""
+        """Whether lanes differ in settings of librdkafka consumers' queue, which counts uncompressed message sizes."""
         return not {*QUEUE_KEYS}.isdisjoint(self.scenario.replay.get(CONSUMER_MEMORY, {}))
 
     @property
     def records(self) -> RecordSampling | None:
-        """How ingest is to read the records of batches; None where no replay of the scenario needs that."""
+        """How ingest reads the records of batches; None where no replay of the scenario needs that."""
         if not ON_REQUEST & set(self.algorithms) and not self.replays_queues:
             return None
         return RecordSampling(every=1) if self.scenario.captured.get("recompress") == "all" else RecordSampling()

@@ -1,4 +1,4 @@
-"""runs: list the runs and the capture sets of a lake, or what its runs come to, night by night."""
+"""runs: list the runs and the capture sets of a lake, or the results of its runs, night by night."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from udfs.errors import LakeError
 
 
 def newest_trend(spark: SparkSession, run: Run) -> Trend:
-    """The nights that can be compared with that of the newest run which is complete. Raises LakeError where it has
-    none, or no run is complete.
+    """The trend of the nights that can be compared with that of the newest complete run. Raises LakeError where the
+    lake has no run, or no complete one.
     """
     most = MOST_LISTED if run.output.verbose else MOST_SHOWN
     newest, left_out = newest_night(spark, run.lake, most)
@@ -31,7 +31,7 @@ def newest_trend(spark: SparkSession, run: Run) -> Trend:
 
 
 def main(run: Run) -> None:
-    """Run the job. Raises LakeError where the lake has neither runs nor captures, and what `newest_trend` does."""
+    """Run the job. Raises LakeError where the lake has neither runs nor captures, and what `newest_trend` raises."""
     spark = spark_session(run.session.master, "refetch runs", run.session.conf)
     if run.output.trend:
         nights = newest_trend(spark, run)

@@ -37,7 +37,8 @@ ALGORITHM = PARTITION_LIMITS.name
 
 
 def part_for_size(scenario: Scenario) -> Scenario:
-    """The part of a scenario that `size` replays: limits on partitions. stderr names the settings of other replays."""
+    """The part of a scenario that `size` replays: limits on partitions. stderr names the settings that it leaves out.
+    """
     others = [key for name, lanes in scenario.replay.items() if name != ALGORITHM for key in lanes]
     if others:
         sys.stderr.write(f"refetch: size replays {ALGORITHM} alone, and not {', '.join(dict.fromkeys(others))}\n")
@@ -75,7 +76,7 @@ def events_of_cluster(cluster: Cluster, seed: int) -> pa.Table:
 
 
 def size_summary(spark: SparkSession, run: Run, cluster_id: str, run_name: str) -> str:
-    """The text that is printed, made from the tables alone."""
+    """The text that is printed; it is made from the tables only."""
 
     def own_rows(table: Table) -> DataFrame:
         return stored_rows(spark, run.lake, table, run_name)

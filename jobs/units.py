@@ -18,7 +18,7 @@ _QUANTITY = re.compile(r"(\d+(?:\.\d+)?|\d{1,3}(?:_\d{3})+)\s*([A-Za-z]*)", re.A
 
 
 def parse_bytes(text: str) -> int:
-    """Bytes from `1048576`, `8MiB`, `50 MB`, `1.5 GiB`; the unit's case does not matter.
+    """Bytes from `1048576`, `8MiB`, `50 MB`, `1.5 GiB`; upper and lower case of the unit are the same.
 
     KiB, MiB, GiB are powers of 1024; kB, MB, GB powers of 1000. Raises ValueError with what is wrong.
     """
@@ -46,7 +46,8 @@ def parse_number(text: str) -> float:
 
 
 def format_bytes(count: int) -> str:
-    """The shortest exact spelling: the largest binary unit that divides it, else decimal, else digits.
+    """The shortest exact spelling: in the largest binary unit that divides the count, else in the largest decimal unit
+    that does, else as digits.
 
     >>> format_bytes(8388608), format_bytes(50_000_000), format_bytes(1025), format_bytes(0)
     ('8MiB', '50MB', '1025', '0')
@@ -83,5 +84,5 @@ def _parse_quantity(text: str, units: Mapping[str, int], expected: str) -> int:
 
 
 def none_if_infinite(value: float) -> float | None:
-    """The value; None if it is infinite, because tables have null for a value without end."""
+    """The value; None if it is infinite, which tables show as null."""
     return None if isinf(value) else value

@@ -1,4 +1,4 @@
-"""refetch's version, as pyproject.toml has it, and what distinguishes one decoder or replay from another."""
+"""refetch's version, as in pyproject.toml, and the texts that distinguish one decoder or replayer from another."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def decoder_version(
     brokers: Mapping[str, str] = NONE_STATED,
     earlier: str = "",
 ) -> str:
-    """The version, a digest of all code that decides what silver rows a capture gives, whether sizes of records were
-    asked for, the zone of request logs, hashes of the gate's rules on rows, of what is stated of brokers and of what
-    decoded the set that is continued, and the key of pseudonyms.
+    """The version and a digest of all code that decides which silver rows a capture gives. Then, where they apply:
+    whether sizes of records were asked for, the zone of request logs, digests of the gate's rules on rows, of the
+    stated brokers and of what decoded the set that is continued, and the key of pseudonyms.
 
-    earlier: what decoded the set that is continued; empty where none is.
+    earlier: what decoded the set that is continued; empty if none is continued.
     """
     named = "" if pseudonyms is None else f"+{pseudonyms.key_id}"
     sized = "" if records is None else f"+records/{records.every}"
@@ -41,7 +41,7 @@ def decoder_version(
 
 
 def pseudonym_key_in(decoded_by: str) -> str:
-    """The id of the key of pseudonyms in what `decoder_version` gave; empty where names are those on the wire.
+    """The id of the pseudonym key in a result of `decoder_version`; empty where names are those on the wire.
 
     >>> pseudonym_key_in("0.1.0+1f2e+key-00112233aabbccdd"), pseudonym_key_in("0.1.0+1f2e+records/1")
     ('key-00112233aabbccdd', '')
@@ -51,5 +51,5 @@ def pseudonym_key_in(decoded_by: str) -> str:
 
 
 def replayer_version(decoded_by: str) -> str:
-    """The version, a digest of all code that decides what gold tables some silver rows give, and what decoded those."""
+    """The version, a digest of all code that decides which gold rows the silver rows give, and what decoded these."""
     return f"{VERSION}+{code_digest(files('udfs'), files('schemas'), files('jobs'))}, of {decoded_by}"

@@ -1,4 +1,4 @@
-"""What a capture set shows of the amounts that settings bound: a handful of numbers, each an aggregate of a table."""
+"""The amounts in a capture set that settings limit: a handful of numbers, each an aggregate of a table."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from schemas.wire.fetch import FETCH_REQUEST
 from schemas.wire.produce import PRODUCE_REQUEST
 
 OfTable = Callable[[Table], DataFrame]
-"""The rows of a silver table that are looked at."""
+"""From a silver table to those of its rows that count."""
 SESSIONLESS = -1
-"""Epoch of a fetch that wants no session, and closes the one it names."""
+"""Epoch of a fetch that asks for no session and closes the one that it names."""
 
 
 def read_amounts(spark: SparkSession, lake: str, capture_id: str, cluster_id: str | None) -> Amounts:
@@ -75,7 +75,9 @@ def batch_amounts(rows: OfTable) -> DataFrame:
 
 
 def most_readers(rows: OfTable) -> DataFrame:
-    """One row: the most connections that fetch in sessions from one broker at a time, from first fetch to last."""
+    """One row: the largest number of connections that fetch in sessions from one broker at the same time. A connection
+    counts from its first fetch to its last.
+    """
     x = EXCHANGES
     in_session = (F.col(x.api_key) == FETCH_REQUEST.api_key) & (F.col(x.fetch_session_epoch) != SESSIONLESS)
     spans = rows(x).where(in_session).groupBy(x.broker, x.connection_id).agg(
@@ -97,7 +99,9 @@ def largest_request(rows: OfTable) -> DataFrame:
 
 
 def most_replicas(rows: OfTable) -> DataFrame:
-    """One row: the replicas on the broker that has most, without internal topics, by the last Metadata responses."""
+    """One row: the replicas on the broker that has most of them, without internal topics, by the last Metadata
+    responses.
+    """
     m = CLUSTER_METADATA
     listed = rows(m).where((F.col(m.entry) == PARTITION) & ~F.coalesce(m.is_internal, F.lit(False)))
     last = F.max_by(m.replica_nodes, F.struct(m.request_time, m.connection_id, m.exchange_no)).alias("nodes")

@@ -1,8 +1,8 @@
-"""Which node each server (address:port) of a capture set is: a broker is one node, whatever its listeners.
+"""Which node each server (address:port) of a capture set is. A broker is one node, however many listeners it has.
 
-Who advertises an endpoint, is the node there. For other servers there are three ways to find the node: who lives at the
-address, whose partitions the server answers for, and who alone advertises its port. All ways that show a node have to
-show the same one. A server is never the node of a follower that fetches from it.
+The node that advertises an endpoint is the node there. For other servers there are three ways to find the node: which
+node lives at the address, whose partitions the server answers for, and which node alone advertises its port. All ways
+that show a node have to show the same one. A server is never the node of a follower that fetches from it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PORT, ADDRESS, PARTITIONS = "its port", "its address", "the partitions that it a
 
 
 class Follows(NamedTuple):
-    """A follower fetches: from which server, at which address it lives, and its node id."""
+    """A follower that fetches: the server from which it fetches, the follower's address, and its node id."""
 
     server: str
     address: str
@@ -26,8 +26,8 @@ class Follows(NamedTuple):
 
 
 class BrokerNames(NamedTuple):
-    """named: the node id by server. unnamed: by server without a node id, the reason. A server that is the listener of
-    a controller may be in neither.
+    """named: the node id by server. unnamed: for servers without a node id the reason, by server. A server that is the
+    listener of a controller may be in neither.
     """
 
     named: dict[str, str]
@@ -38,7 +38,7 @@ class BrokerNames(NamedTuple):
 class BrokerEvidence:
     """What a capture set shows of the nodes of its servers.
 
-    led_by: by server, the nodes that lead those partitions for which it gives answers that only a leader gives.
+    led_by: the nodes that lead the partitions for which a server gives answers that only a leader gives, by server.
     controllers: servers that are listeners of KRaft controllers. cluster_of: cluster id by server.
     """
 
@@ -59,14 +59,14 @@ class BrokerEvidence:
 
     @cached_property
     def _advertisers(self) -> Mapping[str, set[tuple[str, int]]]:
-        """By host, the nodes that advertise it, with their clusters."""
+        """The nodes that advertise each host, with their clusters."""
         return values_by_key(
             (broker.host, (self._cluster(broker.server), broker.node_id)) for broker in self.advertised
         )
 
     @cached_property
     def _residents(self) -> Mapping[str, set[tuple[str, int]]]:
-        """By address, the nodes that advertise it and the followers that fetch from it, with their clusters."""
+        """The nodes that advertise each address and the followers that fetch from it, with their clusters."""
         fetching = ((f.address, (self._cluster(f.server), f.node_id)) for f in self.followers)
         return values_by_key(
             [*((host, node) for host, nodes in self._advertisers.items() for node in nodes), *fetching]
@@ -74,7 +74,7 @@ class BrokerEvidence:
 
     @cached_property
     def _shared(self) -> set[str]:
-        """Addresses that several nodes have: a follower at one of them fetches from a server at the same address."""
+        """Addresses of several nodes, which are those where a follower fetches from a server at its own address."""
         ends = ((f.address, f.server) for f in self.followers if f.server not in self.controllers)
         return {address for address, server in ends if address == address_in_server(server)}
 
@@ -99,8 +99,8 @@ class BrokerEvidence:
         return [node for cluster, node in nodes.get(address_in_server(server), ()) if own in (None, cluster)]
 
     def ways(self, server: str) -> dict[str, int]:
-        """For a server that nobody advertises: by way, the node that this way shows; ways that show none or several
-        nodes are left out.
+        """For a server that nobody advertises: the node that each way shows, by way. Ways that show no node, or
+        several, are left out.
         """
         nodes_by_way = {PARTITIONS: list(self.led_by.get(server, ()))}
         if address_in_server(server) not in self._shared:
@@ -110,7 +110,7 @@ class BrokerEvidence:
         return {way: next(iter(nodes)) for way, nodes in nodes_by_way.items() if len(nodes) == 1}
 
     def objection(self, server: str) -> str | None:
-        """Why a server must not be named by the node that its ways show, None if nothing speaks against it."""
+        """Why a server must not be taken for the node that its ways show; None if nothing speaks against it."""
         ways, leaders = self.ways(server), sorted(self.led_by.get(server, ()))
         advertisers = self._among(self._advertisers, server)
         if len(leaders) > 1:
@@ -126,7 +126,7 @@ class BrokerEvidence:
 
 
 def name_brokers(evidence: BrokerEvidence, stated: Mapping[str, str] | None = None) -> BrokerNames:
-    """Node id by server, where it is stated or evidence shows one alone. stated: node id by server."""
+    """Node id by server, where it is stated or the evidence shows a single one. stated: node id by server."""
     names = BrokerNames({}, {})
     for server in sorted(evidence.servers):
         node_id = (stated or {}).get(server) or inferred_node(evidence, server)
@@ -138,7 +138,7 @@ def name_brokers(evidence: BrokerEvidence, stated: Mapping[str, str] | None = No
 
 
 def inferred_node(evidence: BrokerEvidence, server: str) -> str | None:
-    """The node id of a server if evidence shows one alone."""
+    """The node id of a server if the evidence shows a single one."""
     if server in evidence.nodes_by_endpoint:
         nodes: Collection[int] = evidence.nodes_by_endpoint[server]
     elif server in evidence.controllers or evidence.objection(server):
@@ -149,7 +149,7 @@ def inferred_node(evidence: BrokerEvidence, server: str) -> str | None:
 
 
 def why_unnamed(evidence: BrokerEvidence, server: str) -> str:
-    """Why a server has no node id, and what to do: a sentence each."""
+    """Why a server has no node id, and what to do: one sentence for each."""
     several = evidence.nodes_by_endpoint.get(server)
     why = f"It is advertised by {_nodes_text(several)}." if several else evidence.objection(server)
     if why is None:

@@ -23,18 +23,18 @@ from udfs.capture.storage import open_stored
 from udfs.errors import AlienError, CaptureError
 
 RANGE_BYTES = 32 << 20
-# Connections are spread over shards by this many buckets: enough to even out, few enough to count in every file.
+# Connections go to shards by this many buckets: enough to make shards even, few enough to count them in every file.
 BUCKETS = 4096
 MOST_TOLD = 20
 ENVELOPE = "file_no int, content binary, fault string"
 TASKS_OF_A_CORE = 16
-"""The most tasks for each core: enough to even out the work, few enough that starting them takes no time."""
+"""The most tasks for each core: enough to spread the work evenly, few enough that starting them takes little time."""
 
 
 def index_captures(spark: SparkSession, captures: Sequence[Path | str], log_zone: str) -> tuple[CaptureIndex, ...]:
-    """The index of every file. stderr names those that are no captures, of which nothing is read.
+    """The index of every file. stderr names the files that are no captures; nothing of them is read.
 
-    Raises CaptureError, which names every file that cannot be read, and also if no file is a capture.
+    Raises CaptureError, which names every file that cannot be read, also if no file is a capture.
     """
 
     def index_files(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -62,7 +62,7 @@ def _place_of_row(row: Row) -> int:
 def check_faults(faults: Sequence[str], formats: Sequence[str], files: int) -> None:
     """Say on stderr what is left out. Raises CaptureError where files cannot be read, or none is a capture.
 
-    faults: a line each; formats: of the files that have an index.
+    faults: one line for each. formats: those of the files that have an index.
     """
     if not faults:
         return
@@ -73,7 +73,7 @@ def check_faults(faults: Sequence[str], formats: Sequence[str], files: int) -> N
 
 
 def index_batches(batches: Iterable[pa.RecordBatch], log_zone: str) -> Iterator[pa.RecordBatch]:
-    """A row for each file of the batches: its index or, if it cannot be read, the fault; both if it is no capture."""
+    """A row for each file of the batches: its index, or the fault if it cannot be read; both if it is no capture."""
     for batch in batches:
         files: list[dict[str, Any]] = batch.to_pylist()
         for file in files:
@@ -90,9 +90,10 @@ def index_batches(batches: Iterable[pa.RecordBatch], log_zone: str) -> Iterator[
 def index_or_fault(
     path: str, log_zone: str = UTC, on_packets: OnPackets | None = None
 ) -> tuple[CaptureIndex | None, str | None]:
-    """The index of a file and what is wrong with it: one that cannot be read has none, one that is no capture both.
+    """The index of a file, and what is wrong with it. A file that cannot be read has no index. A file that is no
+    capture has both.
 
-    on_packets: as that of `index_capture`, for a capture
+    on_packets: as for `index_capture`, if the file is a capture.
     """
     try:
         return index_file(path, log_zone, on_packets), None
@@ -103,8 +104,9 @@ def index_or_fault(
 
 
 def index_file(path: str, log_zone: str = UTC, on_packets: OnPackets | None = None) -> CaptureIndex:
-    """Index a frame dump, request log or capture, opened once; only a dump is opened again, by Arrow, which reads it by
-    places of its own. on_packets: as that of `index_capture`. Raises CaptureError where the file is none of them.
+    """Index a frame dump, request log or capture. The file is opened once; Arrow opens a frame dump again, since it
+    does not read from start to end. on_packets: as for `index_capture`. Raises CaptureError where the file is none of
+    them.
     """
     with open_stored(path) as stored:
         is_dump = stored_dump_format(stored) is not None

@@ -1,4 +1,4 @@
-"""How the work on a set of captures is cut: ranges of packets to read, and shards of connections to follow."""
+"""How the work on a set of captures is divided: ranges of packets to read, and shards of connections to follow."""
 
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ SHARD_BYTES = 64 << 20
 
 @dataclass(frozen=True)
 class RangesToRead:
-    """What is to be read of one kind of file: ranges, with their file's place in the set, and the task of each; the
-    shard of each bucket.
+    """What is read from files of one kind.
+
+    ranges: the ranges, each with its file's place in the set. tasks: the task of each range. shard_of_bucket: the
+    shard of each bucket of connections.
     """
 
     ranges: tuple[tuple[int, PacketRange], ...]
@@ -38,10 +40,11 @@ class RangesToRead:
 
 @dataclass(frozen=True)
 class CapturePlan:
-    """A capture set, ready to be read: its files' indexes and orders by place in it, and the work on each kind.
+    """A capture set, ready to be read: the indexes and orders of its files, by place in the set, and the work to do.
 
-    packets: captures and frame dumps; logs: request logs. copies: places of request logs that the set has before.
-    log_zone: the zone of times in request logs that name none. continues: the set that this one goes on from, if any.
+    packets: the work on captures and frame dumps. logs: the work on request logs. copies: places of request logs whose
+    content an earlier file of the set has. log_zone: the time zone of request logs whose times name none. continues:
+    the id of the set that this one continues, if any.
     """
 
     capture_id: str
@@ -55,13 +58,14 @@ class CapturePlan:
 
     @property
     def has_packets(self) -> bool:
-        """Whether the facts come from packets, which request logs only add to."""
+        """Whether the facts come from packets; request logs then only add to them."""
         return not self.logs.ranges or any(index.counts.packets for index in self.indexes)
 
     @property
     def in_order(self) -> bool:
-        """Whether packets of a connection are read in the order in which they are followed: those of one capture point,
-        which sequence numbers put right, and frames, which they do not, where the dumps have them by time.
+        """Whether packets of a connection are read in the order in which they are followed. Packets of one capture
+        point are, since sequence numbers correct their order. Frames have no sequence numbers, so the dumps must have
+        them in time order.
         """
         files = dict.fromkeys(file_no for file_no, _ in self.packets.ranges)
         dumps = [index for index in map(self.indexes.__getitem__, files) if index.format in MAGICS.values()]
@@ -72,14 +76,14 @@ class CapturePlan:
 
 
 def plan_capture(indexes: tuple[CaptureIndex, ...], cores: int, log_zone: str = UTC) -> CapturePlan:
-    """Put indexed files in order and cut the work on them for so many cores.
+    """Put indexed files in order and divide the work on them for this number of cores.
 
-    Raises CaptureError for frame dumps beside captured packets: what is in both would count twice.
+    Raises CaptureError for frame dumps together with captured packets: what is in both would count twice.
     """
     indexes = in_time_order(indexes)
     logs = [file_no for file_no, index in enumerate(indexes) if index.format == REQUEST_LOG]
     packets = [file_no for file_no, index in enumerate(indexes) if index.format != REQUEST_LOG]
-    # What is empty or no capture goes with either.
+    # Files that are empty or no captures are allowed beside both.
     read = [indexes[file_no] for file_no in packets if indexes[file_no].format != CaptureFormat.NONE]
     dumps = [index.path for index in read if index.format in MAGICS.values()]
     if 0 < len(dumps) < len(read):
@@ -101,13 +105,15 @@ def plan_capture(indexes: tuple[CaptureIndex, ...], cores: int, log_zone: str = 
 
 
 def copies_among(indexes: Sequence[CaptureIndex], files: Sequence[int]) -> frozenset[int]:
-    """Those of the files that have the same content as a file before them."""
+    """Those of the files that have the same content as an earlier file."""
     first: dict[str, int] = {}
     return frozenset(n for n in files if first.setdefault(indexes[n].sha256, n) != n)
 
 
 def orders_of_files(indexes: Sequence[CaptureIndex], packets: list[int], logs: list[int]) -> tuple[FileOrder, ...]:
-    """The order of every file: packets are put in order among packets, logs among logs, as points of their own."""
+    """The order of every file. Files with packets and request logs are ordered separately, and have different capture
+    points.
+    """
     of_packets, of_logs = (
         file_orders([indexes[file_no] for file_no in files]) if files else () for files in (packets, logs)
     )
@@ -120,7 +126,7 @@ def orders_of_files(indexes: Sequence[CaptureIndex], packets: list[int], logs: l
 
 
 def plan_reading(indexes: Sequence[CaptureIndex], files: Sequence[int], cores: int) -> RangesToRead:
-    """The work on some of the files, cut for so many cores."""
+    """The work on some of the files, divided for this number of cores."""
     weights = sum((indexes[file_no].bucket_payload_bytes for file_no in files), np.zeros(BUCKETS, np.int64))
     shards = max(cores, min(int(weights.sum()) // SHARD_BYTES, BUCKETS))
     ranges = tuple((file_no, part) for file_no in files for part in indexes[file_no].ranges)
@@ -129,7 +135,9 @@ def plan_reading(indexes: Sequence[CaptureIndex], files: Sequence[int], cores: i
 
 
 def tasks_of_ranges(lengths: Sequence[int], cores: int) -> tuple[int, ...]:
-    """The task of each range, by the bytes of each: neighbours share one while they are little of what is to be read.
+    """The task of each range. Neighbours share a task as long as they are a small part of what is read.
+
+    lengths: the bytes of each range.
 
     >>> tasks_of_ranges([300, 5, 5, 5], cores=1)
     (0, 1, 1, 1)
@@ -141,8 +149,8 @@ def tasks_of_ranges(lengths: Sequence[int], cores: int) -> tuple[int, ...]:
 
 
 def pack_shards(weights: npt.NDArray[np.int64], shards: int) -> npt.NDArray[np.int32]:
-    """The shard of each bucket: heaviest bucket first, each to the shard that is lightest so far (LPT); those without
-    weight in turn.
+    """The shard of each bucket: the heaviest bucket first, each to the shard that is lightest so far (LPT); buckets
+    without weight to each shard in turn.
     """
     shard_of = (np.arange(len(weights)) % shards).astype(np.int32)
     lightest = [(0, shard) for shard in range(shards)]

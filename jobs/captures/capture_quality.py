@@ -1,4 +1,4 @@
-"""What a capture set lacks, by connection and in all: what to know before any other number."""
+"""What a capture set lacks, by connection and in total: to be read before any other number."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from schemas.tables.values import CONTINUED, DOES_NOT_FIT, NOT_THERE
 from udfs.facts.cluster_names import ClusterNames
 
 KAFKA_PROTOCOL = "kafka"
-"""The protocol of connections that are Kafka's."""
+"""The protocol of Kafka connections."""
 WHOLE_SET = "capture set"
 NO_NAMES = ClusterNames()
 MOST_BROKERS = 20
 LISTS = (CAPTURE_QUALITY.unnamed_brokers, CAPTURE_QUALITY.other_brokers)
-"""Columns that list brokers, each with what is to be known of it."""
+"""Columns that list brokers, each with a note about it."""
 
 
 def quality_rows(
@@ -26,7 +26,7 @@ def quality_rows(
     names: which brokers have no node id, and which are not Apache Kafka's.
     """
     t = CAPTURE_QUALITY
-    # Of no rows at all a rollup makes none: with one of no connection there is a sum where nothing was captured.
+    # A rollup of no rows has no rows. This row, of no connection, gives a total even where nothing was captured.
     nothing = connections.sparkSession.range(1).select(F.lit(None).cast(t.connection_id.type).alias(t.connection_id))
     rows = connection_counts(with_notes(connections, names)).unionByName(exchange_counts, allowMissingColumns=True)
     rows = rows.unionByName(nothing, allowMissingColumns=True)
@@ -49,14 +49,14 @@ def quality_rows(
 
 
 def only_if_one_connection(column: str) -> Column:
-    """The value of a connection's single row that has one; null in the row of the whole capture set."""
+    """The value of a connection, from its only row with one; null in the row of the whole capture set."""
     return F.when(F.grouping(CAPTURE_QUALITY.connection_id) == 0, F.max(column)).alias(column)
 
 
 def with_notes(connections: DataFrame, names: ClusterNames) -> DataFrame:
-    """Connections with the columns LISTS: a broker's server and why it has no node id; the broker and whose it is.
+    """Connections with the columns LISTS: a broker's server and why it has no node id; the broker and its vendor.
 
-    Null where there is nothing to say of the broker.
+    Null where there is nothing to say about the broker.
     """
     c, t = CONNECTIONS, CAPTURE_QUALITY
     by_server = [
@@ -74,7 +74,9 @@ def with_notes(connections: DataFrame, names: ClusterNames) -> DataFrame:
 
 
 def connection_counts(connections: DataFrame) -> DataFrame:
-    """A row a connection: whose it is, and what became of its bytes. connections: those of `with_notes`."""
+    """One row for each connection: between whom it is, and what became of its bytes. connections: as `with_notes`
+    returns them.
+    """
     c, t = CONNECTIONS, CAPTURE_QUALITY
     is_kafka = F.col(c.protocol) == KAFKA_PROTOCOL
     return connections.select(

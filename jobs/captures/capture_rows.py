@@ -1,4 +1,4 @@
-"""A planned capture set as rows: its packets read in ranges and decoded by connection, and its files."""
+"""The rows of a planned capture set: of its packets, read in ranges and decoded by connection, and of its files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BATCH_BYTES = 8 << 20
 
 
 def range_tasks(spark: SparkSession, work: RangesToRead) -> DataFrame:
-    """Every range of the work in its task; `ranges_in` reads them there."""
+    """Every range of the work, in its task. `ranges_in` reads them there."""
     tasks: dict[str, pa.Array[Any]] = {
         "task": pa.array(work.tasks, pa.int32()),
         "file_no": pa.array((file_no for file_no, _ in work.ranges), pa.int32()),
@@ -56,9 +56,10 @@ def packed_rows(
     records: RecordSampling | None,
     earlier: EarlierSet | None = None,
 ) -> DataFrame:
-    """The silver tables' rows of a capture set, packed (`udfs.facts.arrow_tables`): one shuffle, by connection.
+    """The silver tables' rows of a capture set, packed (`udfs.facts.arrow_tables`). There is one shuffle, by
+    connection.
 
-    earlier: what is taken over of the set that this one goes on from, if it does.
+    earlier: what is taken over from the set that this one continues, if any.
     """
     shard_of, capture_id, orders = plan.packets.shard_of_bucket, plan.capture_id, plan.orders
     in_order = plan.in_order
@@ -90,8 +91,8 @@ def packets_of_range(part: PacketRange, file_no: int, order: FileOrder) -> Itera
 def capture_rows(plan: CapturePlan, decoder: str, repeated: Mapping[int, int]) -> pa.Table:
     """Rows of the table `captures`.
 
-    decoder: what decodes the files. repeated: by the place of a request log in the set, how many of its lines an
-    earlier file has, too.
+    decoder: what decodes the files. repeated: how many lines of each request log an earlier file has, too, by the log's
+    place in the set.
     """
     t = CAPTURES
     rows: list[dict[str, object]] = [

@@ -1,5 +1,5 @@
-"""Which cluster each server of a capture set is of, where it shows several: what Metadata responses say of themselves,
-and the addresses that they list.
+"""Which cluster each server of a capture set belongs to, where the set shows several: by the cluster ids in Metadata
+responses and the addresses that they list.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ V = TypeVar("V")
 
 
 class AdvertisedBroker(NamedTuple):
-    """A broker that a server lists: the server, and the broker's host, port and node id."""
+    """A broker that a server's response lists: the server, and the broker's host, port and node id."""
 
     server: str
     host: str
@@ -31,10 +31,10 @@ def name_clusters(
 ) -> dict[str, str]:
     """Cluster id by server (address:port). Servers whose cluster is not known are left out.
 
-    If all responses have the same cluster id, all servers are of that cluster. Otherwise a server whose responses have
-    no id, such as one that only followers fetch from, is of the cluster whose servers list its endpoint, or else any
-    port of its address, provided that it is a single cluster. If a server's responses have several ids, as when a
-    cluster was set up anew, the first in the order of ids counts.
+    If all responses have the same cluster id, all servers belong to that cluster. Otherwise a server without an id of
+    its own, such as one from which only followers fetch, belongs to the single cluster whose servers list its endpoint,
+    or else to the single one whose servers list any port of its address. If a server's responses have several ids, as
+    when a cluster was set up anew, the first in the order of ids counts.
 
     cluster_ids: (server, cluster id that its responses have). brokers: what Metadata responses list.
     """
@@ -58,5 +58,5 @@ def values_by_key(pairs: Iterable[tuple[K, V]]) -> Mapping[K, set[V]]:
 
 
 def _lone_values(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """By key its value, for the keys that have a single one."""
+    """The value of each key that has a single one."""
     return {key: next(iter(values)) for key, values in values_by_key(pairs).items() if len(values) == 1}

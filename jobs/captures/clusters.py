@@ -1,5 +1,5 @@
-"""The clusters that a capture set shows, and the one that is replayed: topics of two clusters may have one name, and
-brokers one node id.
+"""The clusters that a capture set shows, and the one that is replayed. Only one is replayed, because topics of two
+clusters may have the same name, and brokers the same node id.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ RowsOf = Callable[[SparkSession, str, Table, str], DataFrame]
 
 
 class CapturedCluster(NamedTuple):
-    """A cluster: its id, how many of its brokers' addresses were seen, and the requests that they got."""
+    """A cluster: its id, how many addresses of its brokers were seen, and how many requests they got."""
 
     cluster_id: str
     servers: int
@@ -38,7 +38,7 @@ class CapturedCluster(NamedTuple):
 
 
 def captured_clusters(spark: SparkSession, lake: str, capture_id: str) -> list[CapturedCluster]:
-    """The clusters of a capture set, those with most requests first."""
+    """The clusters of a capture set, the one with most requests first."""
     c = CONNECTIONS
     named = stored_rows(spark, lake, c, capture_id).where(F.col(c.cluster_id).isNotNull())
     columns = (F.count_distinct(c.server).alias("servers"), F.sum(c.requests).alias("requests"))
@@ -50,8 +50,8 @@ def choose_cluster(spark: SparkSession, lake: str, capture_id: str, named: str |
     """The cluster to replay: the one that is named, else the one with most requests. None if the capture set shows
     only one cluster, or none.
 
-    stderr says which one it is and which others there are. Raises ArgumentError if the capture set does not show the
-    one that is named.
+    stderr says which one is replayed and which others there are. Raises ArgumentError if the capture set does not show
+    the named cluster.
     """
     clusters = captured_clusters(spark, lake, capture_id)
     chosen = next((one for one in clusters if named in (None, one.cluster_id)), None)
@@ -79,8 +79,8 @@ def _cluster_lines(clusters: Sequence[CapturedCluster]) -> list[str]:
 def rows_of_cluster(
     spark: SparkSession, lake: str, table: Table, capture_id: str, cluster_id: str | None, read: RowsOf = stored_rows
 ) -> DataFrame:
-    """The capture set's rows of a silver table: those of a cluster's connections, where one is named. read: reads the
-    capture set's rows of a table.
+    """The capture set's rows of a silver table; only those of a cluster's connections if a cluster is named. read: the
+    function that reads the capture set's rows of a table.
     """
     c = CONNECTIONS
     rows = read(spark, lake, table, capture_id)

@@ -1,4 +1,4 @@
-"""Names that an earlier capture set shows, as evidence for the set that goes on from it."""
+"""Names that an earlier capture set shows, as evidence for the set that continues it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from udfs.facts.captured_names import BROKER, CAPTURED_NAMES, CLUSTER, SHOWN_ID,
 _C, _M = CONNECTIONS, CLUSTER_METADATA
 NAMED = (FETCH_PARTITIONS.topic, FETCH_PARTITIONS.topic_id, FETCH_PARTITIONS.request_time)
 NAMES_TOPICS = (FETCH_PARTITIONS, RECORD_BATCHES, CLUSTER_METADATA)
-"""Tables whose rows have both names and ids of topics."""
+"""Tables that have columns for both names and ids of topics."""
 
 
 def earlier_names(spark: SparkSession, lake: str, capture_id: str) -> pa.Table:
-    """What a set's tables say of the nodes and clusters of its servers, and of the ids of topics: rows of
+    """What a set's tables say about the nodes and clusters of its servers, and about the ids of topics: rows of
     CAPTURED_NAMES.
 
     A server that the set gives a node id counts as one that advertises its own endpoint.
@@ -38,7 +38,7 @@ def _names_here(rows: DataFrame) -> pa.Table:
 
 
 def _named_rows(rows: DataFrame, what: str, **columns: Column) -> DataFrame:
-    """Rows of CAPTURED_NAMES; columns: by its names, and null where left out."""
+    """Rows of CAPTURED_NAMES. columns: its columns by name; those that are left out are null."""
     kinds = {pa.string(): "string", pa.int64(): "bigint"}
     columns["what"] = F.lit(what)
     return rows.select(*(columns.get(f.name, F.lit(None)).cast(kinds[f.type]).alias(f.name) for f in CAPTURED_NAMES))
@@ -65,11 +65,11 @@ def names_of_vendors(metadata: DataFrame, connections: DataFrame) -> DataFrame:
 
 
 def names_of_topics(rows: DataFrame, connections: DataFrame) -> DataFrame:
-    """The ids of topics in the rows of one of NAMES_TOPICS, from when to when each was used.
+    """The ids of topics in the rows of one of NAMES_TOPICS, and when each was first and last used.
 
     A row whose topic has no name has the id in both columns.
     """
-    topic, topic_id, request = NAMED  # which all of NAMES_TOPICS call the same
+    topic, topic_id, request = NAMED  # the columns have these names in all of NAMES_TOPICS
     named = rows.where(F.col(topic_id).isNotNull() & F.col(topic).isNotNull() & (F.col(topic) != F.col(topic_id)))
     time = F.unix_micros(F.col(request))
     of_connections = named.groupBy(_C.connection_id, topic, topic_id).agg(

@@ -1,6 +1,6 @@
-"""The capture set that another one goes on from (`--continue`): which one it is, and what is taken over of it.
+"""The capture set that another one continues (`--continue`): which one it is, and what is taken over from it.
 
-All that is taken over comes from the earlier set's silver tables, so that nothing is stored for it.
+All that is taken over comes from the earlier set's silver tables, so nothing else is stored for it.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ MOST_OVERLAP = timedelta(minutes=1)
 """By how much a set may begin before the earlier one ends: capture points do not begin a new file at the same time."""
 MOST_SETS = 20
 MOST_PARTITIONS = 1_000_000
-"""Partitions of sessions that are taken over at most, because every task is sent them: those of the connections that
-were used last. They are some tens of megabytes."""
+"""The most session partitions that are taken over: those of the connections that were used last. There is a limit
+because every task gets them; this many take some tens of megabytes."""
 _C, _X, _F = CONNECTIONS, EXCHANGES, FETCH_PARTITIONS
 _KEY = "connection_id"
 _MARKS = (_F.high_watermark, _F.last_stable_offset, _F.log_start_offset)
@@ -46,17 +46,17 @@ _MARKS = (_F.high_watermark, _F.last_stable_offset, _F.log_start_offset)
 
 @dataclass(frozen=True)
 class Earlier:
-    """A capture set that another one goes on from. decoder: what decoded it, as `captures` has it."""
+    """A capture set that another one continues. decoder: what decoded it, as in the table `captures`."""
 
     capture_id: str
     decoder: str
 
 
 def choose_earlier(spark: SparkSession, lake: str, named: str, plan: CapturePlan) -> Earlier | None:
-    """The set that the planned one goes on from: as named, or for `latest` the last one that ends before it begins.
+    """The set that the planned one continues: the named one, or for `latest` the last one that ends before it begins.
 
-    None, which stderr says, if there is none for `latest`, as on the first night. Raises ArgumentError if the named one
-    is not there, or does not end before the planned one begins.
+    None if there is none for `latest`, as on the first night; stderr then says so. Raises ArgumentError if the named
+    one does not exist, or does not end before the planned one begins.
     """
     begin = _begin_of(plan)
     sets = capture_sets(spark, lake) if has_table(spark, lake, CAPTURES) else []
@@ -109,13 +109,13 @@ def _named_set(lake: str, named: str, sets: Sequence[CaptureSet], begin: datetim
 
 
 def continuing(plan: CapturePlan, earlier: Earlier) -> CapturePlan:
-    """The planned set as one that goes on from an earlier one, with an id of its own: its rows are others."""
+    """The planned set as one that continues an earlier one. It gets another id, because its rows differ."""
     digest = hashlib.sha256(f"{plan.capture_id} continues {earlier.capture_id}".encode())
     return replace(plan, capture_id=digest.hexdigest()[:16], continues=earlier.capture_id)
 
 
 def read_earlier(spark: SparkSession, lake: str, earlier: Earlier) -> EarlierSet:
-    """What an earlier set knows of its Kafka connections and of their fetch sessions at its end."""
+    """What an earlier set shows of its Kafka connections and of their fetch sessions at its end."""
     fetches = last_fetches(stored_rows(spark, lake, _F, earlier.capture_id), pseudonym_key_in(earlier.decoder) != "")
     ends = last_connections(stored_rows(spark, lake, _C, earlier.capture_id))
     partitions = fetches.join(ends.select("own", _KEY, "used"), fetches[_F.connection_id] == F.col("own"))
@@ -134,8 +134,8 @@ def read_earlier(spark: SparkSession, lake: str, earlier: Earlier) -> EarlierSet
 
 
 def check_still_there(spark: SparkSession, lake: str, earlier: Earlier) -> None:
-    """Raises LakeError if the earlier set is no longer listed as it was, so that what was read of it may be a part:
-    `prune` and `ingest` take a set out of `captures` before they change anything else of it.
+    """Raises LakeError if the earlier set is no longer listed as it was: `prune` and `ingest` take a set out of
+    `captures` before they change its other rows, so what was read of it may be incomplete.
     """
     row = stored_rows(spark, lake, CAPTURES, earlier.capture_id).select(CAPTURES.decoder).first()
     if row is None or row[0] != earlier.decoder:
@@ -146,7 +146,7 @@ def check_still_there(spark: SparkSession, lake: str, earlier: Earlier) -> None:
 
 
 def _whole_sessions(partitions: pa.Table) -> pa.Table:
-    """The partitions without those of the last connection, if some of its own may have been cut off."""
+    """The partitions; without those of the last connection if the limit may have cut off some of them."""
     if partitions.num_rows < MOST_PARTITIONS:
         return partitions
     sys.stderr.write(
@@ -160,8 +160,9 @@ def _whole_sessions(partitions: pa.Table) -> pa.Table:
 def last_connections(connections: DataFrame) -> DataFrame:
     """The last connection between each two endpoints.
 
-    own: its id; connection_id: the id that the first one had, which the next set gives to one that it does not see
-    begin; used: when it was used last; and the columns of its client's software.
+    own: its id. connection_id: the id of the first connection between these endpoints, which the next set gives to a
+    connection that began before its capture. used: when the last connection was used last. The other columns are those
+    of its client's software.
     """
     of_ends = connections.where(F.col(_C.protocol) == KAFKA_PROTOCOL).groupBy(_C.server, _C.client)
     by_time = F.struct(_C.first_time, _C.connection_id)
@@ -187,8 +188,8 @@ def last_requests(exchanges: DataFrame) -> DataFrame:
 def last_fetches(partitions: DataFrame, is_pseudonymised: bool) -> DataFrame:
     """The rows of `fetch_partitions` of each connection's last fetch that the broker did not refuse.
 
-    A fetch without its response has no high watermarks: they are those of the last one with a response, if that was in
-    the same session. is_pseudonymised: topics have other names than on the wire, so that only fetches that name them by
+    A fetch without its response has no high watermarks. It gets those of the last fetch with a response, if that was in
+    the same session. is_pseudonymised: topics have other names than on the wire, so only fetches that name topics by
     id are kept.
     """
     is_answered = F.col(_F.response_record_bytes).isNotNull()

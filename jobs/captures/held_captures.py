@@ -1,4 +1,4 @@
-"""A capture set read within one process, without Spark: its packets held in memory, its rows made by threads."""
+"""A capture set that one process reads without Spark: it holds the packets in memory, and threads make the rows."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ from udfs.facts.record_sampling import RecordSampling
 from udfs.facts.rows_from_packets import EarlierChunks, tables_of_chunk
 
 PART_BYTES = 128 << 20
-"""Most packets that a thread works on at a time; what it makes of them takes several times as much."""
+"""The most bytes of packets that a thread works on at a time. The rows that it makes take several times as much."""
 
 
 @dataclass(frozen=True)
 class ReadFile:
-    """A file as the index pass left it (`index_or_fault`); of a frame dump no packets yet."""
+    """A file after the index pass (`index_or_fault`). The packets of a frame dump are not read yet."""
 
     packets: PacketStore
     index: CaptureIndex | None
@@ -51,7 +51,7 @@ class ReadFile:
 
 
 class ConnectionRows(NamedTuple):
-    """The rows that some connections give, by table, and what they show of names, as rows of CAPTURED_NAMES."""
+    """The rows of some connections, by table, and the names that these show, as rows of CAPTURED_NAMES."""
 
     rows: Mapping[Table, Sequence[pa.RecordBatch]]
     names: pa.Table
@@ -61,9 +61,9 @@ class ConnectionRows(NamedTuple):
 class HeldCaptures:
     """A planned capture set and all its packets.
 
-    pseudonyms: what to call topics, clients and hosts; None leaves them their names.
-    records: what to learn of the records in batches; None for nothing.
-    threads: how many work at a time; the rows do not depend on it.
+    pseudonyms: what to call topics, clients and hosts; None to keep their names.
+    records: how to read the records in batches; None to leave them out.
+    threads: how many threads work at a time; the rows do not depend on it.
     """
 
     plan: CapturePlan
@@ -73,7 +73,7 @@ class HeldCaptures:
     threads: int
 
     def rows(self, tables: Collection[Table]) -> dict[Table, pa.Table]:
-        """All rows of some of the tables DECODED, in no order, as `ingest` writes them where no gate takes rows out."""
+        """All rows of some of the tables DECODED, in no order: those that `ingest` writes if its gate refuses none."""
         with ThreadPoolExecutor(self.threads) as threads:
             parts = self._parts(threads, tables, NAMING_COLUMNS, captured_names)
             naming_tables = [CAPTURED_NAMES.empty_table(), *(part.names for part in parts)]
@@ -85,7 +85,7 @@ class HeldCaptures:
     def _parts(
         self, threads: ThreadPoolExecutor, tables: Collection[Table], naming: Collection[Table], shown: Gather
     ) -> list[ConnectionRows]:
-        """Rows of `tables`, and what `shown` gives of those of the tables `naming`."""
+        """Rows of `tables`, and the names that `shown` finds in the rows of the tables `naming`."""
         rounds = -(-self.packets.cost // (self.threads * PART_BYTES))
         connections = self.packets.parts(self.threads * max(rounds, 1))
         return list(threads.map(partial(self._part, tables, naming, shown), connections))
@@ -118,17 +118,18 @@ def hold_captures(
     threads: int,
     most_bytes: int,
 ) -> HeldCaptures:
-    """Read captures and frame dumps, each once. stderr names the files that are neither, of which nothing is read.
+    """Read captures and frame dumps, each once. stderr names the files that are neither; nothing of them is read.
 
-    most_bytes: of memory that packets may take; the other arguments are those of HeldCaptures. Raises CaptureError that
-    names every file that cannot be read or is a request log, and where the packets take more, or more than there is.
+    most_bytes: how many bytes of memory packets may take. The other arguments are those of HeldCaptures. Raises
+    CaptureError, which names every file that cannot be read or is a request log; also if the packets take more memory
+    than they may, or than the machine has.
     """
     memory = MemoryBudget(most_bytes)
     with ThreadPoolExecutor(threads) as pool:
         try:
             files = list(pool.map(partial(_read_file, memory), map(str, captures)))
         except KeyboardInterrupt:
-            memory.close()  # or files that are being read would be, to their ends
+            memory.close()  # otherwise files whose reading has begun would be read to their ends
             raise
         except MemoryError as error:
             raise CaptureError(
@@ -156,7 +157,7 @@ def _read_file(memory: MemoryBudget, path: str) -> ReadFile:
 
 
 def _place_packets(plan: CapturePlan, file_no: int, packets: PacketStore) -> Content:
-    """The packets of a file in its place among the others."""
+    """The packets of a file, in the order of its place among the others."""
     order = plan.orders[file_no]
     if plan.indexes[file_no].format in MAGICS.values():
         for part in (part for number, part in plan.packets.ranges if number == file_no):

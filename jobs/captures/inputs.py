@@ -1,4 +1,4 @@
-"""From what a user names (files, folders, patterns, here or by URI) to the capture files to read, and their clock."""
+"""Finds the capture files that a user names (files, folders, patterns, local or by URI), and checks their time zone."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from udfs.columns.arrow_columns import compute
 from udfs.errors import ArgumentError, CaptureError
 
 CAPTURE_NAME = re.compile(r"\.(p?cap|pcapng)\d*(\.gz|\.zst)?$|\.(parquet|arrow)$", re.IGNORECASE)
-"""How the names of captures and frame dumps end, with the number that `tcpdump -C` adds. Of other files in a folder
-those are meant whose content is a capture or a request log; a file that is named itself may have any name."""
+"""The ends of names of captures and frame dumps, with the number that `tcpdump -C` adds. Other files of a folder are
+read if their content is a capture or a request log. A file that the user names may have any name."""
 READ_FILES = "a capture, a frame dump (.parquet, .arrow) or a request log"
 MOST_NAMED = 3
 NOWHERE: Mapping[str, str] = MappingProxyType({})
@@ -31,10 +31,10 @@ NOWHERE: Mapping[str, str] = MappingProxyType({})
 def resolve_captures(named: Iterable[str], places: Mapping[str, str] = NOWHERE) -> tuple[Path | str, ...]:
     """The files meant by file names, folders (not their subfolders) and patterns (`**` goes down), each once, sorted.
 
-    Paths are absolute; what was named by a URI is a URI. Raises ArgumentError that lists every name that leads to
+    Paths are absolute; what was named by a URI is a URI. Raises ArgumentError, which lists every name that leads to
     nothing or to a file that cannot be read.
 
-    places: by name the file and line that has it, for the message about a name that leads to nothing.
+    places: the file and line that has each name, for the message about a name that leads to nothing.
     """
     named = tuple(named)
     if not named:
@@ -57,7 +57,7 @@ def resolve_captures(named: Iterable[str], places: Mapping[str, str] = NOWHERE) 
 
 
 def check_zone(zone: str | None) -> str:
-    """The zone of request logs, UTC where none is stated. Raises ArgumentError where Arrow knows no such zone."""
+    """The time zone of request logs; UTC if none is stated. Raises ArgumentError where Arrow knows no such zone."""
     try:
         compute.assume_timezone(pa.nulls(1, pa.timestamp("s")), zone or UTC)
     except pa.ArrowInvalid:
@@ -116,18 +116,18 @@ def _uris_named(name: str, faults: list[str]) -> list[str]:
 
 
 def _is_capture(path: str) -> bool:
-    """Whether a file is to be read where its folder is named."""
+    """Whether a file is read if its folder is named."""
     name = path.removesuffix(uri_options(path)) if is_uri(path) else path
     if CAPTURE_NAME.search(name):
         return True
     try:
         return is_capture_or_log(path)
-    except CaptureError:  # what cannot be read is not known to be one
+    except CaptureError:  # nobody knows whether a file is a capture that cannot be read
         return False
 
 
 def _tell_left_out(folder: str, names: Sequence[str]) -> None:
-    """Name the files of a folder that are not read, so that no capture among them is missed in silence."""
+    """Name on stderr the files of a folder that are not read, so that a capture among them is noticed."""
     if names:
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
         left_out = ", ".join(map(printable_text, names[:MOST_NAMED])) + more

@@ -1,4 +1,4 @@
-"""Which release a replay follows where none is stated: the one that the captured brokers show."""
+"""The release that a replay follows if none is stated: the one that the captured brokers show."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BY_FETCHES = "the Fetch versions that followers use"
 class BrokerRelease:
     """The brokers' release, the oldest if they have several, and how it is known.
 
-    controller: of a release that exists with both, KRAFT or ZOOKEEPER, as far as brokers show it.
+    controller: KRAFT or ZOOKEEPER, where the release can have either and brokers show which.
     """
 
     release: str
@@ -37,17 +37,17 @@ class BrokerRelease:
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """By key, the values that follow from the release for settings that nobody states."""
+        """The values that follow from the release for settings that nobody states, by key."""
         return {KAFKA_RELEASE: self.profile} | ({CONTROLLER: self.controller} if self.controller else {})
 
     @property
     def profile(self) -> str:
-        """The value of the setting `kafka` that replays it: the oldest release that is not older."""
+        """The value of the setting `kafka` with which this release is replayed: the oldest choice that is not older."""
         return followed_for(self.release, releases()) or releases()[0]
 
     @property
     def text(self) -> str:
-        """For people: `4.3, from the versions of APIs that brokers offer`; `3.7 for brokers of 2.8, from ...`."""
+        """As text: `4.3, from the versions of APIs that brokers offer`; `3.7 for brokers of 2.8, from ...`."""
         brokers = self.release_range(self.release)
         of = "" if brokers == self.profile else f" for brokers of {brokers}"
         others = "" if self.newest == self.release else f" (some are of {self.release_range(self.newest)})"
@@ -55,7 +55,7 @@ class BrokerRelease:
         return f"{self.profile}{controller}{of}, from {self.by}{others}"
 
     def release_range(self, release: str) -> str:
-        """All releases that look the same as this one by the way in which it is known, as text."""
+        """The releases between which the evidence cannot distinguish, this one among them, as text."""
         if self.by == BY_FETCHES:
             return f"{release} or later"
         last = next((mark.last for mark in MARKS if mark.release == release), release)
@@ -70,13 +70,13 @@ def releases() -> list[str]:
 def find_broker_release(
     spark: SparkSession, lake: str, capture_id: str, cluster_id: str | None
 ) -> BrokerRelease | None:
-    """What a capture set shows of the release of a cluster's brokers, of all where none is named; None where it shows
-    nothing.
+    """The release that a capture set shows of a cluster's brokers, or of all brokers if no cluster is named; None where
+    it shows none.
 
     A response to ApiVersions shows the release of its broker, and a follower names the release of the broker for which
-    it fetches. If the capture has neither, as before 2.4 and where connections are older than the capture, the version
-    of Fetch that followers use counts. It follows inter.broker.protocol.version, so that brokers are of its release or
-    of a later one.
+    it fetches. The capture has neither before 2.4, or if connections are older than the capture. Then the version of
+    Fetch that followers use counts. It follows inter.broker.protocol.version, so brokers have the release of that
+    version or a later one.
     """
     metadata, exchanges = (
         rows_of_cluster(spark, lake, table, capture_id, cluster_id) for table in (CLUSTER_METADATA, EXCHANGES)
@@ -109,7 +109,8 @@ def release_by_follower(exchanges: DataFrame) -> DataFrame:
 
 
 def release_by_fetches(exchanges: DataFrame) -> DataFrame:
-    """(node id of a follower, release), each once: that in which the version came by which it is answered."""
+    """(node id of a follower, release), each once: the release that introduced the Fetch version of an answered fetch.
+    """
     x, m = EXCHANGES, CLUSTER_METADATA
     is_answered = (F.col(x.api_key) == FETCH_REQUEST.api_key) & F.col(x.response_time).isNotNull()
     release = F.lit(None).cast("string")
@@ -120,7 +121,7 @@ def release_by_fetches(exchanges: DataFrame) -> DataFrame:
 
 
 def controller_in_rows(rows: Sequence[Row]) -> str | None:
-    """The kind of controller: ZOOKEEPER if one broker at least works with it, else KRAFT; None if no row says.
+    """The kind of controller: ZOOKEEPER if at least one broker works with it, else KRAFT; None if no row says.
 
     rows: (who, release, controller).
     """

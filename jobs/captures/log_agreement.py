@@ -1,7 +1,7 @@
 """Packets and request logs of the same traffic, request by request: what the log adds, and where the two disagree.
 
-A request is the same in both where server, client and correlation id are. What its messages say comes from the packets;
-the log adds what only a broker knows, and is compared.
+A request is the same in both if server, client and correlation id are the same. The content of its messages comes from
+the packets. The log adds what only a broker knows; the rest of it is compared.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from schemas.tables.table import Column as TableColumn
 from udfs.facts.exchange_rows import LOG_COLUMNS
 
 PACKETS, LOG = "packets", "log"
-"""Of a joined request: the exchange as packets show it, and as the log does; null where one does not have it."""
+"""Columns of a joined request: the exchange as packets show it, and as the log shows it. Null where it is not there."""
 
 COMPARED = (
     EXCHANGES.api_name, EXCHANGES.api_version, EXCHANGES.client_id, EXCHANGES.client_software_name,
@@ -28,7 +28,7 @@ REQUEST = "request"
 COUNTS = (
     LOG_AGREEMENT.in_both, LOG_AGREEMENT.different, LOG_AGREEMENT.only_in_packets, LOG_AGREEMENT.only_in_log,
 )  # fmt: skip
-# A log's times are cut to milliseconds: with this, a line never comes before the request that it is about.
+# A log's times are cut to milliseconds. With this added, a line never comes before the request that it is about.
 LINE_AFTER = "INTERVAL 0.000999 SECOND"
 SASL_HANDSHAKE, SASL_AUTHENTICATE, API_VERSIONS = "SASL_HANDSHAKE", "SASL_AUTHENTICATE", "API_VERSIONS"
 AUTHENTICATES = "authenticates"
@@ -43,8 +43,8 @@ class RequestsOfSource:
     connections: DataFrame
 
     def rows(self, side: str, time: Column) -> DataFrame:
-        """(server, client, correlation_id, time, connection_id, exchange_no, the exchange in the column `side`, null in
-        the other).
+        """(server, client, correlation_id, time, connection_id, exchange_no, PACKETS, LOG). The exchange is in the
+        column `side`; the other of the last two is null.
         """
         c, x = CONNECTIONS, EXCHANGES
         ends = self.connections.select(c.connection_id, c.server, c.client)
@@ -58,9 +58,9 @@ class RequestsOfSource:
 def join_requests(packets: RequestsOfSource, logs: RequestsOfSource) -> DataFrame:
     """(packets, log): every request that either has, joined.
 
-    Where server, client and correlation id name one request in both, their times do not matter. Where the same client
-    came again, or counts no correlation ids, a line belongs to the request that came last before it was written; of
-    several that came or were written at one time, the numbers of exchanges give the order.
+    If server, client and correlation id belong to a single request in both, times do not matter. If they belong to
+    several, since the client connected again or does not count correlation ids up, a line belongs to the last request
+    before the line was written. Requests or lines of the same time are in the order of their exchange numbers.
     """
     x = EXCHANGES
     request_or_response_time = F.coalesce(F.col(x.request_time), F.col(x.response_time))
@@ -105,7 +105,8 @@ def agreement_rows(joined: DataFrame, capture_id: str) -> DataFrame:
 
 
 def _without_unlogged(joined: DataFrame) -> DataFrame:
-    """Without what a broker's authenticator answers itself, which no log has (SaslServerAuthenticator)."""
+    """The requests without those that a broker's authenticator answers itself and no log has (SaslServerAuthenticator).
+    """
     x = EXCHANGES
     api = _side_column(PACKETS, x.api_name)
     handshakes = (
@@ -123,7 +124,7 @@ def _side_column(side: str, column: TableColumn) -> Column:
 
 
 def _is_different(column: TableColumn) -> Column:
-    """Whether packets and log both have a value of this column, and not the same."""
+    """Whether packets and log both have a value of this column, and these differ."""
     return F.coalesce(_side_column(PACKETS, column) != _side_column(LOG, column), F.lit(False))
 
 
@@ -140,7 +141,7 @@ def _sums_of_column(column: TableColumn) -> Column:
 
 
 def _sums_of_requests() -> Column:
-    """The counts of requests themselves, and the first that differs in any column."""
+    """The counts of requests as a whole, and the first that differs in any column."""
     packets, log = F.col(PACKETS), F.col(LOG)
     differs = F.lit(False)
     for column in COMPARED:
@@ -164,7 +165,9 @@ def _counts_and_first(in_both: Column, different: Column, only_in_packets: Colum
 
 
 def quarantine_of_lines(quarantine: DataFrame) -> DataFrame:
-    """Rows of `quarantine` about lines of logs that stand beside packets: the exchanges are the packets'."""
+    """Rows of `quarantine` about lines of logs, for logs that are read together with packets: the exchanges then come
+    from the packets.
+    """
     t = QUARANTINE
     changed = {
         str(t.connection_id): F.lit(0).cast("bigint"),

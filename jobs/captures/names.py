@@ -1,5 +1,5 @@
-"""Names that follow only from the whole capture set: those of topics by their ids, of brokers by the addresses on which
-they listen, and of their clusters.
+"""Names that only the whole capture set shows: of topics by their ids, of brokers by the addresses on which they
+listen, and of their clusters.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from udfs.facts.table_files import unpacked_columns
 
 NOTHING_STATED: Mapping[str, str] = MappingProxyType({})
 Gather = Callable[[Iterable[tuple[Table, pa.RecordBatch]]], pa.Table]
-"""From rows of tables to what they show of names, as rows of CAPTURED_NAMES."""
+"""From rows of tables to the names that they show, as rows of CAPTURED_NAMES."""
 
 
 def names_in_packed(
@@ -55,7 +55,7 @@ def names_in_packed(
     """The names that packed rows show.
 
     packed: rows with the columns PACKED_TABLE and PACKED_ROWS. stated: node id by server. earlier: rows of
-    CAPTURED_NAMES of the capture set that this one goes on from, if it does.
+    CAPTURED_NAMES of the capture set that this one continues, if any.
     """
     names = _gather_names(packed, NAMING_COLUMNS, captured_names)
     names = names if earlier is None else pa.concat_tables([names, earlier])
@@ -95,8 +95,8 @@ def _names_by_kind(names: pa.Table) -> NamesByKind:
 
 
 def needs_leaders(names: pa.Table) -> bool:
-    """Whether some server that speaks Kafka is at no endpoint that a response advertises. Then `leading_names` may show
-    which node it is, or that other evidence of its node is wrong.
+    """Whether some server that speaks Kafka is at no endpoint that a response advertises. `leading_names` may then show
+    which node that server is, or that other evidence about its node is wrong.
 
     names: rows of CAPTURED_NAMES.
     """
@@ -148,8 +148,8 @@ def _broker_evidence(rows: NamesByKind, servers: Sequence[str], clusters: Mappin
 
 
 def _leaders_by_server(rows: NamesByKind, clusters: Mapping[str, str]) -> dict[str, set[int]]:
-    """By server, the nodes that lead the partitions it answers for. Fetches of consumers count only if no broker is
-    known to be in a rack, for otherwise a follower may answer them.
+    """The nodes that lead the partitions for which each server answers, by server. Fetches of consumers count only if
+    no broker is known to be in a rack, because otherwise a follower may answer them.
     """
 
     def led(row: CapturedName) -> tuple[TopicPartition, list[int]]:
@@ -170,7 +170,7 @@ def _leaders_by_server(rows: NamesByKind, clusters: Mapping[str, str]) -> dict[s
 def spans_of_names(rows: Iterable[tuple[str, CapturedName]]) -> list[tuple[str, str, int, int]]:
     """(name, id, when a response first had the id, when a request last asked for it), us since 1970, over all servers.
 
-    rows: rows SHOWN_ID of CAPTURED_NAMES, each with the name under which it counts.
+    rows: rows of CAPTURED_NAMES of the kind SHOWN_ID, each with the name for which it counts.
     """
     spans: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
     for name, of in rows:

@@ -1,4 +1,4 @@
-"""Which replays need packets, because request logs lack what they rest on."""
+"""Which replays need packets, because request logs do not show what they need."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TOLD_BY_PACKETS: Mapping[str, str] = {
     algorithms.CONSUMER_MEMORY: "the sizes of messages",
     algorithms.BATCH_SPLIT: "the record batches",
 }
-"""By the name of a replay, what it needs that only packets show."""
+"""What a replay needs and only packets show, by the replay's name."""
 
 
 def lacks_packets(name: str) -> str:

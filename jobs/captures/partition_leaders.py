@@ -1,9 +1,8 @@
-"""Whose partitions each server answers for: the leaders that Metadata responses list, beside fetches and appends that
-the server did not refuse.
+"""The nodes for whose partitions each server answers. They follow from the leaders that Metadata responses list, and
+from fetches and appends that the server did not refuse.
 
-A leader epoch belongs to one leader, so a fetch that names it and is answered shows which node the server is. A produce
-request has no
-epoch: its leader is the one that responses have both before and after it, under one epoch.
+A leader epoch belongs to one leader, so an answered fetch with a leader epoch shows which node the server is. A produce
+request has no epoch: its leader is the one that responses list with the same epoch both before and after it.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from udfs.columns.arrays import Ints
 
 
 class TopicPartition(NamedTuple):
-    """A partition of a topic, which is called by its id or name, in the cluster of a server."""
+    """A partition of a topic, with the topic's id or name, in the cluster of a server."""
 
     cluster_id: str
     topic: str
@@ -26,7 +25,7 @@ class TopicPartition(NamedTuple):
 
 
 class Leadership(NamedTuple):
-    """A leader of a partition, and from when to when responses have it, us since 1970."""
+    """A leader of a partition, and the times of the first and the last response with it, us since 1970."""
 
     of: TopicPartition
     epoch: int
@@ -36,7 +35,7 @@ class Leadership(NamedTuple):
 
 
 class AnsweredFetch(NamedTuple):
-    """A server answered a fetch that names a partition's epoch."""
+    """A server answered a fetch that has a partition's leader epoch."""
 
     server: str
     of: TopicPartition
@@ -44,7 +43,7 @@ class AnsweredFetch(NamedTuple):
 
 
 class AnsweredAppend(NamedTuple):
-    """A server appended to a partition, the first and the last time when, us since 1970."""
+    """A server appended to a partition: the times of the first and the last append, us since 1970."""
 
     server: str
     of: TopicPartition
@@ -55,8 +54,8 @@ class AnsweredAppend(NamedTuple):
 def leaders_by_server(
     leaders: Iterable[Leadership], fetched: Iterable[AnsweredFetch], produced: Iterable[AnsweredAppend]
 ) -> dict[str, set[int]]:
-    """By server, the nodes that lead the partitions it answers for; servers of which nothing shows a leader are left
-    out.
+    """The nodes that lead the partitions for which each server answers, by server. Servers for which nothing shows a
+    leader are left out.
     """
     of_epoch: dict[tuple[TopicPartition, int], set[int]] = defaultdict(set)
     listed: dict[TopicPartition, list[Leadership]] = defaultdict(list)
@@ -75,7 +74,9 @@ def leaders_by_server(
 
 
 class LeaderSpans(NamedTuple):
-    """The leaders of a partition and from when to when responses have them, us since 1970; int64[n] each."""
+    """The leaders of a partition: node ids, and the times of the first and the last response with each, us since 1970;
+    int64[n] each.
+    """
 
     node_id: Ints
     first: Ints
@@ -87,12 +88,12 @@ class LeaderSpans(NamedTuple):
         return LeaderSpans(*np.array([(led.node_id, led.first, led.last) for led in leaders], np.int64).T)
 
     def leader_at(self, time: int) -> set[int]:
-        """The leader at a time, if responses from before and after it have one epoch and leader alone."""
+        """The leader at a time, if responses from before and after it show a single leader with the same epoch."""
         return only_node(set(self.node_id[(self.first <= time) & (time <= self.last)].tolist()))
 
 
 def only_node(nodes: set[int]) -> set[int]:
-    """The nodes if there is a single one, else none: if a topic was made again under its name, several leaders may have
-    had the same epoch.
+    """The nodes if there is a single one, else an empty set: if a topic was deleted and created again with the same
+    name, several leaders may have had the same epoch.
     """
     return nodes if len(nodes) == 1 else set()

@@ -11,10 +11,10 @@ FEWEST_BYTES = 16
 
 
 def read_pseudonyms(path: str | None, asked_by: str = "--pseudonymise") -> Pseudonyms | None:
-    """The pseudonyms under the key in a file, its last line end left out; None where no file is named.
+    """The pseudonyms under the key in a file, without the file's last line end; None where no file is named.
 
-    asked_by: the argument that names it. Raises ArgumentError where the file cannot be read or the key is too short to
-    keep a name from being guessed.
+    asked_by: the argument that names the file. Raises ArgumentError where the file cannot be read, or the key is so
+    short that names can be guessed.
     """
     if path is None:
         return None

@@ -52,7 +52,7 @@ def _split_at_pattern(path: str) -> tuple[str, str]:
 
 
 def _uri_of_file(root: str, at: str, info: FileInfo, query: str) -> str:
-    """The URI of a file below `root`, whose path on its file system is `at`."""
+    """The URI of a file. root: the URI of a folder above it. at: that folder's path on its file system."""
     below = info.path[len(at.rstrip("/")) :].lstrip("/").replace("%", "%25")
     return f"{quote_path(root.rstrip('/'))}/{quote_path(below)}{query}"
 
@@ -62,7 +62,7 @@ def _files_inside(system: FileSystem, folder: str, *, deep: bool = False) -> Ite
 
 
 def _matching_files(system: FileSystem, folder: str, parts: list[str]) -> Iterator[FileInfo]:
-    """What the parts of a pattern match below a folder; `**` is any number of folders, none too."""
+    """What the parts of a pattern match below a folder; `**` matches any number of folders, also none."""
     first, rest = parts[0], parts[1:]
     if first == DEEP and rest:
         yield from _matching_files(system, folder, rest)

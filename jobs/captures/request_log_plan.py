@@ -19,7 +19,7 @@ from udfs.replay.shared.dealt_rows import SHARD
 
 
 def logged_rows(spark: SparkSession, plan: CapturePlan, pseudonyms: Pseudonyms | None) -> DataFrame:
-    """The silver tables' rows of the request logs of a set, packed as those of `packed_rows`."""
+    """The silver tables' rows of the request logs of a set, packed as in `packed_rows`."""
     capture_id, shards, zone = plan.capture_id, plan.logs.shards, plan.log_zone
 
     def read_ranges(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -30,7 +30,7 @@ def logged_rows(spark: SparkSession, plan: CapturePlan, pseudonyms: Pseudonyms |
         yield from rows_from_log(batches, capture_id, pseudonyms)
 
     lines = range_tasks(spark, plan.logs).mapInArrow(read_ranges, from_arrow_schema(LOGGED_REQUESTS))
-    # Lines that are about no request have no connection; they are spread by their number.
+    # Lines that are about no request have no connection. They go to shards by their number.
     sharded = lines.withColumn(
         SHARD, shard_column(shards, "connection", F.when(F.col("connection") == "", F.col("line_no")))
     )

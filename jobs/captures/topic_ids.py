@@ -1,4 +1,5 @@
-"""From when to when a name stands for a topic id: one that is deleted and made again gets another (KIP-516)."""
+"""When a topic's name stands for which topic id: a topic that is deleted and created again gets another id (KIP-516).
+"""
 
 from __future__ import annotations
 
@@ -15,11 +16,11 @@ from udfs.facts.cluster_names import IdInForce
 def ids_in_force(
     spans: Iterable[tuple[str, str, int, int]], changes: Iterable[tuple[str, str, int]]
 ) -> dict[str, list[IdInForce]]:
-    """By name, its ids in the order of time.
+    """The ids of each name in time order, by name.
 
-    Between two ids there is a time in which no id is known to be in force. It goes from the deletion of the first topic
-    or, if that is not captured, from the last request that asked for the first id. It ends with the creation of the
-    second topic or, if that is not captured, with the first response that has the second id.
+    Between two ids there is a time in which no id is known to be in force. It begins with the deletion of the first
+    topic or, if that is not captured, with the last request for the first id. It ends with the creation of the second
+    topic or, if that is not captured, with the first response that has the second id.
 
     spans: (name, id, when a response first had the id, when a request last asked for it). changes: (name, CREATE_TOPIC
     or DELETE_TOPIC, time of the request), of requests that succeeded. All times are us since 1970.
@@ -39,7 +40,7 @@ def ids_in_force(
 def ids_of_one_name(
     ids: Sequence[tuple[int, int, str]], created: Sequence[int], deleted: Sequence[int]
 ) -> list[IdInForce]:
-    """The ids of one name, each with the time from which and until which it is in force, us since 1970.
+    """The ids of one name, each with the times when it came into force and when its force ended, us since 1970.
 
     ids: (first, last, id) in ascending order. created, deleted: the times of creations and deletions, ascending.
     """
@@ -58,6 +59,6 @@ def ids_of_one_name(
 
 
 def newest_until(times: Sequence[int], until: int) -> int:
-    """The last time up to `until`, ALWAYS for none; the times are in order."""
+    """The last time that is not after `until`; ALWAYS if there is none. times: in ascending order."""
     place = bisect_right(times, until)
     return times[place - 1] if place else ALWAYS
