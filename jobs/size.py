@@ -37,8 +37,7 @@ ALGORITHM = PARTITION_LIMITS.name
 
 
 def part_for_size(scenario: Scenario) -> Scenario:
-    """The part of a scenario that `size` replays: limits on partitions. stderr names the settings that it leaves out.
-    """
+    """The part of a scenario that `size` replays: limits on partitions. stderr names the settings that are left out."""
     others = [key for name, lanes in scenario.replay.items() if name != ALGORITHM for key in lanes]
     if others:
         sys.stderr.write(f"refetch: size replays {ALGORITHM} alone, and not {', '.join(dict.fromkeys(others))}\n")

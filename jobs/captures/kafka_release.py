@@ -109,8 +109,7 @@ def release_by_follower(exchanges: DataFrame) -> DataFrame:
 
 
 def release_by_fetches(exchanges: DataFrame) -> DataFrame:
-    """(node id of a follower, release), each once: the release that introduced the Fetch version of an answered fetch.
-    """
+    """(node id of a follower, release), each once: the release that introduced the version of an answered fetch."""
     x, m = EXCHANGES, CLUSTER_METADATA
     is_answered = (F.col(x.api_key) == FETCH_REQUEST.api_key) & F.col(x.response_time).isNotNull()
     release = F.lit(None).cast("string")

@@ -105,8 +105,7 @@ def agreement_rows(joined: DataFrame, capture_id: str) -> DataFrame:
 
 
 def _without_unlogged(joined: DataFrame) -> DataFrame:
-    """The requests without those that a broker's authenticator answers itself and no log has (SaslServerAuthenticator).
-    """
+    """The requests without those that SaslServerAuthenticator of a broker answers itself: no log has them."""
     x = EXCHANGES
     api = _side_column(PACKETS, x.api_name)
     handshakes = (

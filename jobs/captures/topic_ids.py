@@ -1,5 +1,4 @@
-"""When a topic's name stands for which topic id: a topic that is deleted and created again gets another id (KIP-516).
-"""
+"""When a topic's name stands for which topic id: a topic that is deleted and made again gets another id (KIP-516)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The capture sets of a lake, and the choice of the one that a job works on: as named, else the one written last."""
+"""The capture sets of a lake, and which one a job works on: the named one, else the one written last."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from udfs.facts.pseudonyms import Pseudonyms, is_given_pseudonym
 BY_FLAG = "--capture=ID"
 """How a command line names a capture set."""
 MOST_FILES, MOST_SETS, MOST_OTHERS = 3, 20, 3
-"""How many are shown at most: files of a set, sets in a list, other sets in the line that says which is taken."""
+"""The most that are shown: files of a set, sets in a list, other sets in the line that says which one is used."""
 WRITTEN = "written"
 _C = CAPTURES
 _OF_FILES = tuple(map(str, (_C.capture_id, _C.file_no, _C.path, _C.first_time, _C.last_time)))
@@ -35,7 +35,7 @@ _OF_FILES = tuple(map(str, (_C.capture_id, _C.file_no, _C.path, _C.first_time, _
 
 class CaptureSet(NamedTuple):
     """A capture set: its id, how many files it has, the paths of the first ones, and the times of its first and last
-    packet or line, in UTC, None where it has none.
+    packet or line in UTC, None where it has none.
     """
 
     capture_id: str
@@ -55,8 +55,8 @@ class CaptureSet(NamedTuple):
 
 
 def check_names(spark: SparkSession, lake: str, pseudonyms: Pseudonyms | None) -> None:
-    """Raises LakeError if the lake has a capture set with names of another kind: under another key than that of these
-    pseudonyms, or, without pseudonyms, under any key.
+    """Raises LakeError if the lake has a capture set with names of another kind: with pseudonyms under another key
+    than these, or, without pseudonyms here, under any key.
     """
     t = CAPTURES
     if not has_table(spark, lake, t):
@@ -74,7 +74,7 @@ def check_names(spark: SparkSession, lake: str, pseudonyms: Pseudonyms | None) -
 
 
 def decoder_of_set(spark: SparkSession, lake: str, capture_id: str) -> str:
-    """What decoded the capture set, as `captures` has it. Raises LakeError where there is no such set."""
+    """What decoded the capture set, as in the table `captures`. Raises LakeError where there is no such set."""
     row = stored_rows(spark, lake, CAPTURES, capture_id).select(CAPTURES.decoder).first()
     if row is None:
         raise LakeError(f"{lake}: no capture set {capture_id}; run `ingest` with its captures and this --lake first")
@@ -85,7 +85,7 @@ def check_topic_names(lake: str, decoded_by: str, scenario: Scenario) -> None:
     """Raises ArgumentError if a scenario's settings or aims name topics, clients or users of a pseudonymised capture
     set, because the table `runs` would then have these names.
 
-    decoded_by: what decoded the capture set, as `captures` has it.
+    decoded_by: what decoded the capture set, as in the table `captures`.
     """
     named = {(kind, name) for aim in scenario.aims.values() for kind, names in aim.whom.items() for name in names}
 
@@ -135,15 +135,15 @@ def check_captures(spark: SparkSession, lake: str) -> None:
 
 
 def capture_sets(spark: SparkSession, lake: str) -> list[CaptureSet]:
-    """The capture sets of a lake, the one whose rows were written last first. Raises LakeError where there is no table
-    of captures.
+    """The capture sets of a lake; the one whose rows were written last comes first. Raises LakeError where there is no
+    table of captures.
     """
     check_captures(spark, lake)
     return sets_of_files(files_of_sets(spark, lake))
 
 
 def capture_set(spark: SparkSession, lake: str, capture_id: str) -> CaptureSet:
-    """The capture set of this id; without files if the lake has none. Raises LakeError as `stored_rows` does."""
+    """The capture set with this id; without files if the lake has none. Raises LakeError as `stored_rows` does."""
     rows = stored_rows(spark, lake, CAPTURES, capture_id).select(*_OF_FILES, F.lit(0).alias(WRITTEN))
     return next(iter(sets_of_files(rows.toArrow())), CaptureSet(capture_id, 0, (), None, None))
 
@@ -158,7 +158,7 @@ def capture_ids(spark: SparkSession, lake: str) -> set[str]:
 
 
 def sets_of_files(files: pa.Table) -> list[CaptureSet]:
-    """The capture sets of files, the one that was written last first. files: as `files_of_sets` has them."""
+    """The capture sets of files; the one that was written last comes first. files: as `files_of_sets` returns them."""
     t = CAPTURES
     in_order = files.sort_by([(str(t.capture_id), "ascending"), (str(t.file_no), "ascending")])
     sets = in_order.group_by(str(t.capture_id), use_threads=False).aggregate(
@@ -175,9 +175,10 @@ def sets_of_files(files: pa.Table) -> list[CaptureSet]:
 
 
 def files_of_sets(spark: SparkSession, lake: str) -> pa.Table:
-    """The rows of `captures`, of some columns and WRITTEN: when the file was written that has the row, as Delta's log
-    has it. It is not a column, so that tables do not depend on the wall clock; nor is it asked of Delta's transactions,
-    for the log forgets those of a month ago.
+    """Some columns of the rows of `captures`, and WRITTEN: when the row's file was written, by Delta's log.
+
+    WRITTEN is no column of the table, so that tables do not depend on the wall clock. It does not come from Delta's
+    transactions, because the log forgets transactions after a month.
     """
     local = table_to_read(spark, lake, CAPTURES)
     if local is not None:
@@ -185,15 +186,15 @@ def files_of_sets(spark: SparkSession, lake: str) -> pa.Table:
         rows, written = local.rows(local.all_files(), schema, column), local.written(column)
         return rows.append_column(WRITTEN, pa.array([written[str(of)] for of in rows[column].to_pylist()], pa.int64()))
     stored = read_table(spark, lake, CAPTURES, with_files=True)
-    if not stored.inputFiles():  # while the only set is ingested again
+    if not stored.inputFiles():  # the case while the only set is ingested again
         return stored.select(*_OF_FILES, F.lit(0).alias(WRITTEN)).toArrow()
     return stored.select(*_OF_FILES, F.unix_micros("_metadata.file_modification_time").alias(WRITTEN)).toArrow()
 
 
 def choose_capture(spark: SparkSession, lake: str, named: str | None, how: str = BY_FLAG) -> str:
-    """The id of the capture set that is named, else of the one whose rows were written last.
+    """The id of the named capture set, else of the one whose rows were written last.
 
-    If the lake has several, stderr says which one it is. how: the flag or argument by which a user names another one.
+    If the lake has several, stderr says which one is used. how: the flag or argument by which a user names another one.
     Raises LakeError if there is none, ArgumentError if the named one does not exist.
     """
     sets = capture_sets(spark, lake)

@@ -1,4 +1,4 @@
-"""The columns that tables are declared with, as Spark types, and how those of a stored table differ from them."""
+"""The declared columns of tables as Spark types, and how the columns of a stored table differ from them."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from schemas.tables.table import Column, Table
 from udfs.errors import LakeError
 
 MIGRATE_IT = "`migrate` with this --lake adds what an older release did not have"
-"""What to do where a lake lacks columns or tables of today."""
-# Spelled out, for Spark's own parser of types is not to be called from several threads.
+"""What to do where a lake lacks columns or tables that this release has."""
+# Written out, because Spark's own parser of types must not be called from several threads.
 TYPES: Mapping[str, DataType] = {
     "boolean": BooleanType(),
     "tinyint": ByteType(),
@@ -64,7 +64,7 @@ def column_comment(column: Column) -> str:
 
 
 def check_declared_columns(schema: StructType, table: Table, where: str) -> None:
-    """Compare with the declaration. Raises LakeError that lists every difference."""
+    """Raises LakeError, which lists every difference, if the columns are not those that are declared."""
     faults = column_faults(schema, table)
     if faults:
         is_older = not column_faults(StructType([*schema, *columns_to_add(schema, table)]), table)
@@ -73,12 +73,12 @@ def check_declared_columns(schema: StructType, table: Table, where: str) -> None
 
 
 def columns_to_add(schema: StructType, table: Table) -> StructType:
-    """The columns that a table is declared with and does not have, each with what it means."""
+    """The declared columns that a table lacks, each with what it means."""
     return StructType([column for column in described_schema(table) if column.name not in schema.names])
 
 
 def column_faults(schema: StructType, table: Table) -> list[str]:
-    """How columns differ from those that are declared, whatever their order; one text each."""
+    """How columns differ from the declared ones, regardless of their order; one text for each difference."""
     columns = {f.name: f.dataType.simpleString() for f in schema}
     wanted = {f.name: f.dataType.simpleString() for f in spark_schema(table)}
     faults = [f"no column `{name}`" for name in wanted if name not in columns]

@@ -1,5 +1,5 @@
-"""Which files hold a partition's rows, by Delta's own classes: of lakes that Spark alone reaches, by paths or by names
-of its own catalog.
+"""Which files hold a partition's rows, found with Delta's own classes: for lakes that only Spark reaches, by paths or
+by names of its own catalog.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from jobs.lake.table_address import TableAddress
 K = TypeVar("K")
 V = TypeVar("V")
 _PLAIN_READER = 1
-"""Reader version of a table that has all rows of its files, and by the names that they have there (protocol)."""
+"""Reader version of a table whose rows are all rows of its files, with the column names of the files (Delta's
+protocol)."""
 _MOST_KNOWN = 1000
 
 
 class PartitionFiles(NamedTuple):
-    """The files that are a partition's rows.
+    """The files with a partition's rows.
 
-    folder: the table's, or its URI. first: the files, of more than FEW_FILES the first ones.
+    folder: the table's folder, or its URI. first: the files; only the first ones if there are more than FEW_FILES.
     """
 
     folder: str
@@ -33,25 +34,25 @@ class PartitionFiles(NamedTuple):
 
     @property
     def few(self) -> tuple[str, ...] | None:
-        """The files; None where they are many, so that Delta reads them faster."""
+        """The files; None if they are so many that Delta reads them faster."""
         return self.first if len(self.first) <= FEW_FILES else None
 
 
 _Version = tuple[str, str, int, Partition]
-"""(folder, id, version, partition) of a table. A copy has the same id in another folder, and a table that is made in
-the place of another one has another id in the same folder.
+"""(folder, id, version, partition) of a table. A copy of a table has the same id in another folder. A table that
+replaces another one has another id in the same folder.
 """
 _known: dict[_Version, PartitionFiles] = {}
 """The files of partitions that were looked up. A version's files never change."""
 _columns: dict[str, tuple[str, ...]] = {}
-"""The columns of files that were looked at. A file never changes."""
+"""The columns of files that were looked up. A file never changes."""
 
 
 def partition_files(spark: SparkSession, address: TableAddress, partition: Partition) -> PartitionFiles | None:
-    """The files that are the partition's rows in the newest version of the table; None where they do not alone decide
-    which rows the table has, or are the business of a catalog that is not Spark's.
+    """The files with the partition's rows in the newest version of the table. None if these files alone do not decide
+    which rows the table has, or if a catalog that is not Spark's keeps the table.
 
-    Delta looks for files by a Spark job in every query; here it does once a version.
+    In a query, Delta looks for files with a Spark job each time. This function does so once for each version.
     """
     jvm, snapshot = jvm_of_delta_spark(spark), _plain_snapshot(spark, address)
     if jvm is None or snapshot is None:
@@ -68,8 +69,8 @@ def partition_files(spark: SparkSession, address: TableAddress, partition: Parti
 
 
 def a_file_of_each(spark: SparkSession, address: TableAddress, column: str) -> dict[str, str] | None:
-    """By value of the column by which the table is laid out one of the files with its rows; None as `partition_files`.
-    One Spark job looks for them all.
+    """One of the files with the rows of each value of the column by which the table is partitioned, by value; None as
+    for `partition_files`. One Spark job looks for all of them.
     """
     jvm, snapshot = jvm_of_delta_spark(spark), _plain_snapshot(spark, address)
     if jvm is None or snapshot is None:
@@ -81,7 +82,7 @@ def a_file_of_each(spark: SparkSession, address: TableAddress, column: str) -> d
 
 
 def columns_in_footer(spark: SparkSession, file: str) -> tuple[str, ...]:
-    """The columns that a Parquet file has, by its footer. file: as the functions above name it."""
+    """The columns of a Parquet file, by its footer. file: as the functions above name it."""
     jvm, known = jvm_of_delta_spark(spark), _columns.get(file)
     if known is not None or jvm is None:
         return known or ()
@@ -100,8 +101,8 @@ def columns_in_footer(spark: SparkSession, file: str) -> tuple[str, ...]:
 
 
 def _plain_snapshot(spark: SparkSession, address: TableAddress) -> JavaObject | None:
-    """The newest version of a table, in Delta's Java, if its files alone decide which rows it has; None where they do
-    not, and where Delta's classes or the table's files are out of reach.
+    """The newest version of a table, an object of Delta's Java. None if the files alone do not decide which rows the
+    table has, or if Delta's classes or the table's files cannot be reached.
     """
     jvm = jvm_of_delta_spark(spark)
     if jvm is None or (address.path is None and not is_of_spark_catalog(spark, address.text)):
@@ -112,7 +113,7 @@ def _plain_snapshot(spark: SparkSession, address: TableAddress) -> JavaObject | 
 
 
 def _place_of(spark: SparkSession, address: TableAddress) -> str | JavaObject:
-    """How Delta's classes are told of a table: by its path, or by the names of its schema and its own."""
+    """What names a table to Delta's classes: its path, or Spark's identifier for its schema and name."""
     if address.path is not None:
         return address.path
     schema_and_table = quoted_name(".".join(address.text.split(".")[-2:]))
@@ -125,18 +126,18 @@ def _folder_of(snapshot: JavaObject) -> str:
 
 
 def _absolute(jvm: JVMView, folder: str, path: str) -> str:
-    """The path of a file, or its URI. path: as the table's log has it."""
+    """The absolute path of a file, or its URI. path: as in the table's log."""
     return str(jvm.org.apache.spark.sql.delta.util.DeltaFileOperations.absolutePath(folder, path).toString())
 
 
 def _keep_few(known: dict[K, V]) -> None:
-    """Forget what was looked up first, of more than _MOST_KNOWN."""
+    """Forget what was looked up first, if there is more than _MOST_KNOWN."""
     while len(known) > _MOST_KNOWN:
         known.pop(next(iter(known)), None)
 
 
 def _partition_filter(spark: SparkSession, jvm: JVMView, partition: Partition) -> JavaObject:
-    """A filter, in Spark's Java, that lets through the partition's rows alone."""
+    """A filter, an object of Spark's Java, that only the partition's rows pass."""
     column, value = partition
     condition = spark._jsparkSession.sessionState().sqlParser().parseExpression(f"{column} = '{value}'")
     return jvm.org.apache.spark.api.python.PythonUtils.toSeq([condition])

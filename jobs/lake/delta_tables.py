@@ -31,17 +31,17 @@ from udfs.facts.arrow_tables import arrow_schema
 T = TypeVar("T")
 TASKS_AT_A_TIME = 3
 ONE_TASK_ROWS = 20_000
-"""No more rows than these are read at once, and are one partition. A query of them is one task, without the shuffles
-that groups and joins take otherwise."""
+"""Up to this many rows are read at once, as one partition. A query of them is one task, without the shuffles that
+groups and joins need otherwise."""
 MOST_SMALL_FILES = 2_000
-"""Up to so many small files of a table are read at once: five years of nights."""
+"""Up to this many small files of a table are read at once: five years of nights."""
 
 
 def rows_of_driver(spark: SparkSession, rows: pa.Table) -> DataFrame:
-    """Rows that the driver has. From Python's own values Spark would make them in workers of a second kind, which take
-    seconds to start.
+    """A DataFrame of rows that the driver has. They come as an Arrow table, because Spark would convert Python's own
+    values in workers of a second kind, which take seconds to start.
     """
-    schema = None if rows.num_rows else from_arrow_schema(rows.schema)  # which a server does not take from no rows
+    schema = None if rows.num_rows else from_arrow_schema(rows.schema)  # a server cannot derive it if there are no rows
     return spark.createDataFrame(rows, schema)
 
 
@@ -51,15 +51,15 @@ def table_without_rows(spark: SparkSession, table: Table) -> DataFrame:
 
 
 def local_table(spark: SparkSession, lake: str, table: Table) -> LocalTable | None:
-    """The table, there already or not, where this process and the workers see it and may read and write it by
-    themselves; None where that takes Spark.
+    """The table, whether it exists yet or not, if this process and the workers can read and write its files themselves;
+    None if only Spark can.
     """
     folder = workers_folder(spark, lake)
     return None if folder is None else local_log.open_local_table(table_path(folder, table))
 
 
 def stored_columns(spark: SparkSession, lake: str, table: Table, local: LocalTable | None) -> StructType | None:
-    """The columns that the table has in the lake; None where it is not there."""
+    """The columns that the table has in the lake; None if it is not there."""
     if local is not None:
         return local.schema
     return address_of(lake, table).columns(spark)
@@ -76,8 +76,8 @@ def read_table(
 ) -> DataFrame:
     """The table's rows. Raises LakeError where it is not there, or has other columns than declared.
 
-    identities: the capture sets or, in gold, the runs whose rows are wanted; None for all. with_files: Spark can tell
-    in which file each row is, and what it knows of the file (`_metadata`).
+    identities: the capture sets or, in gold, the runs whose rows are wanted; None for all. with_files: the rows have
+    Spark's column `_metadata`, which says in which file a row is and when that was written.
     """
     local, column = table_to_read(spark, lake, table), table.replaced_by
     files: tuple[str, ...] = ()
@@ -91,8 +91,8 @@ def read_table(
 
 
 def _are_small(local: LocalTable, files: Collection[str]) -> bool:
-    """Whether many files of a table have so few rows that it takes less to read them all than to have Delta look which
-    ones have what is wanted: the tables that name capture sets and runs have a file for each of these.
+    """Whether a table's files, even if there are many, have so few rows that reading all of them is faster than having
+    Delta find those that are wanted. Tables that list capture sets or runs have a file for each of these.
     """
     return len(files) <= MOST_SMALL_FILES and local.row_count(files) <= ONE_TASK_ROWS
 
@@ -100,8 +100,8 @@ def _are_small(local: LocalTable, files: Collection[str]) -> bool:
 def stored_rows(spark: SparkSession, lake: str, table: Table, identity: str) -> DataFrame:
     """A table's rows of one capture set or, in gold, of one run.
 
-    Raises what `read_table` does, and LakeError where an older release wrote the rows, without columns that they have
-    to have.
+    Raises what `read_table` raises, and LakeError where an older release wrote the rows without columns that rows must
+    have.
     """
     local, partition = table_to_read(spark, lake, table), (str(table.replaced_by), identity)
     if local is None:
@@ -116,8 +116,8 @@ def stored_rows(spark: SparkSession, lake: str, table: Table, identity: str) -> 
 
 
 def rows_for_queries(spark: SparkSession, lake: str, table: Table, identity: str) -> DataFrame:
-    """As `stored_rows`, for rows that several queries read. Few rows of a table that Spark alone reaches are read now,
-    once, because Delta looks for a table's files in each query.
+    """As `stored_rows`, for rows that several queries read. If only Spark reaches the table and it has few such rows,
+    they are read once, here, because Delta looks for a table's files in each query.
     """
     if table_to_read(spark, lake, table) is not None:
         return stored_rows(spark, lake, table, identity)
@@ -130,7 +130,7 @@ def rows_for_queries(spark: SparkSession, lake: str, table: Table, identity: str
 
 
 def _rows_by_spark(spark: SparkSession, address: TableAddress, table: Table, identity: str) -> DataFrame:
-    """A table's rows of one capture set or run, where Spark alone reaches the table. They may be incomplete."""
+    """A table's rows of one capture set or run, if only Spark reaches the table. They may be incomplete."""
     held = delta_log.partition_files(spark, address, (str(table.replaced_by), identity))
     if held is None or held.few is None:
         return rows_by_delta(spark, address, table).where(F.col(table.replaced_by) == identity)
@@ -147,12 +147,12 @@ def table_to_read(spark: SparkSession, lake: str, table: Table) -> LocalTable | 
 
 
 def tables_of_ended_jobs(spark: SparkSession, lake: str) -> frozenset[Table]:
-    """The tables that jobs of this release would have written in the place of those that have ended well in this lake.
+    """The tables that the jobs which have finished in this lake would have written if they were of this release.
 
-    If one of them is not there, a release wrote the lake that did not have it.
+    If one of them is missing, the lake was written by a release that did not have it.
     """
-    silver = SILVER if has_table(spark, lake, CAPTURES) else ()  # which `ingest` makes last
-    of_aims = AIM_TABLES if has_table(spark, lake, FIDELITY) else ()  # which a replay makes after those of aims
+    silver = SILVER if has_table(spark, lake, CAPTURES) else ()  # `ingest` makes this table last
+    of_aims = AIM_TABLES if has_table(spark, lake, FIDELITY) else ()  # a replay makes this table after those of aims
     of_replays = (table for name in _finished_replays(spark, lake) for table in TABLES_OF_REPLAY.get(name, ()))
     return frozenset([*silver, *of_aims, *of_replays])
 
@@ -173,7 +173,7 @@ def _not_there_text(lake: str, table: Table, to_do: str) -> str:
 
 
 def _how_to_make(lake: str, table: Table) -> str:
-    """What to do for a table that no job has made."""
+    """What to do to get a table that no job has made yet."""
     if table.layer == "silver":
         return "run `ingest` with captures and this --lake first"
     if table == PREDICTIONS_CHECKED:
@@ -197,7 +197,7 @@ def _open_checked(spark: SparkSession, lake: str, table: Table) -> tuple[LocalTa
 
 
 def rows_by_delta(spark: SparkSession, address: TableAddress, table: Table) -> DataFrame:
-    """The table's rows as Delta reads them, which looks for its files in every query."""
+    """The table's rows, read by Delta, which looks for the table's files in every query."""
     return address.rows(spark).select(*table.columns)
 
 
@@ -210,8 +210,8 @@ def rows_in(spark: SparkSession, folder: str, table: Table, files: Collection[st
 
 
 def local_rows(spark: SparkSession, local: LocalTable, table: Table, files: Collection[str]) -> DataFrame:
-    """The rows in some files of a table that this process sees. It reads no more than ONE_TASK_ROWS itself: for few
-    rows Spark takes longer, in each of its queries.
+    """The rows in some files of a table that this process sees. It reads up to ONE_TASK_ROWS rows itself, because for
+    so few rows each query of Spark takes longer.
     """
     if local.row_count(files) > ONE_TASK_ROWS:
         return rows_in(spark, local.path, table, files)
@@ -220,9 +220,9 @@ def local_rows(spark: SparkSession, local: LocalTable, table: Table, files: Coll
 
 
 def write_table(rows: DataFrame, lake: str, table: Table, replaced: str) -> None:
-    """Put the rows in the place of those whose `replaced_by` column is `replaced`, as that of the new ones must be.
+    """Replace the rows whose `replaced_by` column is `replaced` by these rows, which must have the same value there.
 
-    Written again, by a second run or after a kill, the table is the same. Raises LakeError for other columns.
+    A second write, by another run or after a kill, leaves the same table. Raises LakeError for other columns.
     """
     address = address_of(lake, table)
     check_declared_columns(rows.schema, table, f"what is to be written to {address}")
@@ -233,10 +233,10 @@ def write_table(rows: DataFrame, lake: str, table: Table, replaced: str) -> None
 
 
 def check_tables(spark: SparkSession, lake: str, tables: Iterable[Table], *, makes_missing: bool = False) -> None:
-    """Compare them with their declarations. Raises LakeError that names all with other columns, and all that the lake
-    lacks because an older release wrote it; others need not be there.
+    """Raises LakeError, which names all tables that have other columns than declared, and all that the lake lacks
+    because an older release wrote it. Tables that no finished job would have written may be missing.
 
-    makes_missing: the job makes those that are not there, so that the lake may lack any.
+    makes_missing: the job makes missing tables itself, so the lake may lack any.
     """
     faults, not_there = list[str](), list[Table]()
     for table in tables:
@@ -252,6 +252,6 @@ def check_tables(spark: SparkSession, lake: str, tables: Iterable[Table], *, mak
 
 
 def run_side_by_side(spark: SparkSession, tasks: Iterable[Callable[[], T]]) -> list[T]:
-    """Run tasks at the same time, since the short Spark jobs of one leave cores idle. Returns what they return."""
+    """Run tasks at the same time, since the short Spark jobs of one task leave cores idle. Returns their results."""
     with ThreadPoolExecutor(max_workers=TASKS_AT_A_TIME) as pool:
         return [done.result() for done in [pool.submit(inheritable_thread_target(spark)(task)) for task in tasks]]

@@ -1,4 +1,4 @@
-"""The file system that a lake is on: whether it can be reached, how much is there, and who writes files there."""
+"""The file system of a lake: whether it can be reached, how much is there, and who writes files there."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ _ONE_LOOK: Mapping[str, str] = {
     "fs.s3a.connection.timeout": "10s",
     "ipc.client.connect.max.retries": "1",
 }
-"""Properties with which Hadoop gives up soon: its client of S3 would otherwise try for minutes, and that of HDFS for
-seconds, before it says that nobody answers. They are for the first look alone; later work keeps Hadoop's patience.
+"""Properties with which Hadoop gives up soon if nobody answers: otherwise its S3 client tries for minutes, and its HDFS
+client for seconds. They apply only to the first look; later work keeps Hadoop's own timeouts.
 """
 _NO_SCHEMA = "SCHEMA_NOT_FOUND"
 _METASTORE, _IN_MEMORY = "spark.sql.catalogImplementation", "in-memory"
 _OWN_CATALOG = "spark_catalog"
-"""The catalog that Spark itself has, by its metastore."""
+"""The catalog that Spark itself keeps in its metastore."""
 _KEPT_BY, _KEPT_BY_DELTA = f"spark.sql.catalog.{_OWN_CATALOG}", "org.apache.spark.sql.delta.catalog.DeltaCatalog"
-"""What keeps that catalog's tables, and delta-spark's class for it. Others, as Unity's, let nobody read files by
-their paths."""
+"""The property that names the class of that catalog, and delta-spark's class. Other catalogs, such as Unity's, let
+nobody read files by their paths."""
 _AS_A_PATTERN = str.maketrans({sign: f"\\{sign}" for sign in "\\[]{}*?"})
 
 
 def check_reachable(spark: SparkSession, lake: str) -> None:
-    """Look once at a lake that is a URI or in a catalog, before work is put into it. Raises LakeError that says what
-    stands in the way: jars, bucket, credentials, network, a catalog that is not known.
+    """Look once at a lake that is a URI or in a catalog, before any work is done for it. Raises LakeError, which says
+    what the obstacle is: jars, bucket, credentials, network, an unknown catalog.
     """
     if is_in_catalog(lake):
         _check_catalog(spark, lake)
@@ -65,8 +65,8 @@ def check_reachable(spark: SparkSession, lake: str) -> None:
 
 
 def _check_catalog(spark: SparkSession, lake: str) -> None:
-    """Raises LakeError where Spark does not know the catalog, or may not look into it. A schema that is not there is
-    made when the first table is written.
+    """Raises LakeError where Spark does not know the catalog, or may not look into it. A missing schema is no error: it
+    is made when the first table is written.
     """
     try:
         spark.sql(f"SHOW TABLES IN {quoted_name(lake.removeprefix(CATALOG))}").take(1)
@@ -80,7 +80,8 @@ def _check_catalog(spark: SparkSession, lake: str) -> None:
 
 
 def check_catalog_lasts(spark: SparkSession, lake: str) -> None:
-    """Raises LakeError where tables in a catalog would be lost with this Spark, since it keeps the catalog in memory.
+    """Raises LakeError where tables in a catalog would be lost when this Spark ends, since it keeps the catalog in
+    memory.
 
     spark: a session that was started for one command.
     """
@@ -94,9 +95,9 @@ def check_catalog_lasts(spark: SparkSession, lake: str) -> None:
 
 
 def is_of_spark_catalog(spark: SparkSession, table: str) -> bool:
-    """Whether a table is in the catalog that Spark itself has, so that Spark reads its files by their paths as well.
+    """Whether a table is in Spark's own catalog, so that Spark can also read its files by their paths.
 
-    table: its name, with that of its schema and, unless it is the session's current one, that of its catalog.
+    table: its name, with its schema and, unless that is the session's current one, its catalog.
     """
     return _is_in_own_catalog(spark, table.rpartition(".")[0]) and spark.conf.get(_KEPT_BY, "") == _KEPT_BY_DELTA
 
@@ -106,7 +107,7 @@ def _is_in_own_catalog(spark: SparkSession, schema: str) -> bool:
 
 
 def quoted_name(name: str) -> str:
-    """A name of several parts as SQL takes it.
+    """A name of several parts, quoted for SQL.
 
     >>> quoted_name("main.refetch")
     '`main`.`refetch`'
@@ -115,7 +116,7 @@ def quoted_name(name: str) -> str:
 
 
 def largest_part(lake: str) -> int:
-    """The bytes of the largest capture set or run of a lake, in all tables together; 0 for a lake that is no folder."""
+    """The bytes of the largest capture set or run of a lake, over all tables; 0 for a lake that is not a folder."""
     if not is_folder(lake):
         return 0
     sizes: Counter[str] = Counter()
@@ -126,7 +127,7 @@ def largest_part(lake: str) -> int:
 
 
 def _obstacle_text(lake: str, cause: str, version: str) -> str:
-    """The message that says what stands in the way, and what to do. version: that of Spark's Hadoop."""
+    """The message that says what the obstacle is, and what to do. version: the version of Spark's Hadoop."""
     scheme, _, rest = lake.partition(":")
     if scheme in ("s3", "s3n") and "No FileSystem for scheme" in cause:
         return f"Spark has no file system {scheme}; Hadoop's is called s3a: name the lake s3a:{rest}"
@@ -139,10 +140,10 @@ def _obstacle_text(lake: str, cause: str, version: str) -> str:
 
 
 def workers_folder(spark: SparkSession, lake: str) -> str | None:
-    """The lake's folder if it is on a file system that this process and workers write to like any other; else None.
+    """The lake's folder if this process and the workers can write there like to any local folder; else None.
 
-    Where Delta's classes are not those of delta-spark (Databricks), and where tables have names, Spark has to write as
-    well.
+    Also None where Delta's classes are not those of delta-spark (Databricks), and where tables have names: Spark has to
+    write there.
     """
     jvm = None if is_in_catalog(lake) else jvm_of_delta_spark(spark)
     if jvm is None:
@@ -152,7 +153,7 @@ def workers_folder(spark: SparkSession, lake: str) -> str | None:
 
 
 def literal_pattern(path: str) -> str:
-    """The pattern that matches this path alone, because Spark reads paths as patterns.
+    """The pattern that matches only this path. Spark reads paths as patterns.
 
     >>> literal_pattern("/lake [1]/part.parquet")
     '/lake \\\\[1\\\\]/part.parquet'

@@ -1,7 +1,7 @@
-"""The log of a Delta table in a folder that this process sees, by delta-rs.
+"""The log of a Delta table in a folder that this process sees, read and written by delta-rs.
 
-delta-rs reads a log or adds a version in milliseconds. Delta's own classes, in a Java that has only just started, need
-a tenth of a second for each table, and a Spark job to look for its files.
+delta-rs reads a log or adds a version in milliseconds. Delta's own classes, in a Java that has just started, need a
+tenth of a second for each table, and a Spark job to look for its files.
 """
 
 from __future__ import annotations
@@ -31,40 +31,38 @@ from udfs.columns.time_units import NS_PER_MS
 from udfs.errors import LakeError
 
 _PLAIN = 1, 2
-"""The highest reader and writer version of tables whose files have just the table's rows and column names, and that ask
-nothing more of a writer (Delta's protocol, "Requirements for Readers", "Requirements for Writers")."""
+"""The highest reader and writer version of tables whose files have exactly the table's rows and column names, and that
+ask nothing else of a writer (Delta's protocol, "Requirements for Readers", "Requirements for Writers")."""
 _NOT_TAKEN_AS_IT_IS = re.compile(r"[\x00-\x1f\x7f\\]|%[0-9A-Fa-f]{2}")
-"""What a path must not have: delta-rs takes such a path for another one, or not at all."""
+"""What a path must not contain: delta-rs takes such a path for another one, or rejects it."""
 _NOT_OURS = re.compile(r"/|.*[%:]")
-"""How the log calls a file that is in another folder, as files of a clone are, or whose path is encoded, which delta-rs
-1.6.6 forgets when it removes the file."""
+"""Matches a path in the log that leads to another folder, as in a clone of a table, or that is encoded: delta-rs 1.6.6
+ignores the encoding when it removes the file."""
 _NEW_TABLE = {"delta.checkpointInterval": "10"}
-"""Delta's own default. Logs are read from the last checkpoint on, and delta-rs would make one each hundred versions.
+"""Delta's own default. Readers begin a log at its last checkpoint, and delta-rs's default is every hundred versions.
 """
 FEW_FILES = 32
-"""Up to so many files are read whole, without statistics that would pass over some, and Spark lists them without a job.
+"""Up to this many files are read without using statistics to leave some out, and Spark lists them without a job.
 """
 _COLOURS = re.compile(r"\x1b\[\d*m|↳")
 _OWN_CALLS = re.compile(r"\n\s*0: .*", re.DOTALL)
-"""The stack trace that delta-rs puts behind some of its messages."""
+"""The stack trace that delta-rs appends to some of its messages."""
 NOT_READ = "its log could not be read"
 _PARQUET = ParquetFileFormat(ParquetReadOptions(dictionary_columns=None, coerce_int96_timestamp_unit="us"))
-"""Spark may have written times as INT96."""
+"""With the unit for times that Spark may have written as INT96."""
 _COMMIT = re.compile(r"\d{20}\.json")
 _TABLES_KEPT = 128
-"""Logs that are kept in memory after they were read: those of all tables of two lakes, which `compare` may read."""
+"""How many logs stay in memory after they were read: enough for all tables of two lakes, which `compare` may read."""
 _TRIES = 20
-"""How often a version is tried to be added while others write other rows of the table."""
+"""How many times we try to add a version while others write other rows of the table."""
 
 Partition = tuple[str, str]
-"""A column by which a table is laid out in folders, and one of its values."""
+"""The column by which a table is partitioned into folders, and one of its values."""
 
 
 @dataclass(frozen=True)
 class DataFile:
-    """A Parquet file: its path below the table's folder, its bytes and rows, and its statistics as Delta's log has
-    them.
-    """
+    """A Parquet file: its path below the table's folder, its bytes and rows, and its statistics as in Delta's log."""
 
     path: str
     size: int
@@ -73,7 +71,9 @@ class DataFile:
 
 
 class Commit(NamedTuple):
-    """The file of a table's newest version. The last two tell it from one of the same name in a table made anew."""
+    """The log file of a table's newest version. The last two fields distinguish it from a file with the same name of a
+    table that was made anew.
+    """
 
     name: str
     inode: int
@@ -82,9 +82,9 @@ class Commit(NamedTuple):
 
 @dataclass(frozen=True)
 class LocalTable:
-    """A table in a folder, there already or not, and its log as it was when it was opened.
+    """A table in a folder, whether it exists yet or not, and its log when the table was opened.
 
-    log: it is shared by all who open the table at this version, so nobody may change it; `own_log` is for that.
+    log: shared by all who open the table at this version, so nobody may change it; changes go to `own_log`.
     """
 
     path: str
@@ -99,8 +99,8 @@ class LocalTable:
             return StructType.fromJson(json.loads(self.log.schema().to_json()))
 
     def files(self, partition: Partition | None = None) -> tuple[str, ...] | None:
-        """The files with the table's rows, or with the partition's. None if they are more than FEW_FILES: Delta reads
-        those faster, since it passes over some of them by statistics.
+        """The files with the table's rows, or with the partition's. None if there are more than FEW_FILES: Delta reads
+        these faster, since it leaves out some of them by their statistics.
         """
         paths = self.all_files(partition)
         return None if len(paths) > FEW_FILES else paths
@@ -110,15 +110,15 @@ class LocalTable:
         return tuple(f"{self.path}/{path}" for path in self._paths(partition))
 
     def values(self, column: str) -> list[str]:
-        """The values of the column by which the table is laid out in folders."""
+        """The values of the column by which the table is partitioned."""
         if self.log is None:
             return []
         files = self._listed
         return sorted(set(map(str, files[f"partition.{column}"].to_pylist()))) if len(files) else []
 
     def written(self, column: str) -> dict[str, int]:
-        """When the newest file of each value of the column was written by which the table is laid out in folders, as
-        the log has it: ms since 1970.
+        """When the newest file of each value of the partitioning column was written, by value: ms since 1970, from the
+        log.
         """
         if self.log is None:
             return {}
@@ -127,8 +127,8 @@ class LocalTable:
         return dict(zip(newest[value].to_pylist(), newest[f"{at}_max"].cast(pa.int64()).to_pylist(), strict=True))
 
     def row_count(self, files: Collection[str]) -> int:
-        """How many rows some of the table's files have: as the log says, or by the footers of files of which it says
-        nothing. Raises LakeError where such a file cannot be read.
+        """How many rows some of the table's files have, by the log. For files about which the log says nothing it is by
+        their footers; raises LakeError where such a file cannot be read.
         """
         if not files:
             return 0
@@ -138,12 +138,12 @@ class LocalTable:
         return sum(count for count in by_file.values() if count is not None) + rows_in_files(unknown)
 
     def own_log(self) -> DeltaTable | None:
-        """The log at the same version, for the caller alone, who may add versions to it. None where there is none."""
+        """A log of the caller's own at the same version, to which the caller may add versions; None without a log."""
         with lake_errors(self.path, NOT_READ):
             return None if self.log is None else DeltaTable(self.path, version=self.log.version())
 
     def rows(self, files: Collection[str], schema: pa.Schema, partitioned_by: str) -> pa.Table:
-        """The rows in some of the table's files, with the columns of the schema, null where a file has none.
+        """The rows in some of the table's files, with the columns of the schema; null where a file lacks a column.
 
         partitioned_by: the column whose values are in the names of folders. Raises LakeError where a file cannot be
         read.
@@ -161,10 +161,10 @@ class LocalTable:
             ).to_table()
 
     def replace(self, schema: StructType, partition: Partition, files: Sequence[DataFile]) -> None:
-        """Put the files in the place of the partition's, as a write with `replaceWhere` does.
+        """Replace the partition's files by these, as a write with `replaceWhere` does.
 
-        A table that is not there is made, with this schema. Others may write other partitions at the same time. The
-        files must have the table's columns; that is not checked here. Raises LakeError if another process has replaced
+        A missing table is made, with this schema. Others may write other partitions at the same time. The files must
+        have the table's columns; that is not checked here. Raises LakeError if another process has replaced
         the same partition meanwhile, or if the log cannot be written.
         """
         before, table = self._state_of(partition), self
@@ -201,12 +201,12 @@ class LocalTable:
 
     @cached_property
     def _listed(self) -> pa.Table:
-        """What the log says of each of the table's files, which are in a table."""
+        """What the log says about each of the table's files, as a table."""
         with lake_errors(self.path, NOT_READ):
             return pa.table(self.log.get_add_actions(flatten=True)) if self.log is not None else pa.table({})
 
     def _paths(self, partition: Partition | None = None) -> list[str]:
-        """The table's files, or the partition's, as the log calls them."""
+        """The table's files, or the partition's, by the names that they have in the log."""
         if self.log is None:
             return []
         files = self._listed
@@ -216,7 +216,7 @@ class LocalTable:
         return sorted(map(str, files["path"]))
 
     def _state_of(self, partition: Partition) -> tuple[list[str], int | None]:
-        """The partition's files, and the version of its last transaction; None where it has had none."""
+        """The partition's files, and the version of its last transaction; None if it has had none."""
         with lake_errors(self.path, NOT_READ):
             last = None if self.log is None else self.log.transaction_version(_partition_name(partition))
         return self._paths(partition), last
@@ -225,8 +225,8 @@ class LocalTable:
         column, value = partition
         now = time.time_ns() // NS_PER_MS
         added = [AddAction(file.path, file.size, {column: value}, now, True, file.stats) for file in files]
-        # Two processes that both write the first rows of a partition remove no file that the other has read, so Delta
-        # sees no conflict. Each therefore names the same transaction, and of two such commits Delta lets one through.
+        # If two processes both write the first rows of a partition, neither removes a file that the other has read, so
+        # Delta sees no conflict. So both name the same transaction, and Delta accepts only one of two such commits.
         transaction = Transaction(_partition_name(partition), 0 if self.log is None else self.log.version() + 1, now)
         properties = CommitProperties(app_transactions=[transaction])
         forget_checksum(self.path)
@@ -243,8 +243,8 @@ class LocalTable:
 
 
 def open_local_table(path: str) -> LocalTable | None:
-    """The table in this folder, or the one that is to be made there. None where Delta's own classes have to read and
-    write it, because delta-rs does not take its path as it is, or does not know a feature that it uses.
+    """The table in this folder, or the one that will be made there. None where Delta's own classes have to read and
+    write it, because delta-rs would change or reject its path, or does not know a feature that it uses.
 
     Raises LakeError where there is a log that cannot be read.
     """
@@ -261,7 +261,7 @@ def open_local_table(path: str) -> LocalTable | None:
 
 
 def _newest_commit(path: str) -> Commit | None:
-    """The newest version that a table's log has as a file of its own; None where there is none."""
+    """The newest version that has a file in a table's log; None where there is none."""
     try:
         with os.scandir(f"{path}/_delta_log") as entries:
             newest = max((entry for entry in entries if _COMMIT.fullmatch(entry.name)), key=_name_of, default=None)
@@ -276,8 +276,8 @@ def _name_of(entry: os.DirEntry[str]) -> str:
 
 @lru_cache(maxsize=_TABLES_KEPT)
 def _table_at(path: str, newest: Commit) -> LocalTable:
-    """The table, whose log is not read again while it has the same newest version. A job asks for a table dozens of
-    times, and reading a log takes the longer the more nights have been added to it.
+    """The table. Its log is not read again while the newest version is the same: a job asks for a table dozens of
+    times, and reading a log takes longer with every night that is added to it.
     """
     return _read_table(path)
 
@@ -296,12 +296,14 @@ def has_files(path: str, partition: Partition) -> bool:
 
 
 def forget_checksum(path: str) -> None:
-    """Remove Hadoop's checksum of `_last_checkpoint`, which delta-rs may write anew: Delta would find it wrong."""
+    """Remove Hadoop's checksum of `_last_checkpoint`. delta-rs may write that file anew, and Delta would then report a
+    wrong checksum.
+    """
     Path(path, "_delta_log", "._last_checkpoint.crc").unlink(missing_ok=True)
 
 
 def rows_in_files(paths: Collection[str]) -> int:
-    """How many rows Parquet files have, by their footers: the log does not have it for files without statistics.
+    """How many rows Parquet files have, by their footers: the log does not say it for files without statistics.
 
     Raises LakeError where a file cannot be read.
     """
@@ -322,7 +324,7 @@ def _footer_of(path: str) -> pq.FileMetaData:
 
 @contextmanager
 def lake_errors(path: str, what: str) -> Iterator[None]:
-    """Raise LakeError, which names the table and what could not be done, for what delta-rs and Arrow raise."""
+    """Turn errors of delta-rs and Arrow into LakeError, which names the table and what could not be done."""
     try:
         yield
     except (DeltaError, OSError, pa.ArrowException) as fault:
@@ -330,7 +332,7 @@ def lake_errors(path: str, what: str) -> Iterator[None]:
 
 
 def _one_line_text(fault: Exception) -> str:
-    """What delta-rs or Arrow says, in one line: delta-rs colours it, in several lines, and adds its own calls."""
+    """The message of delta-rs or Arrow in one line, without the colours and the stack trace that delta-rs adds."""
     return " ".join(_OWN_CALLS.sub("", _COLOURS.sub("", str(fault))).split())
 
 

@@ -1,6 +1,6 @@
-"""Lakes of older releases: tables and columns that they lack, and rows that were written without them.
+"""Lakes of older releases: tables and columns that they lack, and rows that were written without these columns.
 
-A release adds tables and columns, and neither renames nor drops any. Files that an older one wrote stay as they are.
+A release adds tables and columns; it never renames or drops any. Files that an older release wrote stay unchanged.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from schemas.tables.table import Table
 from udfs.errors import LakeError
 
 _NOBODY = ""
-"""The identity whose rows are replaced where a table is made, so that there are none."""
+"""The identity whose rows are replaced when a table is made without rows."""
 
 
 class NewColumns(NamedTuple):
-    """The columns that a table lacks, as they are declared."""
+    """The columns that a table lacks, as declared."""
 
     table: Table
     columns: StructType
 
 
 def missing_columns(spark: SparkSession, lake: str, tables: Iterable[Table]) -> list[NewColumns]:
-    """Which tables of the lake lack columns. Raises LakeError that names all that differ otherwise."""
+    """The tables of the lake that lack columns. Raises LakeError, which names all tables that differ in another way."""
     found, faults = list[NewColumns](), list[str]()
     for table in tables:
         stored = stored_columns(spark, lake, table, local_table(spark, lake, table))
@@ -52,7 +52,7 @@ def missing_columns(spark: SparkSession, lake: str, tables: Iterable[Table]) -> 
 
 
 def add_columns(spark: SparkSession, lake: str, missing: NewColumns) -> None:
-    """Add the columns to the table of the lake; its files stay as they are."""
+    """Add the columns to the table of the lake; its files stay unchanged."""
     local = local_table(spark, lake, missing.table)
     log = None if local is None else local.own_log()
     if local is not None and log is not None:
@@ -64,7 +64,7 @@ def add_columns(spark: SparkSession, lake: str, missing: NewColumns) -> None:
 
 
 def missing_tables(spark: SparkSession, lake: str, tables: Collection[Table]) -> list[Table]:
-    """The tables that the lake lacks because an older release wrote it. tables: those that it has."""
+    """The tables that the lake lacks because an older release wrote it. tables: the tables that it has."""
     newer = tables_of_ended_jobs(spark, lake)
     return [table for table in (*SILVER, *GOLD) if table in newer and table not in tables]
 
@@ -75,16 +75,16 @@ def add_table(spark: SparkSession, lake: str, table: Table) -> None:
 
 
 def _fields(columns: StructType) -> list[Field]:
-    """The columns as delta-rs takes them."""
+    """The columns as fields for delta-rs."""
     return Schema.from_json(columns.json()).fields
 
 
 def incomplete_rows(
     spark: SparkSession, lake: str, identities: Mapping[Table, Iterable[str] | None]
 ) -> Mapping[Table, Mapping[str, list[str]]]:
-    """By table and id of a capture set or run, the columns that its rows lack. Only what lacks any is there.
+    """The columns that rows lack, by table and by id of a capture set or run. Only those that lack any are included.
 
-    identities: by table the capture sets or runs whose rows are looked at; None for all that the table has.
+    identities: the capture sets or runs whose rows are checked, by table; None for all that the table has.
     """
     tasks = [partial(_lacking_by_id, spark, lake, table, of_table) for table, of_table in identities.items()]
     by_table = zip(identities, run_side_by_side(spark, tasks), strict=True)
@@ -94,7 +94,7 @@ def incomplete_rows(
 def _lacking_by_id(
     spark: SparkSession, lake: str, table: Table, identities: Iterable[str] | None
 ) -> Mapping[str, list[str]]:
-    """As `incomplete_rows`, of one table."""
+    """As `incomplete_rows`, for one table."""
     local = local_table(spark, lake, table)
     if local is None:
         return lacking_by_identity(spark, address_of(lake, table), table, identities)

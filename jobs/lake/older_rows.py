@@ -1,8 +1,8 @@
-"""Rows that an older release wrote, without columns that have been added since.
+"""Rows that an older release wrote without columns that have been added since.
 
-Their files lack the columns, which reads as null. Rows without a column that is never null otherwise are incomplete:
-nothing is replayed from them, and nothing said about them. All rows of a capture set or run in a table were written by
-one release, so that one file, or one row, says what they lack.
+Their files lack the columns, which are then read as null. Rows that lack a column which is never null otherwise are
+incomplete: nothing is replayed from them or said about them. One release wrote all rows of a capture set or run in a
+table, so one file, or one row, shows what they lack.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from schemas.tables.table import Table
 from udfs.errors import LakeError
 
 _complete: set[tuple[str, str]] = set()
-"""(table, identity) of rows that a query has shown to be complete; each such query is a Spark job."""
+"""(table, identity) of rows that were checked and are complete, since each check is a Spark job."""
 
 
 def lacking_columns(table: Table, columns: Collection[str]) -> list[str]:
-    """The columns that are never null, and that rows with these columns lack. The one by which a table is laid out in
-    folders is in none of its files.
+    """The columns that are never null and that rows with these columns lack. The column by which a table is partitioned
+    does not count, since it is in none of the files.
     """
     return [column for column in never_null(table) if column not in columns]
 
 
 def never_null(table: Table) -> list[str]:
-    """The columns that rows of today always have a value in, without the one by which the table is laid out."""
+    """The columns that always have a value in rows of this release, except the one that partitions the table."""
     return [str(c) for c in table.columns if not c.nullable and c != table.replaced_by]
 
 
@@ -47,7 +47,7 @@ def lacking_in_rows(table: Table, rows: pa.Table) -> list[str]:
 
 
 def lacking_by_spark(spark: SparkSession, address: TableAddress, table: Table, identity: str) -> list[str]:
-    """The columns that rows of a capture set or run lack, in a table that Spark alone reaches."""
+    """The columns that rows of a capture set or run lack, in a table that only Spark reaches."""
     if address.columns(spark) is None:
         return []
     held = delta_log.partition_files(spark, address, (str(table.replaced_by), identity))
@@ -66,10 +66,10 @@ def lacking_by_spark(spark: SparkSession, address: TableAddress, table: Table, i
 def lacking_by_identity(
     spark: SparkSession, address: TableAddress, table: Table, identities: Iterable[str] | None
 ) -> Mapping[str, list[str]]:
-    """The same of these capture sets or runs, or of all that the table has, by one Spark job. Only those that lack any
-    are there.
+    """The columns that rows lack, by capture set or run, for these or for all that the table has, with one Spark job.
+    Only those that lack any are included.
 
-    Where files do not say it, the job reads all rows of the table.
+    If the files cannot be looked at, the job reads all rows of the table.
     """
     if address.columns(spark) is None:
         return {}
@@ -88,7 +88,7 @@ def lacking_by_identity(
 
 
 def _nulls(table: Table) -> list[Column]:
-    """For each column that is never null, whether it is in a row."""
+    """For each column that is never null: whether a row has a value there."""
     return [F.col(column).isNull().alias(column) for column in never_null(table)]
 
 

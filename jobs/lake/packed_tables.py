@@ -1,4 +1,4 @@
-"""Makes tables of packed rows. The workers that unpack the rows write the files if they can; if not, Spark does."""
+"""Writes tables from packed rows. The workers that unpack the rows write the files if they can; if not, Spark does."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ PACKED_TABLE, PACKED_ROWS = "table", "rows"
 
 
 def write_packed(spark: SparkSession, packed: DataFrame, tables: Collection[Table], to: Target) -> None:
-    """Write these tables from packed rows, with the columns PACKED_TABLE and PACKED_ROWS. Raises LakeError if the lake
-    has one of them with other columns.
+    """Write these tables from packed rows, which have the columns PACKED_TABLE and PACKED_ROWS. Raises LakeError if the
+    lake has one of them with other columns.
     """
     opened = {table: table_to_write(spark, to.lake, table) for table in tables}
     by_target = [table for table, local in opened.items() if local is None]
@@ -32,7 +32,7 @@ def write_packed(spark: SparkSession, packed: DataFrame, tables: Collection[Tabl
 
 
 def unpack_table(packed: DataFrame, table: Table, names: ClusterNames | None = None) -> DataFrame:
-    """The rows of one table among packed rows. names: names of brokers and topics that are put into them, if given."""
+    """The rows of one table among packed rows. names: if given, names of brokers and topics to put into the rows."""
 
     def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _, rows in unpacked_rows(batches, [table], names):
@@ -50,12 +50,12 @@ def packed_rows_of(packed: DataFrame, tables: Iterable[Table]) -> DataFrame:
 def write_by_workers(
     spark: SparkSession, packed: DataFrame, opened: Mapping[Table, LocalTable], to: Target
 ) -> list[Table]:
-    """Have the workers write the tables' files while they unpack the rows. Returns the tables that are still to be
-    written, because a rule takes rows out of them.
+    """Have the workers write the tables' files while they unpack the rows. Returns the tables that still have to be
+    written, because a rule takes out some of their rows.
     """
     if not opened:
         return []
-    # Workers cannot be sent `to`, because its watch has DataFrames, nor a table's log.
+    # `to` cannot be sent to workers, because its watch has DataFrames; a table's log cannot be sent either.
     folders, identity, names = {table: local.path for table, local in opened.items()}, to.identity, to.names
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

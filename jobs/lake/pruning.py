@@ -1,4 +1,4 @@
-"""Which runs and capture sets leave a lake, by age or by id, and how all their rows leave its tables."""
+"""Which runs and capture sets are removed from a lake, by age or by id, and how their rows are deleted from tables."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from udfs.errors import ArgumentError, LakeError
 
 TABLES = (*SILVER, *GOLD)
 FIRST = (RUNS, CAPTURES)
-"""The tables in which commands look for runs and capture sets. These leave them before all others, so that no command
-finds one whose rows are half gone."""
+"""The tables in which commands look for runs and capture sets. Rows are deleted from these tables first, so that no
+command finds a run or capture set some of whose rows are already deleted."""
 RECORD = (PREDICTIONS_CHECKED, TRENDS)
-"""Small tables about the lake's past. Nothing leaves them only because of its age."""
+"""Small tables about the lake's past. Nothing is deleted from them because of its age."""
 BETWEEN = "-"
-"""What stands between the ids of two runs in the identity of rows that are of both."""
+"""The text between the ids of two runs in the identity of rows that belong to both."""
 UNFINISHED_FOR = timedelta(days=1)
-"""Rows of a run or capture set that is not finished are left alone until they are so old: it may still be under way."""
+"""Rows of an unfinished run or capture set stay until they are this old: the job may still be running."""
 MOST_NAMED = 20
 Stored = Mapping[Table, StoredTable]
 Holdings = Mapping[Table, Mapping[str, Holding]]
 
 
 class FinishedRun(NamedTuple):
-    """A run that `runs` has: its id, its capture set, and its clock, when it was last asked for."""
+    """A run in the table `runs`: its id, its capture set, and its clock, which is when it was last asked for."""
 
     run_id: str
     capture_id: str
@@ -46,10 +46,10 @@ class FinishedRun(NamedTuple):
 
 @dataclass(frozen=True)
 class Pruned:
-    """What goes.
+    """What is removed.
 
-    runs, capture_sets: ids of those that were finished. unfinished: ids of runs and capture sets that were ended before
-    they were finished. is_by_age: they go because of their age and not by id, so `RECORD` keeps its rows of them.
+    runs, capture_sets: ids of finished ones. unfinished: ids of runs and capture sets whose jobs ended before they were
+    finished. is_by_age: the reason is their age and not an id, so the tables in `RECORD` keep their rows.
     """
 
     runs: tuple[str, ...] = ()
@@ -59,11 +59,11 @@ class Pruned:
 
     @property
     def ids(self) -> frozenset[str]:
-        """The ids of all that goes."""
+        """The ids of all that is removed."""
         return frozenset((*self.runs, *self.capture_sets, *self.unfinished))
 
     def identities_in(self, table: Table, identities: Iterable[str]) -> list[str]:
-        """The identities of rows that go from a table. identities: all that the table has."""
+        """The identities of the rows to delete from a table. identities: all that the table has."""
         if self.is_by_age and table in RECORD:
             return []
         return [identity for identity in identities if not self.ids.isdisjoint(identity.split(BETWEEN))]
@@ -79,7 +79,7 @@ def stored_tables(spark: SparkSession, lake: str) -> Stored:
 
 
 def holdings_of(spark: SparkSession, stored: Stored) -> Holdings:
-    """What each table has, by capture set and run."""
+    """What each table has of each capture set and run."""
     return dict(zip(stored, run_side_by_side(spark, [table.holdings for table in stored.values()]), strict=True))
 
 
@@ -94,7 +94,7 @@ def finished_runs(spark: SparkSession, lake: str) -> list[FinishedRun]:
 
 
 def what_goes_with_run(run_id: str, runs: Sequence[FinishedRun], holdings: Holdings) -> Pruned:
-    """What goes with a run of this id, finished or not. Raises ArgumentError if the lake has nothing of it."""
+    """What is removed with the run of this id, finished or not. Raises ArgumentError if the lake has nothing of it."""
     if any(run.run_id == run_id for run in runs):
         return Pruned(runs=(run_id,))
     if run_id in written_by_id({table: held for table, held in holdings.items() if table.replaced_by == RUNS.run_id}):
@@ -104,7 +104,9 @@ def what_goes_with_run(run_id: str, runs: Sequence[FinishedRun], holdings: Holdi
 
 
 def what_goes_with_set(capture_id: str, runs: Sequence[FinishedRun], holdings: Holdings) -> Pruned:
-    """What goes with a capture set of this id: its runs, too. Raises ArgumentError if the lake has nothing of it."""
+    """What is removed with the capture set of this id, including its runs. Raises ArgumentError if the lake has nothing
+    of it.
+    """
     its_runs = tuple(run.run_id for run in runs if run.capture_id == capture_id)
     sets = holdings.get(CAPTURES, {})
     if capture_id in sets:
@@ -117,8 +119,8 @@ def what_goes_with_set(capture_id: str, runs: Sequence[FinishedRun], holdings: H
 
 
 def what_goes_by_age(age: timedelta, now: datetime, runs: Sequence[FinishedRun], holdings: Holdings) -> Pruned:
-    """What goes because of its age: runs whose clock is older than `age`, capture sets that were written earlier and
-    have no younger run, and what jobs left that were ended before they were done.
+    """What is removed because of its age: runs whose clock is older than `age`, capture sets that were written before
+    that and have no younger run, and what jobs left that ended before they were finished.
     """
     latest = now - age
     old = tuple(run.run_id for run in runs if run.run_at < latest)
@@ -135,7 +137,7 @@ def what_goes_by_age(age: timedelta, now: datetime, runs: Sequence[FinishedRun],
 
 
 def written_by_id(holdings: Holdings) -> dict[str, datetime]:
-    """By the id of a capture set or run, when its newest file in any of these tables was written."""
+    """When the newest file of each capture set or run was written, over all these tables, by id."""
     written: dict[str, datetime] = {}
     for of_table in holdings.values():
         for identity, holding in of_table.items():
@@ -144,7 +146,7 @@ def written_by_id(holdings: Holdings) -> dict[str, datetime]:
 
 
 def drop_pruned(spark: SparkSession, stored: Stored, holdings: Holdings, pruned: Pruned) -> None:
-    """Delete what is to go, from the tables `FIRST` before all others."""
+    """Delete the rows of what is removed, first from the tables in `FIRST`."""
     by_table = {table: pruned.identities_in(table, holdings[table]) for table in stored}
     for tables in (FIRST, [table for table in stored if table not in FIRST]):
         run_side_by_side(
@@ -155,9 +157,9 @@ def drop_pruned(spark: SparkSession, stored: Stored, holdings: Holdings, pruned:
 def vacuum_tables(
     spark: SparkSession, tables: Collection[StoredTable], retention: timedelta, *, dry_run: bool = False
 ) -> int | None:
-    """Remove the files that no version of these tables has needed for the retention.
+    """Remove the files that no version of these tables has needed for at least the retention.
 
-    Returns how many; None for a dry run that cannot say. A dry run removes nothing.
+    Returns how many; None for a dry run that does not know. A dry run removes nothing.
     """
     with vacuums_allowed(spark):
         counts = run_side_by_side(spark, [partial(table.vacuum, retention, dry_run=dry_run) for table in tables])

@@ -1,4 +1,4 @@
-"""What a table's rows pass on their way into a lake: something that counts them, and takes some of them out."""
+"""The interface of what watches rows on their way into a lake: it counts them, and takes some of them out."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from schemas.tables.table import Table
 
 
 class RowWatch(Protocol):
-    """Rules on the rows of tables that are being written; a gate has them (`jobs/gates/row_rules.py`).
+    """Rules on the rows of tables that are being written. A gate implements this (`jobs/gates/row_rules.py`).
 
-    lanes: the names of the lanes of the run that is written, which rules may ask for.
+    lanes: the names of the lanes of the run that is written; rules may ask for them.
     """
 
     lanes: tuple[str, ...]
@@ -22,20 +22,20 @@ class RowWatch(Protocol):
         """Whether there are rules on rows of this table."""
 
     def over(self, rows: DataFrame, table: Table) -> DataFrame:
-        """The rows to be written in place of these, without those that rules take out."""
+        """The rows to write instead of these: without those that rules take out."""
 
     def note(self, table: Table, rows: int) -> None:
-        """Take note that so many rows of a table are written, of which no rule refuses any."""
+        """Count these rows of a table as written and not refused by any rule."""
 
     def with_rows_to_take_out(self, written: Mapping[Table, DataFrame], rows: Mapping[Table, int]) -> list[Table]:
-        """The tables that hold rows which have to be taken out.
+        """The tables with rows that have to be taken out.
 
-        written: by table its rows, whose files are written already. rows: how many rows each table has.
+        written: the rows of tables whose files are already written, by table. rows: how many rows each table has.
         """
 
 
 class Unwatched:
-    """For tables that no rule is about: all rows are written as they come."""
+    """For tables without rules: all rows are written unchanged."""
 
     lanes: tuple[str, ...] = ()
 

@@ -1,6 +1,7 @@
-"""Tables as files: what a table has of each capture set or run, and how rows are deleted, files joined and removed.
+"""Tables as files: what a table has of each capture set or run, how rows are deleted, and how files are joined and
+removed.
 
-Readers are not disturbed: the files of a version that somebody reads stay for the retention.
+This does not disturb readers: the files of a version that somebody reads stay for the retention.
 """
 
 from __future__ import annotations
@@ -30,15 +31,15 @@ from udfs.errors import LakeError
 HOUR = timedelta(hours=1)
 _CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
 _LOGGING = "spark.databricks.delta.vacuum.logging.enabled"
-"""The property that has Delta log its vacuums, without which it does not say how many files one removed."""
+"""The property with which Delta logs its vacuums. Without it Delta does not say how many files a vacuum removed."""
 _CONFLICT = "[DELTA_CONCURRENT_"
-"""How Delta's message begins if somebody else has meanwhile written the rows that a statement is about. There are
-several exceptions for that, and through Spark Connect they have other names."""
+"""The beginning of Delta's message if somebody else has meanwhile written the rows that a statement changes. Several
+exceptions have it, and through Spark Connect they have other names."""
 _VACUUMED, _REMOVED = "VACUUM END", "numDeletedFiles"
 
 
 class Holding(NamedTuple):
-    """What a table has of a capture set or run: its files, their bytes, and when the newest was written."""
+    """What a table has of a capture set or run: how many files, their bytes, and when the newest was written."""
 
     files: int
     size: int
@@ -58,7 +59,7 @@ class StoredTable(Protocol):
     """A table that exists in the lake."""
 
     def holdings(self) -> Mapping[str, Holding]:
-        """What the table has, by the id of a capture set or run."""
+        """What the table has of each capture set or run, by id."""
 
     def drop(self, identities: Collection[str]) -> None:
         """Delete the rows of these capture sets or runs. Raises LakeError where somebody writes the same rows."""
@@ -67,9 +68,9 @@ class StoredTable(Protocol):
         """Join the files of each capture set and run."""
 
     def vacuum(self, retention: timedelta, *, dry_run: bool = False) -> int | None:
-        """Remove files that no version has needed for the retention, those of killed runs among them.
+        """Remove files that no version has needed for at least the retention, including those of killed runs.
 
-        Returns how many; None for a dry run that cannot say. A dry run removes nothing. It has to run within
+        Returns how many; None for a dry run that does not know. A dry run removes nothing. It has to be called within
         `vacuums_allowed`.
         """
 
@@ -91,7 +92,7 @@ class LocalStore:
     column: str
 
     def holdings(self) -> Mapping[str, Holding]:
-        """As of StoredTable, by the log alone."""
+        """As of StoredTable, from the log only."""
         with lake_errors(self.path, NOT_READ):
             files = pa.table(self._log.get_add_actions(flatten=True))
         sums = files.group_by(f"partition.{self.column}").aggregate(
@@ -115,7 +116,7 @@ class LocalStore:
                 raise in_use_error(self.path) from fault
 
     def compact(self) -> Compacted:
-        """As of StoredTable; versions of the log from before its own retention, a month, go as well."""
+        """As of StoredTable. It also removes versions of the log that are older than its own retention, a month."""
         with lake_errors(self.path, "its files could not be joined"):
             log = self._log
             before = len(log.file_uris())
@@ -128,11 +129,11 @@ class LocalStore:
             return Compacted(before, len(log.file_uris()))
 
     def vacuum(self, retention: timedelta, *, dry_run: bool = False) -> int | None:
-        """As of StoredTable, with folders of capture sets and runs that are empty for as long."""
+        """As of StoredTable. It also removes folders of capture sets and runs that have been empty for as long."""
         hours = whole_hours(retention)
         with lake_errors(self.path, "files that nobody needs could not be removed"):
             log = self._log
-            # A vacuum adds two versions to the log, which has to have a reason.
+            # A vacuum adds two versions to the log, so none is made if there is nothing to remove.
             unneeded = log.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=True)
             if unneeded and not dry_run:
                 forget_checksum(self.path)
@@ -148,8 +149,8 @@ class LocalStore:
 
 @dataclass(frozen=True)
 class DeltaStore:
-    """A table that Spark alone reaches, on its file system or by a catalog, by Delta's own SQL: through Spark Connect,
-    its Python classes need an extension of the server.
+    """A table that only Spark reaches, on its file system or in a catalog. It uses Delta's SQL, because through Spark
+    Connect Delta's Python classes need an extension of the server.
     """
 
     spark: SparkSession
@@ -205,12 +206,12 @@ class DeltaStore:
         return int(row[0])
 
     def _sql(self, statement: str) -> DataFrame:
-        """What Delta answers to a statement about the table, which it calls {table}."""
+        """Delta's answer to a statement, in which {table} stands for the table."""
         return self.spark.sql(statement.replace("{table}", self.address.sql))
 
 
 def in_use_error(path: str) -> LakeError:
-    """The error to raise where somebody else changes rows that are to be deleted."""
+    """The error if somebody else changes the rows that are being deleted."""
     return LakeError(
         f"{path}: another refetch changes the rows that are to go: run the command again when that has ended"
     )
@@ -237,10 +238,10 @@ def remove_empty_folders(folder: Path, pattern: str, retention: timedelta) -> No
 
 @contextmanager
 def vacuums_allowed(spark: SparkSession) -> Iterator[None]:
-    """While the block runs, have Delta's SQL remove files however new they are, and log how many.
+    """While the block runs, Delta's SQL removes files however new they are, and logs how many.
 
-    Properties are the session's. So the block is around all vacuums that run at the same time: one that gave them back
-    would take them from the others.
+    This sets properties of the session. So the block has to enclose all vacuums that run at the same time: the end of
+    one block would reset the properties for the others.
     """
     values = {_CHECK: "false", _LOGGING: "true"}
     before: dict[str, str | None] = {key: spark.conf.get(key, None) for key in values}

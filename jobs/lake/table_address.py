@@ -1,6 +1,6 @@
 """How a table is addressed: by the path of its folder or, where the lake is a schema of a catalog, by its name there.
 
-All else of the lake works with an address and does not know which kind it is.
+The rest of jobs/lake uses an address without knowing which kind it is.
 """
 
 from __future__ import annotations
@@ -17,15 +17,14 @@ from jobs.places import CATALOG, is_in_catalog
 from schemas.tables.table import Table
 
 _NOT_THERE = ("PATH_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND")
-"""The kinds of Spark's errors for a folder that is not there, one that is no table, and a name that no table has."""
+"""Spark's error classes for a missing folder, a folder that is no table, and a name that no table has."""
 
 
 @dataclass(frozen=True)
 class TableAddress:
     """Where a table is.
 
-    text: as messages have it. path: the path of its folder, or its URI; None where it has a name. sql: how SQL calls
-    it.
+    text: as in messages. path: the path of its folder, or its URI; None where it has a name. sql: as in SQL.
     """
 
     text: str
@@ -36,7 +35,7 @@ class TableAddress:
         return self.text
 
     def rows(self, spark: SparkSession) -> DataFrame:
-        """The table's rows as Delta reads them. Raises AnalysisException where it is not there, at once or when the
+        """The table's rows as Delta reads them. Raises AnalysisException if it is not there, either at once or when the
         columns are looked at.
         """
         return spark.read.table(self.sql) if self.path is None else spark.read.format("delta").load(self.path)
@@ -51,19 +50,19 @@ class TableAddress:
             raise
 
     def replace_rows(self, rows: DataFrame, column: str, value: str) -> None:
-        """Put the rows in the place of those that have this value in the column by which the table is laid out. A table
-        that is not there is made, with the rows' columns and comments.
+        """Replace the rows that have this value in the column by which the table is partitioned. A missing table is
+        made, with the rows' columns and comments.
         """
         if self.path is not None:
             written = rows.write.format("delta").mode("overwrite").partitionBy(column)
             written.option("replaceWhere", f"{column} = '{value}'").save(self.path)
             return
-        # `saveAsTable` would take the place of another table of this name, and fails where it replaces rows.
+        # `saveAsTable` would replace another table of this name, and fails if it replaces rows.
         self._make(rows.sparkSession, rows.schema, column)
         rows.writeTo(self.sql).overwrite(F.col(column) == value)
 
     def _make(self, spark: SparkSession, columns: StructType, column: str) -> None:
-        """Make the table that has a name, and its schema, if they are not there."""
+        """Make a table that has a name, and its schema, if they are missing."""
         if spark.catalog.tableExists(self.sql):
             return
         schema = self.sql.rpartition(".")[0]
@@ -95,17 +94,17 @@ def address_of_folder(path: str) -> TableAddress:
 
 
 def table_path(lake: str, table: Table) -> str:
-    """The path of the table's folder, or its URI, in a lake that is no schema of a catalog."""
+    """The path of the table's folder, or its URI, in a lake that is not a schema of a catalog."""
     return f"{lake.rstrip('/')}/{table.layer}/{table.name}"
 
 
 def place_of_layers(lake: str, *tables: Table) -> list[str]:
-    """Where the layers of these tables are, each once, as messages have it: folders, or the schema."""
+    """Where the layers of these tables are, for messages: each folder once, or the schema."""
     return [*dict.fromkeys(address_of(lake, table).text.removesuffix(table.name)[:-1] for table in tables)]
 
 
 def columns_as_ddl(columns: StructType) -> str:
-    """Columns, with their comments, as SQL declares them."""
+    """Columns with their comments, as a declaration in SQL."""
     return ", ".join(
         f"`{column.name}` {column.dataType.simpleString()} COMMENT '{_quoted(column.metadata.get('comment', ''))}'"
         for column in columns

@@ -1,7 +1,7 @@
 """Where a job's rows go: into the tables of a lake.
 
-Workers or this process write the files if they see the lake as a folder; if not, Spark does. They do so because for
-small tables a write by Spark takes longer than everything else that is done for them.
+Workers or this process write the files if they see the lake as a folder; if not, Spark does. For small tables a write
+by Spark takes longer than all other work on them.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ FILE_COLUMNS = from_arrow_schema(FILES)
 class Target:
     """Where rows go.
 
-    identity: the capture set or run whose rows they replace. watch: the rules on rows. names: those of brokers
-    and topics, where they are known. filled: the tables that were given files with rows of this identity.
+    identity: the capture set or run whose rows they replace. watch: the rules on rows. names: the names of brokers
+    and topics, where they are known. filled: the tables to which files with rows of this identity were added.
     """
 
     lake: str
@@ -43,7 +43,7 @@ class Target:
     filled: dict[Table, LocalTable] = field(default_factory=dict, compare=False)
 
     def write(self, rows: DataFrame, table: Table) -> None:
-        """Write rows that Spark has, without those that rules take out. Raises LakeError if their columns are not the
+        """Write a DataFrame's rows, without those that rules take out. Raises LakeError if their columns are not the
         table's.
         """
         spark, accepted, identity = rows.sparkSession, self.watch.over(rows, table), self.identity
@@ -61,7 +61,7 @@ class Target:
         keep_files(local, table, self, files_by_table(written, [table])[table])
 
     def write_here(self, spark: SparkSession, rows: pa.Table, table: Table) -> None:
-        """Write rows that this process has. Raises LakeError if their columns are not the table's."""
+        """Write an Arrow table's rows. Raises LakeError if their columns are not the table's."""
         local = table_to_write(spark, self.lake, table)
         if local is None or self.watch.has_rules(table):
             self.write(rows_of_driver(spark, rows), table)
@@ -72,7 +72,7 @@ class Target:
         self.watch.note(table, rows.num_rows)
 
     def clear(self, spark: SparkSession, table: Table) -> None:
-        """Have the table have no rows of this identity, and make it if it is not there. Rules are not asked."""
+        """Delete the table's rows of this identity, and make the table if it is missing. Rules are not applied."""
         Target(self.lake, self.identity).write_here(spark, arrow_schema(table).empty_table(), table)
 
     def check_there(self) -> None:
@@ -97,7 +97,7 @@ def files_by_table(written: pa.Table, tables: Collection[Table]) -> Files:
 
 
 def keep_files(local: LocalTable, table: Table, to: Target, files: Sequence[DataFile]) -> None:
-    """Add the files to the table's log, in the place of those that the capture set or run had there."""
+    """Add the files to the table's log, where they replace those of the same capture set or run."""
     local.replace(described_schema(table), (str(table.replaced_by), to.identity), files)
     to.filled.pop(table, None)
     if files:

@@ -1,7 +1,7 @@
-"""Programs that are started here and end when this process does, whatever ends it.
+"""Starts programs that end when this process ends, for whatever reason.
 
-Standard library only: the set-up of the Python environment starts such programs, too. Run as a file it becomes the
-program: `python child_process.py PARENT PROGRAM ARGUMENT...`.
+Standard library only: the set-up of the Python environment starts such programs, too. This file can be run itself and
+then becomes the program: `python child_process.py PARENT PROGRAM ARGUMENT...`.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ _CHILDREN: list[Popen[bytes] | Popen[str]] = []
 def bound_command(program: Sequence[str]) -> list[str]:
     """The command that runs a program which Ctrl-C does not reach and which Linux ends when this process ends.
 
-    Linux goes by the thread that starts the program. A program that another than the main thread starts is therefore
-    not ended with it.
+    Linux ends the program when the thread that started it ends. So only the main thread asks Linux to do that.
     """
     is_main = threading.current_thread() is threading.main_thread()
     parent = os.getpid() if is_main else _ANY_PARENT
@@ -40,10 +39,10 @@ def end_at_exit(child: Popen[bytes] | Popen[str]) -> None:
 
 
 def end_children(seconds: float, is_enough: Callable[[], bool]) -> None:
-    """End the programs of `end_at_exit` by SIGTERM, and by SIGKILL where they still run after so many seconds, or
-    once `is_enough` says so.
+    """End the programs of `end_at_exit`: by SIGTERM, and those that still run after `seconds`, or once `is_enough`
+    returns True, by SIGKILL.
 
-    It waits for no lock that an interrupted thread may hold, such as that of `Popen.poll`.
+    It takes no lock that an interrupted thread may hold, such as the one in `Popen.poll`.
     """
     children = list(_CHILDREN)
     for child in children:
@@ -62,7 +61,7 @@ def _send_signal(child: Popen[bytes] | Popen[str], number: signal.Signals) -> No
 
 
 def _is_running(child: Popen[bytes] | Popen[str]) -> bool:
-    """Whether it runs. A child that nobody has waited for keeps its number, so that no other process has it."""
+    """Whether it runs. A child that nobody has waited for keeps its process id, so no other process can have it."""
     if child.returncode is not None:
         return False
     try:

@@ -1,8 +1,9 @@
-"""Java's classes as an earlier start of Spark has loaded them: mapped into memory instead of loaded and verified again.
+"""An archive of the Java classes that an earlier Spark has loaded: Java maps it into memory instead of loading and
+verifying the classes again.
 
-A Spark job loads some 20,000 classes. Java writes them to an archive when it ends (JEP 350) and takes them from there
-when it starts. Java itself checks whether an archive fits its build, its class path and the jars on it, and does
-without one that does not fit.
+A Spark job loads some 20,000 classes. Java writes them to an archive when it ends (JEP 350) and reads the archive when
+it starts. Java itself checks whether an archive fits its build, its class path and the jars on it, and ignores one that
+does not.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ _CHOSEN_BY_THE_USER = ("-Xshare", "SharedArchiveFile", WRITES_AN_ARCHIVE)
 
 
 def archive_option(folder: Path, spark_home: Path, java: str, options: str) -> str:
-    """Java's option that uses the archive in `folder`, or has one written when Java ends.
+    """Java's option to use the archive in `folder`, or to write one when Java ends.
 
-    Empty where `options`, which Java is given as well, decide about archives; while another Java is to write one; and
-    where the folder cannot be written, or is somebody else's, whose classes must not be run. An archive only saves
-    seconds: nothing fails without it. Each folder of Spark has one of 200 MB; one that no start has used for a month is
-    deleted when another is to be written. java: the banner of `java -version`.
+    Empty if `options`, Java's other options, already say something about archives; while another Java is going to write
+    one; and if the folder cannot be written, or belongs to somebody else, whose classes must not run here. An archive
+    only saves seconds: nothing fails without it. There is one of 200 MB for each folder of Spark. An archive that no
+    start has used for a month is deleted before another one is written. java: the banner of `java -version`.
     """
     if any(chosen in options for chosen in _CHOSEN_BY_THE_USER):
         return ""
@@ -40,7 +41,7 @@ def archive_option(folder: Path, spark_home: Path, java: str, options: str) -> s
             return ""
         _adopt_written(archive)
         if archive.exists():
-            os.utime(archive)  # it is in use; Java does not look at its time
+            os.utime(archive)  # marks it as used; Java ignores its time
             return f'"-XX:SharedArchiveFile={archive}"'
         if not any(_unfinished_archives(archive)):
             _delete_unused(folder)
@@ -51,18 +52,18 @@ def archive_option(folder: Path, spark_home: Path, java: str, options: str) -> s
 
 
 def write_behind_others(java: int) -> None:
-    """Lower the priority of a Java that is about to end: it writes for a quarter of a minute, and the next command may
-    have begun. java: its process.
+    """Lower the priority of a Java that is about to end: it writes the archive for a quarter of a minute, and the next
+    command may already run. java: its process id.
     """
-    threads = Path(f"/proc/{java}/task")  # where there is none, a process has one priority for all
+    threads = Path(f"/proc/{java}/task")  # without this folder, all threads of a process have one priority
     for thread in [int(entry.name) for entry in threads.iterdir()] if threads.is_dir() else [java]:
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, thread, _LOWEST_PRIORITY)
 
 
 def _adopt_written(archive: Path) -> None:
-    """Give an archive that was written since then its name, and delete what it takes the place of: archives of another
-    Java or other jars, and what a Java that was killed has left.
+    """Give an archive that has been written meanwhile its final name, and delete what it replaces: archives of another
+    Java or of other jars, and parts that a killed Java has left.
     """
     for part in sorted(_unfinished_archives(archive)):
         if _is_whole(part):
@@ -74,23 +75,21 @@ def _adopt_written(archive: Path) -> None:
 
 
 def _delete_unused(folder: Path) -> None:
-    """Delete archives of any Spark that were neither used nor written for long. A Java that has one open keeps it."""
+    """Delete archives of any Spark that were neither used nor written for a month. A Java can go on with an open one."""
     for archive in folder.glob("classes-*.jsa*"):
-        with suppress(FileNotFoundError):  # another start may do the same
+        with suppress(FileNotFoundError):  # another start may have deleted it
             if time.time() - archive.stat().st_mtime > _UNUSED_SECONDS:
                 archive.unlink()
 
 
 def _is_whole(part: Path) -> bool:
-    """Whether an archive was written to its end: Java writes the magic number last of all."""
+    """Whether an archive is complete: Java writes the magic number last."""
     with part.open("rb") as content:
         return any(content.read(4))
 
 
 def _unfinished_archives(archive: Path) -> Iterator[Path]:
-    """The files that processes have written or are writing for this archive, each with its process's number in the
-    name.
-    """
+    """The files that processes have written or are writing for this archive. Each has its process id in its name."""
     return archive.parent.glob(f"{archive.name}.*")
 
 

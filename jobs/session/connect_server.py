@@ -1,4 +1,4 @@
-"""A Spark Connect server: how it is reached, and what a job needs it to have."""
+"""A Spark Connect server: how it is reached, and what a job needs there."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _NEEDED = ("llvmlite", "numba", "numpy", "pyarrow", "zstandard")
 
 
 def is_server_named() -> bool:
-    """Whether the environment names a server to work on."""
+    """Whether the environment names a server."""
     return bool(os.environ.get(_REMOTE))
 
 
 def connected_session(master: str | None) -> SparkSession:
-    """A session of the server that the environment names. Raises SetupError where this Python has no client of Spark
-    Connect, or another master is named as well, and SparkError where nobody answers.
+    """A session of the server that the environment names. Raises SetupError if this Python has no client of Spark
+    Connect, or if a master is named, too, and SparkError if nobody answers.
     """
     server = os.environ[_REMOTE]
     if master is not None:
@@ -47,7 +47,7 @@ def connected_session(master: str | None) -> SparkSession:
 
 
 def _check_answers(server: str) -> None:
-    """Raises SparkError if nobody listens at the server's address: the client itself would try for ten minutes."""
+    """Raises SparkError if nobody listens at the server's address. The client itself would try for ten minutes."""
     parts = urlsplit(server)
     if not parts.hostname or any(name in os.environ for name in _PROXIES):
         return
@@ -60,7 +60,7 @@ def _check_answers(server: str) -> None:
 def check_delta(spark: SparkSession) -> None:
     """Raises SetupError where the server cannot read Delta tables."""
     try:
-        spark.read.format("delta").load("/").schema  # noqa: B018  # of which nothing but that it is asked for matters
+        spark.read.format("delta").load("/").schema  # noqa: B018  # only the request matters, not its answer
     except PySparkException as fault:
         if _NO_DELTA in str(fault):
             raise SetupError(
@@ -73,12 +73,12 @@ def code_of_workers(spark: SparkSession) -> str | None:
     """The version of refetch's packages that the workers import; None if they have none.
 
     Raises SetupError if the workers lack packages that refetch needs, or have another version of refetch than this
-    process, because they would use that one instead of what is shipped to them.
+    process: they would use their own version instead of the one that is shipped to them.
     """
     needed = _NEEDED
 
     def look(batches: Iterable[Any]) -> Iterator[Any]:
-        # Sent whole, for workers may not have this module: all that it uses is imported here.
+        # Workers may not have this module, so the whole function is sent, with its imports inside it.
         from importlib.util import find_spec
 
         import pyarrow as pa
@@ -109,7 +109,7 @@ def code_of_workers(spark: SparkSession) -> str | None:
 
 
 def check_rows_are_kept(spark: SparkSession) -> None:
-    """Raises SetupError where Spark does not keep rows that are read several times, as serverless compute refuses to:
+    """Raises SetupError where Spark refuses to keep rows that are read several times, as serverless compute does:
     captures would be decoded once for every table.
     """
     try:

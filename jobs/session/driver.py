@@ -1,5 +1,5 @@
-"""What a session lets a job do beside queries: all that Spark's driver can in this process, less through Spark Connect,
-where the driver is elsewhere.
+"""What a job can do with a session apart from queries: everything if Spark's driver belongs to this process, less
+through Spark Connect, where the driver is elsewhere.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _GROUP, _DESCRIPTION = "spark.jobGroup.id", "spark.job.description"
 _MANY_ROWS = 1 << 20
 
 Cancel = Callable[[Sequence[str], bool], None]
-"""From (groups, whether all jobs are meant) to nothing: cancels the jobs of these groups, also those that begin later,
-and all other jobs if they are meant.
+"""A function of (groups, whether to cancel all jobs). It cancels the jobs of these groups, also those that begin later,
+and all other jobs if asked to.
 """
 
 
@@ -34,33 +34,33 @@ class Driver(Protocol):
 
     @property
     def java(self) -> JVMView | None:
-        """Spark's Java; None where it is out of reach."""
+        """Spark's Java; None where it cannot be reached."""
 
     @property
     def has_workers_here(self) -> bool:
-        """Whether the session's Python workers are started by this process's Spark on this machine."""
+        """Whether this process's Spark starts the session's Python workers on this machine."""
 
     def cores(self) -> int:
-        """How many tasks run at a time."""
+        """How many tasks can run at the same time."""
 
     def take_over(self) -> None:
-        """Make a session that somebody else has started ready to read lakes. Raises SetupError where it cannot be."""
+        """Prepare a session that somebody else has started for reading lakes. Raises SetupError where that fails."""
 
     def ship(self) -> None:
-        """Have workers import the packages. Raises SetupError where they cannot, or have another version."""
+        """Have workers import refetch's packages. Raises SetupError where they cannot, or have another version."""
 
     def check_decoding(self) -> None:
-        """See to it that captures can be decoded and replayed. Raises SetupError that says what is missing."""
+        """Check that captures can be decoded and replayed. Raises SetupError, which says what is missing, if not."""
 
     @contextmanager
     def in_group(self, group: str, description: str | None) -> Iterator[None]:
-        """Have the block's jobs be of this group; None leaves the description as it is."""
+        """Put the jobs that the block starts into this group. description: None keeps the current one."""
 
     def tasks(self, group: str) -> tuple[int, int]:
-        """(how many tasks of the group's jobs are done, how many are known)."""
+        """(how many tasks of the group's jobs are done, how many tasks are known)."""
 
     def canceller(self) -> Cancel:
-        """A function that cancels jobs, and may be called from any thread."""
+        """A function that cancels jobs. It may be called from any thread."""
 
 
 def driver_of(spark: SparkSession) -> Driver:
@@ -69,7 +69,7 @@ def driver_of(spark: SparkSession) -> Driver:
 
 
 class ClassicDriver:
-    """Spark's driver in a Java process beside this one."""
+    """Spark's driver in a Java process that belongs to this one."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark, self._context = spark, spark.sparkContext
@@ -118,11 +118,11 @@ class ClassicDriver:
         running = {stage_id: job.status == "RUNNING" for job in jobs for stage_id in job.stageIds}
         stages = [info for stage_id in running if (info := tracker.getStageInfo(stage_id))]
         done = sum(info.numCompletedTasks for info in stages)
-        # A job that ended may have skipped stages, whose tasks will never be done.
+        # An ended job may have skipped stages. Their tasks will never be done, so they do not count as known.
         return done, sum(info.numTasks if running[info.stageId] else info.numCompletedTasks for info in stages)
 
     def canceller(self) -> Cancel:
-        """As of Driver; it raises Py4JError and OSError where Java cannot be asked."""
+        """As of Driver. The function raises Py4JError or OSError if Java cannot be reached."""
         java = self._context._jsc.sc()
 
         def cancel(groups: Sequence[str], all_jobs: bool) -> None:
@@ -135,7 +135,7 @@ class ClassicDriver:
 
 
 class ConnectDriver:
-    """Spark's driver behind a Spark Connect server, which takes queries, functions and files, and hides its Java."""
+    """Spark's driver behind a Spark Connect server, which accepts queries, functions and files, but hides its Java."""
 
     java = None
     has_workers_here = False
@@ -148,7 +148,7 @@ class ConnectDriver:
         return _cores_of_server(self._spark)
 
     def take_over(self) -> None:
-        """As of Driver: nothing is sent to workers, which read no lake."""
+        """As of Driver: it sends nothing to workers, because they do not read lakes."""
         check_delta(self._spark)
 
     def ship(self) -> None:
@@ -163,7 +163,7 @@ class ConnectDriver:
 
     @contextmanager
     def in_group(self, group: str, description: str | None) -> Iterator[None]:
-        """As of Driver, by a tag; the server shows no description."""
+        """As of Driver, with a tag; the server shows no description."""
         self._spark.addTag(group)
         try:
             yield
@@ -175,7 +175,7 @@ class ConnectDriver:
         return 0, 0
 
     def canceller(self) -> Cancel:
-        """As of Driver; a server that does not answer cannot be asked to stop."""
+        """As of Driver. A server that does not answer cannot be asked to cancel jobs."""
 
         def cancel(groups: Sequence[str], all_jobs: bool) -> None:
             with suppress(PySparkException):
@@ -189,8 +189,8 @@ class ConnectDriver:
 
 @cache
 def _cores_of_server(spark: SparkSession) -> int:
-    """How many tasks the server runs at a time, by the number of parts into which it cuts a range. It is asked once a
-    session.
+    """How many tasks the server runs at a time: the number of partitions into which it divides a range. It is asked
+    once for each session.
     """
     parts = spark.range(_MANY_ROWS).select(F.spark_partition_id().alias("part")).agg(F.max("part"))
     return 1 + int(parts.collect()[0][0])

@@ -1,7 +1,7 @@
-"""Starts Spark's Java process, which ends with this one, and connects to it.
+"""Starts a Java process for Spark that ends when this process ends, and connects to it.
 
-pyspark's own `launch_gateway` starts a Java that outlives this process if that ends before Java is ready, and waits for
-ever for one that ends by itself with 0.
+pyspark's own `launch_gateway` is not used: its Java survives if this process ends before Java is ready, and it waits
+for ever if Java ends by itself with exit code 0.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _NAMED_OFTEN = (
     "functions", "org", "PythonSQLUtils", "PythonUtils",
     "org.apache.spark.sql.classic.SparkSession", "org.apache.spark.sql.functions",
 )  # fmt: skip
-"""Names by which pyspark and refetch reach Java's classes and packages for every expression of a query."""
+"""Names of Java's classes and packages that pyspark and refetch use for every expression of a query."""
 
 
 def start_gateway(conf: SparkConf, home: Path, log: Path) -> Any:
     """Py4J's gateway to a Java process that is started here; the attribute `proc` is the process.
 
-    home: Spark's folder. log: where Java's own output goes; beside it Java says for a moment where its gateway is.
-    Raises PySparkRuntimeError if Java ends instead.
+    home: Spark's folder. log: the file for Java's own output. Next to it, for a moment, is a file in which Java says
+    where its gateway is. Raises PySparkRuntimeError if Java ends instead of starting a gateway.
     """
     options = [part for key, value in conf.getAll() for part in ("--conf", f"{key}={value}")]
     rest = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
@@ -50,13 +50,13 @@ def start_gateway(conf: SparkConf, home: Path, log: Path) -> Any:
         os.environ | utf8_locale() | {"SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(address_file)}
     )
     with log.open("ab") as output:
-        # Java also ends when its standard input does, where Linux does not end it with its parent.
+        # Where Linux does not end Java with its parent, Java ends when its standard input is closed.
         java = subprocess.Popen(
             bound_command(command), stdin=subprocess.PIPE, stdout=output, stderr=output, env=environment
         )
     end_at_exit(java)
     with ExitStack() as if_start_fails:
-        if_start_fails.callback(java.kill)  # whatever ends the start, an interrupt as well, must not leave Java running
+        if_start_fails.callback(java.kill)  # no failure of the start, nor an interrupt, may leave Java running
         try:
             with _use_gateway(*_wait_for_address(java, address_file)):
                 gateway: Any = launch_gateway(conf)  # type: ignore[no-untyped-call]  # pyspark leaves it untyped
@@ -69,14 +69,14 @@ def start_gateway(conf: SparkConf, home: Path, log: Path) -> Any:
 
 
 def remember_classes(java: JVMView) -> None:
-    """Keep the classes and packages that queries name often. Py4J would look through all jars for them at each use."""
+    """Store the classes and packages that queries name often. Py4J would search all jars for them at each use."""
     for name in _NAMED_OFTEN:
         setattr(java, name, getattr(java, name))
 
 
 def keep_quiet_at_its_end(updates: BaseServer) -> None:
-    """Have pyspark's server of accumulators print nothing if Java ends during a connection, because the job itself says
-    that Java has ended. The server prints other failures as before.
+    """Make pyspark's accumulator server print nothing if Java ends during a connection, because the job itself reports
+    that. The server prints other failures as before.
     """
     printed = updates.handle_error
 
@@ -101,7 +101,9 @@ def _wait_for_address(java: subprocess.Popen[bytes], address_file: Path) -> tupl
 
 @contextmanager
 def _use_gateway(port: int, secret: str) -> Iterator[None]:
-    """Have pyspark connect to this gateway, and nobody else take it for one that was there before us."""
+    """While the block runs, pyspark connects to this gateway. Afterwards the environment no longer names it, so nobody
+    takes it for a gateway that was there before.
+    """
     os.environ |= {_PORT: str(port), _SECRET: secret}
     try:
         yield

@@ -1,6 +1,6 @@
-"""The Java that Spark will start: which one it is, and whether Spark runs on it.
+"""The Java that Spark will start: which one it is, and whether Spark supports it.
 
-Standard library only: it runs before the Python environment is set up.
+Standard library only: this runs before the Python environment is set up.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _WHAT_TO_DO = (
 
 
 def java_command() -> str:
-    """The java that Spark's own scripts take: JAVA_HOME's if that is set, else the one on PATH.
+    """The java that Spark's own scripts use: that of JAVA_HOME if it is set, else the one on PATH.
 
     Raises SetupError where there is none.
     """
@@ -54,7 +54,7 @@ def major_version(banner: str) -> int | None:
 
 
 def check_java() -> str:
-    """The banner of the java that Spark would start. Raises SetupError unless it is one that Spark runs on."""
+    """The banner of the java that Spark would start. Raises SetupError unless Spark supports it."""
     command = java_command()
     try:
         answer = subprocess.run([command, "-version"], capture_output=True, text=True, timeout=60, check=False)
@@ -70,8 +70,8 @@ def check_java() -> str:
 
 
 def utf8_locale() -> dict[str, str]:
-    """What to set in the environment for names of files in Java that are not ASCII: nothing in a locale of UTF-8, else
-    one that the system has. Java otherwise finds no file with such a name; Python does.
+    """The environment variables with which Java finds files whose names are not ASCII, as Python does anyway: none if
+    the locale is one of UTF-8, else such a locale of the system.
     """
     if locale.nl_langinfo(locale.CODESET).upper() in _UTF8:
         return {}

@@ -1,4 +1,4 @@
-"""Where the kernels' machine code is kept: in the user's cache, or elsewhere if that takes no more."""
+"""Where the kernels' machine code is kept: in the user's cache, or elsewhere if nothing can be written there."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from udfs.kernels.compiled_parts import DECODER, marker_of_part
 
 _FOLDER = "NUMBA_CACHE_DIR"
 _NEEDED_BYTES = 16 << 20
-"""A version's machine code takes three quarters of this."""
+"""How much room must be free. The machine code of one version takes three quarters of this."""
 
 
 def choose_kernel_cache() -> None:
-    """Have this process, and those that it starts from now on, keep machine code among temporary files if the cache is
-    full or cannot be written, which stderr says. A cache that has the decoder's stays as it is.
+    """If the user's cache is full or cannot be written, make this process and those that it starts from now on keep
+    machine code among temporary files, and say so on stderr. A cache that already has the decoder's code is kept.
     """
     if all(marker_of_part(part).exists() for part in DECODER):
         return

@@ -1,4 +1,4 @@
-"""How rows come to the tasks that replay them: a shard's rows in one task, in order, through one Arrow function."""
+"""How rows get to the tasks that replay them: a shard's rows go in order to one Arrow function in one task."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from udfs.replay.shared.dealing import deal_on, replay_dealt
 from udfs.replay.shared.dealt_rows import DEALT, FIRST, SHARD, UNIT, Step
 
 PACKED_COLUMNS = "`table` string, rows binary"
-"""PACKED of `udfs.facts.arrow_tables`, as Spark spells it."""
+"""The schema PACKED of `udfs.facts.arrow_tables`, as DDL for Spark."""
 InOrder = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def shard_count(spark: SparkSession) -> int:
-    """How many tasks share the work: as many as in Spark's own shuffles, and no fewer than there are cores."""
+    """How many tasks share the work: as many as in Spark's own shuffles, but at least as many as there are cores."""
     partitions = spark.conf.get(SHUFFLE_PARTITIONS, "") or ""
-    # Databricks has `auto` there.
+    # On Databricks it is `auto`.
     return max(int(partitions) if partitions.isdecimal() else 1, driver_of(spark).cores())
 
 
@@ -33,10 +33,10 @@ def shard_column(shards: int, *keys: str | Column) -> Column:
 
 
 def replay_in_order(rows: DataFrame, shards: int, order: Sequence[str], replay: InOrder) -> DataFrame:
-    """Rows of PACKED that `replay` makes of the rows of each shard.
+    """Rows of PACKED that `replay` makes from the rows of each shard.
 
-    rows: have the column SHARD, without which they come to `replay`. order: the columns by which they are sorted there;
-    empty if any order will do.
+    rows: with the column SHARD; `replay` gets them without it. order: the columns by which they are sorted for
+    `replay`; empty if the order does not matter.
     """
     of_shard = rows.repartitionById(shards, SHARD)
     in_order = of_shard.sortWithinPartitions(*order) if order else of_shard
@@ -44,7 +44,7 @@ def replay_in_order(rows: DataFrame, shards: int, order: Sequence[str], replay: 
 
 
 def replay_shards(dealt: DataFrame, step: Step, shards: int, replay: InOrder) -> DataFrame:
-    """Rows of PACKED that `replay` makes of the rows of each shard, which come to it in the order of the step.
+    """Rows of PACKED that `replay` makes from the rows of each shard. It gets them in the order of the step.
 
     dealt: rows of DEALT, of shards 0 to `shards` - 1.
     """
@@ -52,7 +52,7 @@ def replay_shards(dealt: DataFrame, step: Step, shards: int, replay: InOrder) ->
 
 
 def deal_again(dealt: DataFrame, step: Step, to: Step, shards: int, events: InOrder) -> DataFrame:
-    """Rows of DEALT for the step `to`: what `events` makes of the rows of each shard, which come in the order of
+    """Rows of DEALT for the step `to`, which `events` makes from the rows of each shard. It gets them in the order of
     `step`.
     """
     on = partial(deal_on, events, step, to, shards)

@@ -1,4 +1,4 @@
-"""The packages of an installed wheel for the workers of a Spark that was started elsewhere, which do not find them."""
+"""Ships refetch's packages to the workers of a Spark that was started elsewhere, which do not find them otherwise."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _COMPILED = "__pycache__"
 
 
 def ship_code(session: SparkSession) -> None:
-    """Have the session's workers import the packages, whose folder an installed wheel puts on the path of its own
-    process alone. Nothing is shipped from a clone, whose packages come by --py-files or PYTHONPATH, nor where the
+    """Ship the packages of an installed wheel to the session's workers: a wheel puts their folder only on the path of
+    its own process. Nothing is shipped from a clone, whose packages come by --py-files or PYTHONPATH, nor if the
     workers have the path already.
     """
     if IS_CLONE or str(ROOT) in (session.conf.get(WORKERS_PATH, "") or ""):
@@ -30,13 +30,13 @@ def ship_code(session: SparkSession) -> None:
 
 
 def ship_to_server(session: SparkSession) -> None:
-    """Have the session's workers import the packages as this process has them."""
-    session.addArtifacts(str(_packages_archive()), pyfile=True)  # a session that has it already does not take it again
+    """Ship this process's packages to the workers of a Spark Connect server."""
+    session.addArtifacts(str(_packages_archive()), pyfile=True)  # a session takes the same archive only once
 
 
 @cache
 def _packages_archive() -> Path:
-    """The packages in a file that stays until this process ends, for Spark sends it when a worker asks for it."""
+    """The packages in a file. It stays until this process ends, because Spark sends it whenever a worker needs it."""
     folder = mkdtemp(prefix="refetch-")
     atexit.register(rmtree, folder, ignore_errors=True)
     return zip_packages(ROOT, Path(folder) / f"refetch-{CODE}.zip")

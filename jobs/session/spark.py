@@ -1,4 +1,4 @@
-"""The Spark session: one that is there already, one for a plain spark-submit, or one started here, quietly."""
+"""The Spark session: an existing one, one for a plain spark-submit, or one that is started here, with few messages."""
 
 from __future__ import annotations
 
@@ -46,16 +46,17 @@ from udfs.errors import SetupError, SparkError
 from udfs.kernels.one_at_a_time import one_at_a_time
 
 _LOGS_BY_SPARK = "org/apache/spark/log4j2-defaults.properties"
-"""What Spark takes where its class path has no log4j2.properties and Java is told of none: lines for each task."""
+"""Spark's logging if neither its class path nor an option of Java has a log4j2.properties: it logs lines for each task.
+"""
 _LOGS_BY_LOG4J = "DefaultConfiguration"
-"""What Log4j has in such a Spark until that logs for the first time."""
+"""Log4j's configuration in such a Spark until it logs for the first time."""
 _WARNINGS_ALONE = {"spark.log.level": "WARN"}
 """The level of conf/log4j2.properties."""
 _DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 _NOT_FETCHED = ("UNRESOLVED DEPENDENCIES", "unresolved dependency", "FAILED DOWNLOADS")
-"""What Ivy says of packages that it cannot find, or cannot fetch."""
+"""Ivy's words for packages that it cannot find, or cannot fetch."""
 _NOT_LET = "CONFIG_NOT_AVAILABLE"
-"""What Databricks says of properties that its serverless compute lets nobody set."""
+"""Databricks' error for properties that nobody may set on its serverless compute."""
 _NO_JAVA_MACHINE = "Could not create the Java Virtual Machine"
 _THROWN = re.compile(r'(?:Exception in thread "[^"]*" )?(?:[a-z]\w*\.)+([A-Z][\w$]*(?:Exception|Error)\b.*)')
 _TO_SUBMIT = (
@@ -70,10 +71,10 @@ def spark_session(
 ) -> SparkSession:
     """The session to work in.
 
-    An active session (Databricks, a notebook) is taken, as is the Spark Connect server that SPARK_REMOTE names, and the
-    properties on which results depend are set in it. Under a plain spark-submit, refetch's properties are added where
-    spark-submit was given none. Otherwise Spark is started here, on `master` or local[*], with its output in
-    spark_log(). `conf` overrides all others. work: what a new session has to suit.
+    An active session (Databricks, a notebook) is used, or the Spark Connect server that SPARK_REMOTE names; only the
+    properties on which results depend are set there. Under a plain spark-submit, refetch's properties are added, unless
+    spark-submit was given other values. Otherwise Spark is started here, on `master` or local[*], with its output in
+    spark_log(). `conf` overrides all other properties. work: the work for which a new session is set up.
 
     Raises SetupError where Java or Delta's jars are missing, SparkError where Spark does not start.
     """
@@ -93,15 +94,17 @@ def spark_session(
 
 
 def existing_session(master: str | None) -> SparkSession | None:
-    """The session that somebody else has started: the active one, else one of the server that SPARK_REMOTE names; None
-    where there is none. Raises SetupError and SparkError where the server cannot be used.
+    """A session of a Spark that somebody else has started: the active session, else one of the server that SPARK_REMOTE
+    names; None if there is neither. Raises SetupError and SparkError where the server cannot be used.
     """
     active = SparkSession.getActiveSession()
     return connected_session(master) if active is None and is_server_named() else active
 
 
 def set_sql_properties(session: SparkSession, conf: Mapping[str, str] | None = None) -> None:
-    """In a session that somebody else has started, set what results depend on, and what of `conf` can be set."""
+    """In a session that somebody else has started, set the properties on which results depend, and those of `conf` that
+    can be set.
+    """
     everywhere = read_properties(CONF / EVERYWHERE)
     for key, value in ({key: everywhere[key] for key in IN_ANY_SESSION} | dict(conf or {})).items():
         if key.startswith("spark.sql.") and session.conf.isModifiable(key):
@@ -113,7 +116,7 @@ def set_sql_properties(session: SparkSession, conf: Mapping[str, str] | None = N
 
 
 def spark_log() -> Path:
-    """Where the output of a Spark started by this process goes: a file in the user's own folder for temporary files."""
+    """The file with the output of a Spark that this process starts, in the user's own folder for temporary files."""
     folder = Path(tempfile.gettempdir()) / f"refetch-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     return folder / f"spark-{os.getpid()}.log"
@@ -137,7 +140,7 @@ def _start_session(master: str, app: str, conf: dict[str, str], work: Workload) 
     except (PySparkRuntimeError, Py4JError) as fault:
         raise _start_error(log) from fault
     keep_quiet_at_its_end(context._accumulatorServer)
-    # pyspark deletes it where Spark is stopped; Java does it at any end.
+    # pyspark deletes it if Spark is stopped; Java deletes it however it ends.
     updates = context._accumulatorServer.server_address
     if isinstance(updates, str) and context._jvm is not None:
         context._jvm.java.io.File(updates).deleteOnExit()
@@ -148,8 +151,8 @@ def _start_session(master: str, app: str, conf: dict[str, str], work: Workload) 
 
 @contextmanager
 def _fetch_alone() -> Iterator[None]:
-    """Let no other process fetch packages while the block runs, because Ivy fetches for both into one file and then
-    fails for one of them. If the lock file cannot be made, the block runs all the same.
+    """While the block runs, no other process of refetch fetches packages: Ivy would fetch for both into one file, and
+    fail for one of them. If the lock file cannot be made, the block runs anyway.
     """
     with ExitStack() as until_fetched:
         with suppress(OSError):
@@ -158,7 +161,7 @@ def _fetch_alone() -> Iterator[None]:
 
 
 def _submitted_session(master: str | None, app: str, conf: dict[str, str], work: Workload) -> SparkSession:
-    # Without a gateway SparkConf() is empty, and what spark-submit was given would be overruled.
+    # Without a gateway SparkConf() is empty, and refetch's properties would override those given to spark-submit.
     SparkContext._ensure_initialized()
     submitted = SparkConf()
     builder = SparkSession.builder.appName(app)
@@ -168,7 +171,7 @@ def _submitted_session(master: str | None, app: str, conf: dict[str, str], work:
         remember_classes(SparkContext._jvm)
         own |= quiet_properties(SparkContext._jvm)
     if is_one_machine(on):
-        # Elsewhere the packages come by --py-files, and the executors' path and Python are the cluster's own business.
+        # On other masters the packages come by --py-files, and the cluster decides on the executors' path and Python.
         own[WORKERS_PATH] = str(ROOT)
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     for key, value in ({key: own[key] for key in own if not submitted.contains(key)} | conf).items():
@@ -197,7 +200,7 @@ def _start_error(log: Path) -> SetupError | SparkError:
 
 
 def why_not_started(output: str) -> str:
-    """The line of Spark's output that says why it did not start: Java's complaint about its options, else the first
+    """The line of Spark's output that says why it did not start: Java's error about its options, else the first
     exception.
     """
     lines = output.splitlines()

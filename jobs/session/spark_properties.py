@@ -1,4 +1,4 @@
-"""Spark's properties: what refetch sets, on what machines and for what captures, and what overrides what."""
+"""Spark's properties: which ones refetch sets for which machines and captures, and which override which."""
 
 from __future__ import annotations
 
@@ -15,37 +15,39 @@ EVERYWHERE, ONE_MACHINE = "spark-defaults.conf", "spark-local.conf"
 SMALL, QUICK_JAVA = "spark-small.conf", "spark-quick-java.conf"
 """Files of properties in conf, with the reason for each."""
 SMALL_BYTES, QUICK_JAVA_BYTES, QUICK_REPLAY_BYTES = 64 << 20, 4 << 30, 2 << 30
-"""Captures below these sizes have the properties of SMALL and QUICK_JAVA; the last where they are replayed, too."""
+"""Bytes of captures. Below the first the properties of SMALL apply, below the second those of QUICK_JAVA; the third is
+used instead of the second if the captures are also replayed."""
 SMALL_TABLES, QUICK_JAVA_TABLES, QUICK_REPLAY_TABLES = 4 << 20, 256 << 20, 128 << 20
-"""The same sizes for a lake's tables, if no capture is read. The tables of 1 GB of small frames take 54 MB."""
+"""The same limits for bytes of a lake's tables, if no capture is read. The tables of 1 GB of small frames take 54 MB.
+"""
 
 DELTA_JARS = ("delta-spark_4.2_2.13-4.4.0.jar", "delta-storage-4.4.0.jar")
-"""The jars that a folder named by REFETCH_JARS has to hold."""
+"""The jars that the folder in REFETCH_JARS must contain."""
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 WORKERS_PATH = "spark.executorEnv.PYTHONPATH"
 PACKAGES = "spark.jars.packages"
 LISTS = ("spark.jars", PACKAGES, "spark.jars.excludes")
-"""Lists that the caller adds to and cannot replace: nothing works without Delta's entries in them."""
+"""Lists to which the caller can add, but which the caller cannot replace: nothing works without Delta's entries."""
 
 IN_ANY_SESSION = (
     "spark.sql.session.timeZone",
     "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled",
     "spark.sql.execution.arrow.pyspark.validateSchema.enabled",
 )
-"""The properties on which results depend, which are set in a session that somebody else has started, too."""
+"""The properties on which results depend. They are also set in a session that somebody else has started."""
 
 _TASKS_OF_A_CORE = 2
 _ON_ONE_MACHINE = re.compile(r"local(\[(\*|\d+)(,\d+)?\])?")
 
 
 class Workload(NamedTuple):
-    """What a new session has to suit.
+    """The work for which a new session is set up.
 
-    captured_bytes: of the captures that are read; 0 where none are. is_replayed: they, or what the lake has, are
-    replayed, which takes several times as long. stored_bytes: of what the lake has of a capture set or a run; 0 where
-    that is not known.
+    captured_bytes: bytes of the captures that are read; 0 if none are. is_replayed: the captures, or what the lake has,
+    are replayed, which takes several times as long as reading. stored_bytes: bytes of a capture set or run in the lake;
+    0 if that is not known.
     """
 
     captured_bytes: int = 0
@@ -54,19 +56,19 @@ class Workload(NamedTuple):
 
     @property
     def is_small(self) -> bool:
-        """Whether the work is so little that Spark would take longer to generate code than the work takes without."""
+        """Whether there is so little work that generating code would take Spark longer than the work without it."""
         return self._is_below(SMALL_BYTES, SMALL_TABLES)
 
     @property
     def is_quick(self) -> bool:
-        """Whether the work ends before Java's second compiler would have paid."""
+        """Whether the work ends before Java's second compiler would save time."""
         if self.is_replayed:
             return self._is_below(QUICK_REPLAY_BYTES, QUICK_REPLAY_TABLES)
         return self._is_below(QUICK_JAVA_BYTES, QUICK_JAVA_TABLES)
 
     def _is_below(self, captured: int, stored: int) -> bool:
-        """Whether there is less to read than so many bytes: of captures if any are read, else of tables. False if
-        unknown.
+        """Whether less is read than these bytes: of captures if any are read, else of tables. False if that is not
+        known.
         """
         return 0 < self.captured_bytes < captured if self.captured_bytes else 0 < self.stored_bytes < stored
 
@@ -84,7 +86,7 @@ def read_properties(path: Path) -> dict[str, str]:
 
 
 def is_one_machine(master: str) -> bool:
-    """Whether this master is the driver's own process; `local-cluster[...]` starts executors of their own.
+    """Whether this master runs tasks in the driver's own process; `local-cluster[...]` starts separate executors.
 
     >>> is_one_machine("local[2]"), is_one_machine("local-cluster[2,1,1024]")
     (True, False)
@@ -93,11 +95,11 @@ def is_one_machine(master: str) -> bool:
 
 
 def own_properties(master: str, work: Workload = UNKNOWN_WORKLOAD) -> dict[str, str]:
-    """refetch's properties on this master for this work, each file's over those before."""
+    """refetch's properties on this master for this work; each file overrides the earlier ones."""
     merged = read_properties(CONF / EVERYWHERE)
     if is_one_machine(master):
         merged |= read_properties(CONF / ONE_MACHINE)
-        # Spark's two hundred are for clusters: many more tasks than can run at once are a cost.
+        # Spark's default of 200 is for clusters. Here many more tasks than can run at once only cost time.
         merged[SHUFFLE_PARTITIONS] = str(_TASKS_OF_A_CORE * _cores_of_master(master))
     if work.is_quick:
         merged |= read_properties(CONF / QUICK_JAVA)
@@ -115,9 +117,9 @@ def _cores_of_master(master: str) -> int:
 
 
 def jar_properties(folder: str | None) -> dict[str, str]:
-    """Properties that take Delta's jars from a folder instead of Maven Central; none where no folder is given.
+    """Properties with which Delta's jars come from a folder instead of Maven Central; none if no folder is given.
 
-    Raises SetupError that names the jars the folder lacks.
+    Raises SetupError, which names the jars that the folder lacks.
     """
     if not folder:
         return {}
@@ -135,7 +137,8 @@ def jar_properties(folder: str | None) -> dict[str, str]:
 def properties_to_start(
     master: str, conf: Mapping[str, str], jars: str | None, work: Workload = UNKNOWN_WORKLOAD
 ) -> dict[str, str]:
-    """Properties of a Spark started here: refetch's, the jars', the caller's, each over those before; LISTS grow.
+    """Properties of a Spark that is started here: refetch's, the jars', the caller's. Each overrides the earlier ones,
+    but LISTS are joined.
 
     Raises what `jar_properties` raises.
     """
