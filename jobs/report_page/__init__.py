@@ -1,1 +1,1 @@
-"""The page of a run: its queries, the questions with sentence, plot and table, and how it is drawn."""
+"""The page of a run: its queries, the questions with their sentences, plots and tables, and how the page is drawn."""

@@ -1,4 +1,4 @@
-"""An aim's lines of the screen: what meets it, what does as well, what binds, and what other settings trade for it."""
+"""An aim's lines on the screen: which setting meets it, which do as well, which constraints bind, and the trade-off."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from schemas.tables.values import OF_CLUSTER
 
 TRADE_OFFS_ELSEWHERE = "what other settings trade for it is in the report, and in the table `trade_off`"
 TRADE_OFF_FRAME, FEWEST_LANES = 3, 3
-"""Lines of a trade-off beside its lanes, at most; and the lanes that are worth showing."""
+"""The most lines of a trade-off apart from its lanes, and the fewest lanes that are worth showing."""
 MOST_HEADING = 45
-"""Characters of the names of settings above a column."""
+"""The most characters of the settings' names above a column."""
 
 
 def rows_by_aim(findings: Findings) -> list[list[Row]]:
-    """For each aim a list of its rows of `aim_settings`, without those for one client or topic alone."""
+    """The rows of `aim_settings` of each aim, without those for one client or topic alone."""
     t, aims = AIM_SETTINGS, dict[object, list[Row]]()
     for row in findings.of(aim_settings):
         if row[t.scope_kind] == OF_CLUSTER:
@@ -43,9 +43,10 @@ def rows_by_aim(findings: Findings) -> list[list[Row]]:
 
 
 def aim_lines(findings: Findings, most: int | None = None) -> list[str]:
-    """The lines of all aims of a run, `most` at most if that is given: if there is no room for everything, with those
-    lanes of the trade-offs that are next to the chosen ones, or without any, for the page has all; and if that is still
-    too much, with the first sentence of each aim alone.
+    """The lines of all aims of a run; at most `most` lines if that is given.
+
+    If not everything fits, the trade-offs have only the lanes next to the chosen ones, or are left out; the page has
+    all of them. If that is still too long, each aim has only its first sentence.
     """
     aims = rows_by_aim(findings)
     results = [result_lines(findings, rows) for rows in aims]
@@ -68,8 +69,8 @@ def aim_lines(findings: Findings, most: int | None = None) -> list[str]:
 
 
 def result_lines(findings: Findings, rows: Sequence[Row], sentences: int | None = None) -> list[str]:
-    """An aim and what it comes to, without its trade-off. rows: those of the aim in `aim_settings`. sentences: the
-    first so many of them; None for all.
+    """An aim and its result, without its trade-off. rows: those of the aim in `aim_settings`. sentences: how many of
+    the sentences are shown; None for all.
     """
     first = rows[0]
     texts = islice(aim_sentences(findings, rows), sentences)
@@ -78,7 +79,7 @@ def result_lines(findings: Findings, rows: Sequence[Row], sentences: int | None 
 
 
 def aim_sentences(findings: Findings, rows: Sequence[Row]) -> Iterator[str]:
-    """The sentences that say what an aim comes to. rows: those of the aim in `aim_settings`."""
+    """The sentences on an aim's result. rows: those of the aim in `aim_settings`."""
     t, first = AIM_SETTINGS, rows[0]
     figures = [f"{name} {outcome_text(first[t.algorithm], name, first[t.outcomes])}" for name in outcome_names(first)]
     lane = settings_phrase(first[t.scenario])
@@ -98,13 +99,13 @@ def aim_sentences(findings: Findings, rows: Sequence[Row]) -> Iterator[str]:
 
 
 def setting_value_text(key: str, text: str) -> str:
-    """A setting's value, as --set has it, for people."""
+    """A setting's value as text. text: the value as for --set."""
     return exact_value_text(key, str(setting_of(key).parse(text)))
 
 
 def trade_off_lines(findings: Findings, row: Row, lanes: int | None = None) -> list[str]:
-    """The trade-off as lines, with the names of settings below it where they would make it wider than a screen. lanes:
-    how many there are room for; None for all.
+    """The trade-off as lines. The names of settings are below it if it would be wider than the screen otherwise. lanes:
+    for how many lanes there is room; None for all.
     """
     rows = lanes_near_chosen(lanes_of_aim(findings, row), lanes)
     above, below = (
@@ -114,7 +115,7 @@ def trade_off_lines(findings: Findings, row: Row, lanes: int | None = None) -> l
 
 
 def lanes_near_chosen(rows: Sequence[Row], lanes: int | None) -> Sequence[Row]:
-    """So many lanes of a trade-off, the chosen one in their middle as far as there are others; None for all."""
+    """At most this many of a trade-off's lanes, with the chosen one in the middle if possible. lanes: None for all."""
     if lanes is None or len(rows) <= lanes:
         return rows
     chosen = next((place for place, row in enumerate(rows) if row[TRADE_OFF.is_chosen]), 0)
@@ -123,10 +124,10 @@ def lanes_near_chosen(rows: Sequence[Row], lanes: int | None) -> Sequence[Row]:
 
 
 def trade_off_grid(row: Row, rows: Sequence[Row], most: int = MOST_HEADING) -> Grid:
-    """Lanes of the trade-off with what they come to in the outcomes that the aim names.
+    """Lanes of the trade-off with those outcomes that the aim names.
 
-    row: of `aim_settings`. rows: of `trade_off`. most: characters of the names of settings above their column; longer
-    ones stand in a note.
+    row: of `aim_settings`. rows: of `trade_off`. most: the most characters of the settings' names above their column;
+    longer names are in a note.
     """
     t, names = TRADE_OFF, outcome_names(row)
     heading, labels, notes = lanes_column([of[t.scenario] for of in rows], most)
@@ -143,8 +144,8 @@ def trade_off_grid(row: Row, rows: Sequence[Row], most: int = MOST_HEADING) -> G
 
 
 def lanes_column(lanes: Sequence[str], most: int = MOST_HEADING) -> tuple[str, list[str], list[str]]:
-    """(heading, cells, notes) of a column of lanes: the settings' names stand above, so that a line holds all values;
-    in a note where they would be wider than the values.
+    """(heading, cells, notes) of a column of lanes. The heading has the settings' names, so that cells need only
+    values; names longer than `most` are in a note instead.
     """
     names, values = settings_and_values(lanes)
     cells = [AS_CAPTURED if lane == CAPTURED_LANE else of for lane, of in zip(lanes, values, strict=True)]
@@ -155,8 +156,8 @@ def lanes_column(lanes: Sequence[str], most: int = MOST_HEADING) -> tuple[str, l
 
 
 def settings_and_values(lanes: Sequence[str]) -> tuple[str, list[str]]:
-    """(the names of all settings that the lanes change, for each lane its values of them); `-` for a lane without
-    changes.
+    """(the names of all settings that the lanes change, the values of these in each lane). A value is `-` if the lane
+    does not change the setting.
     """
     by_lane = [changed_settings(lane) if lane != CAPTURED_LANE else {} for lane in lanes]
     names = list(dict.fromkeys(chain(*sorted(by_lane, key=len, reverse=True))))

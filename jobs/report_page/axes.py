@@ -1,4 +1,4 @@
-"""The axes of a plot as Vega-Lite takes them: their ticks, and how these are written."""
+"""The axes of a plot for Vega-Lite: their ticks, and how these are written."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 from jobs.report_page.question import Axis, Plot
 
 LONGEST_LABEL = 230
-"""The most pixels of a label, as measured in the font of vl-convert; a longer one is cut."""
+"""The longest label in pixels, measured in the font of vl-convert; a longer one is cut."""
 WIDEST_LABEL, CHARACTER = 290, 8.4
-"""The pixels of such a label, and of one character, in the widest of the fonts that a browser may take."""
+"""The pixels of such a label, and of one character, in the widest font that a browser may use."""
 WIDTH, ACROSS, PADDING = 560, 530, 10
-"""Pixels: the width of a plot; the same without the empty space at its sides; the space between a name and its mark, of
-which half a point may cover a part."""
+"""Pixels: the width of a plot; the same without the empty space at its sides; the space between a name and its mark,
+part of which half a point may cover."""
 _OF_NUMBERS = 8
 MOST_TICKS, _MOST_DOUBLINGS = 5, 7
 _BYTES = " : ".join(
@@ -32,7 +32,7 @@ LABELS = {
 
 
 def axis_encoding(plot: Plot, drawn_axis: Axis) -> dict[str, Any]:
-    """Field, type, title, ticks and scale of an axis. Names stand in the order of the rows."""
+    """Field, type, title, ticks and scale of an axis. Names are in the order of the rows."""
     kind = {"type": "nominal", "sort": None} if drawn_axis.scale == "name" else {"type": "quantitative"}
     return {
         "field": drawn_axis.field,
@@ -54,9 +54,8 @@ def axis_scale(plot: Plot, drawn_axis: Axis) -> dict[str, Any]:
 
 
 def axis_reach(plot: Plot, drawn_axis: Axis) -> tuple[float, float]:
-    """The least and the greatest value on an axis.
-
-    Ends of histogram bars and of intervals count, and so does the rule on a `log` axis.
+    """The least and the greatest value on an axis. The ends of histogram bars and of intervals count, and on a `log`
+    axis also the rule.
     """
     ends = (drawn_axis.field, "until", "low", "high")
     values = [float(str(row[name])) for row in plot.rows for name in ends if name in row]
@@ -88,15 +87,15 @@ def axis_ticks(plot: Plot, drawn_axis: Axis) -> dict[str, Any]:
 
 
 def tick_count(plot: Plot, drawn_axis: Axis) -> int:
-    """About how many ticks an axis has: as many as have room, and for counts no more than there are whole numbers."""
+    """About how many ticks an axis has: as many as there is room for; for counts at most as many as whole numbers."""
     room = (ACROSS - room_beside(plot)) / (_OF_NUMBERS * CHARACTER) if drawn_axis is plot.x else MOST_TICKS
     numbers = int(axis_reach(plot, drawn_axis)[1]) if drawn_axis.scale == "count" else MOST_TICKS
     return max(1, min(int(room), numbers, MOST_TICKS))
 
 
 def title_above(plot: Plot, drawn_axis: Axis) -> dict[str, Any]:
-    """For the axis on the left, what places its title above it and leaves room for its labels in the widest font that a
-    browser may take. Empty for the other axis.
+    """For the axis on the left: the properties that put its title above it and leave room for its labels in the widest
+    font that a browser may use. Empty for the other axis.
     """
     if drawn_axis is not plot.y:
         return {}
@@ -106,27 +105,27 @@ def title_above(plot: Plot, drawn_axis: Axis) -> dict[str, Any]:
 
 
 def room_beside(plot: Plot) -> float:
-    """The width of the labels on the left in pixels, in the widest of the fonts that a browser may take."""
+    """The width of the labels on the left in pixels, in the widest font that a browser may use."""
     names = plot.y.scale == "name"
     longest = max((len(str(row[plot.y.field])) for row in plot.rows), default=0) if names else _OF_NUMBERS
     return min(longest * CHARACTER, WIDEST_LABEL) + PADDING + 4
 
 
 def room_below(plot: Plot) -> float:
-    """The width that each name below a plot may have, in pixels as vl-convert measures: a browser's font may take a
-    quarter more.
+    """The width that each name below a plot may have, in pixels as vl-convert measures. A browser's font may be a
+    quarter wider.
     """
     return (ACROSS - room_beside(plot)) / len({row[plot.x.field] for row in plot.rows}) / 1.25 - PADDING
 
 
 def doubling_ticks(low: float, high: float) -> list[float]:
-    """Powers of two within the reach, a constant number of doublings apart."""
+    """Powers of two between low and high, a constant number of doublings apart."""
     first, last = math.ceil(math.log2(max(low, 1)) - 1e-9), math.floor(math.log2(max(high, 1)) + 1e-9)
     apart = max(1, math.ceil((last - first + 1) / _MOST_DOUBLINGS))
     return [float(2**power) for power in range(first, last + 1, apart)]
 
 
 def round_byte_ticks(high: float) -> list[float]:
-    """Values from 0, no more than six, a power of two apart."""
+    """At most six values from 0, a power of two apart."""
     apart = 2 ** max(0, math.ceil(math.log2(max(high, 1) / 5)))
     return [float(apart * i) for i in range(int(high // apart) + 1)]

@@ -1,4 +1,4 @@
-"""What the capture files hold, and what they lack: the lines that come before all answers."""
+"""What the capture files hold and what they lack: the lines that come before all answers."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from udfs.capture.frame_dump import ARROW, PARQUET
 from udfs.capture.request_log_head import REQUEST_LOG
 
 CLOCKS_APART_US = 60_000_000
-"""A request log that differs from packets by more than this, us, is not just late: it is in local time, or of another
-day.
+"""If a request log differs from packets by more than this (us), its lines are not just late: its times are local times,
+or it is of another day.
 """
 NO_BYTES = "Request logs do not show what traffic is missing"
 MOST_FAULTS = 5
@@ -38,7 +38,7 @@ def captured_files(own_rows: OwnRows) -> DataFrame:
 
 
 def requests_by_api(own_rows: OwnRows) -> DataFrame:
-    """(api_name, count, how many have a response), the most frequent first."""
+    """(api_name, count, how many have a response); the most frequent comes first."""
     x = EXCHANGES
     counts = (F.count("*").alias("count"), F.count(x.response_time).alias("answered"))
     return own_rows(x).groupBy(x.api_name).agg(*counts).orderBy(F.desc("count"), x.api_name)
@@ -51,7 +51,7 @@ def quality_row(own_rows: OwnRows) -> DataFrame:
 
 
 def connections_by_protocol(own_rows: OwnRows) -> DataFrame:
-    """(protocol, connections, packets seen twice, connections of one side that are not known to be Kafka's)."""
+    """(protocol, connections, packets seen twice, connections with only one direction and not known to be Kafka's)."""
     c = CONNECTIONS
     alone = F.col(c.one_sided) & (F.col(c.protocol) == "other")
     counts = (
@@ -69,7 +69,7 @@ def quarantine_by_reason(own_rows: OwnRows) -> DataFrame:
 
 
 def agreement_by_field(own_rows: OwnRows) -> DataFrame:
-    """(field, in both, different, only in packets, only in the log, how far the log is behind), of all brokers."""
+    """(field, in both, different, only in packets, only in the log, how late the log is), over all brokers."""
     a = LOG_AGREEMENT
     counts = [F.sum(column).alias(column) for column in (a.in_both, a.different, a.only_in_packets, a.only_in_log)]
     behind = F.max_by(a.log_behind_us, F.struct(F.abs(a.log_behind_us), a.log_behind_us)).alias(a.log_behind_us)
@@ -92,23 +92,23 @@ CONTENT_QUERIES = (
     quarantine_by_reason,
     agreement_by_field,
 )
-"""The queries on the captures, which are made for every run."""
+"""The queries on the captures. They are made for every run."""
 
 
 def missing_direction(findings: Findings) -> str | None:
-    """Which direction the capture lacks altogether, and what to do; None where it has both."""
+    """Which direction the capture lacks completely, and what to do; None if it has both."""
     return one_way_text(findings.of(requests_by_api), findings.of(connections_by_protocol))
 
 
 def is_of_logs(findings: Findings) -> bool:
-    """Whether the captures are request logs alone, which do not have the bytes of the traffic."""
+    """Whether the captures are only request logs, which do not have the bytes of the traffic."""
     files = findings.of(captured_files)
     is_log = [row[CAPTURES.format] == REQUEST_LOG for row in files]
     return bool(files) and all(is_log) and not findings.of(quality_row)[0][CAPTURE_QUALITY.payload_bytes]
 
 
 def missing_traffic(findings: Findings) -> str | None:
-    """What the capture holds where it has nothing of Kafka's, and what to check; None where it has."""
+    """What a capture without Kafka traffic holds, and what to check; None if it has Kafka traffic."""
     if missing_direction(findings):
         return None
     return no_traffic_text(
@@ -117,7 +117,7 @@ def missing_traffic(findings: Findings) -> str | None:
 
 
 def read_lines(findings: Findings) -> Iterable[str]:
-    """The lines of the summary on what the captures hold."""
+    """The summary's lines on what the captures hold."""
     t = CAPTURES
     for row in findings.of(captured_files):
         yield f"  {row[t.path]}: {file_contents_text(row)}"
@@ -140,7 +140,7 @@ def read_lines(findings: Findings) -> Iterable[str]:
 
 
 def file_contents_text(row: Row) -> str:
-    """How much a file held."""
+    """What a file holds, as text."""
     t = CAPTURES
     if row[t.log_lines]:
         again = f", {row[t.repeated_lines]:,} of them also in an earlier file" if row[t.repeated_lines] else ""
@@ -152,7 +152,7 @@ def file_contents_text(row: Row) -> str:
 
 
 def lost_lines(findings: Findings) -> Iterable[str]:
-    """The lines of the summary on what could not be decoded."""
+    """The summary's lines on what could not be decoded."""
     q, (row,) = CAPTURE_QUALITY, findings.of(quality_row)
     parts = [f"{row['connections']:,} {row[CONNECTIONS.protocol]}" for row in findings.of(connections_by_protocol)]
     yield f"  connections: {', '.join(parts) or 'none'}"
@@ -173,7 +173,7 @@ def lost_lines(findings: Findings) -> Iterable[str]:
 
 
 def unnamed_lines(row: Row) -> Iterable[str]:
-    """Brokers whose node id is not known, the first ones with the reason and what to do. row: of `quality_row`."""
+    """Brokers whose node id is not known; the first ones with the reason and what to do. row: of `quality_row`."""
     q = CAPTURE_QUALITY
     if row[q.unnamed_connections]:
         yield (
@@ -195,7 +195,7 @@ def lost_bytes_text(row: Row) -> str:
 
 
 def agreement_lines(rows: list[Row], zones: list[Row]) -> Iterable[str]:
-    """Whether request logs say what the packets do; nothing where there is one of both only. zones: of `log_zones`."""
+    """Whether request logs agree with the packets; no lines if there is only one of the two. zones: of `log_zones`."""
     a = LOG_AGREEMENT
     for row in rows:
         if row[a.field] == REQUEST:
@@ -211,7 +211,7 @@ def agreement_lines(rows: list[Row], zones: list[Row]) -> Iterable[str]:
 
 
 def assumed_zone_text(of_zone: Row) -> str:
-    """In which zone the times of request logs were taken to be, and how to state another."""
+    """Which time zone was assumed for request logs, and how to state another one."""
     zone, files, paths = of_zone
     names = with_rest_count((PurePosixPath(path).name for path in paths), files)
     return (

@@ -45,13 +45,13 @@ QUESTION = {
     algorithms.BATCH_SPLIT: SAFE.number,
     algorithms.PARTITION_LIMITS: REFUSED_TEAMS.number,
 }
-"""By replay the question that its advice answers."""
+"""The question that a replay's advice answers, by replay."""
 RANKED = ("client", "setting", "now", "better", "gain", "cost", "equal to the capture")
 
 
 @dataclass(frozen=True)
 class Card:
-    """A recommendation as the page has it: what it is about, lines of what to do, and terms with what they come to."""
+    """A recommendation on the page: what it is about, lines on what to do, and terms (why, cost, sure) with their texts."""
 
     verdict: str
     title: str
@@ -62,7 +62,7 @@ class Card:
 
 
 def advice_cards(made: Sequence[Recommendation]) -> Iterator[Card]:
-    """What to change, what is withheld and what to keep, each in the order of the recommendations."""
+    """Cards on what to change, what is withheld and what to keep, each group in the order of the recommendations."""
     for block in changes_together(made):
         first = block[0][0]
         cost = [("Cost", first.cost.text)] if first.cost.text else []
@@ -81,14 +81,14 @@ def advice_cards(made: Sequence[Recommendation]) -> Iterator[Card]:
 
 
 def growth_cards(findings: Findings) -> Iterator[Card]:
-    """What becomes of consumers under more traffic, and how many slots more of them need, where that was replayed."""
+    """How consumers fare with more traffic, and how many slots more consumers need, if that was replayed."""
     yield from lane_cards("growth", [*growth_by_lane(findings)], partial(growth_sureness, findings))
     for card in lane_cards("growth", slots_by_consumers(findings), lambda: DEALT):
         yield replace(card, title="brokers", question=ENOUGH.number)
 
 
 def quota_cards(findings: Findings) -> Iterator[Card]:
-    """Whom quotas held back in the capture; and what becomes of clients under others, where that was replayed."""
+    """Whom quotas throttled in the capture, and how clients fare with other quotas, if that was replayed."""
     for when, text in captured_throttles(findings):
         yield Card("quota", "clients", [f"{when}: {text}"], [], CATCH_UP.number)
     yield from lane_cards("quota", [*throttling_by_lane(findings)], partial(quota_sureness, findings))
@@ -97,7 +97,7 @@ def quota_cards(findings: Findings) -> Iterator[Card]:
 
 
 def fetchers_cards(findings: Findings) -> Iterator[Card]:
-    """What becomes of followers with other fetchers, where that was replayed."""
+    """How followers fare with another number of fetchers, if that was replayed."""
     for card in lane_cards("fetchers", [*fetchers_by_lane(findings)], partial(fetchers_sureness, findings)):
         yield replace(card, title="followers", question=FOLLOWERS.number)
 
@@ -109,14 +109,14 @@ def reads_cards(findings: Findings) -> Iterator[Card]:
 
 
 def lane_cards(kind: str, lanes: Sequence[tuple[str, str]], sure_of: Callable[[], str]) -> Iterator[Card]:
-    """A card of lanes that advise nothing, each with its outcome; none without lanes."""
+    """A card of lanes that advise nothing, each with its outcome; no card if there are no lanes."""
     if lanes:
         lines = [f"{lane}: {outcome}" for lane, outcome in lanes]
         yield Card(kind, "consumers", lines, [("Sure", sure_of())], CATCH_UP.number)
 
 
 def clients_ranked(made: Sequence[Recommendation]) -> Grid:
-    """The clients with something to change, those that gain most first."""
+    """The clients with something to change; the one that gains most comes first."""
     cells = [
         [
             client_name(one.scope.name), one.name, value_now_text(one), exact_value_text(one.setting, one.recommended),

@@ -1,4 +1,4 @@
-"""Plots as inline SVG, by Altair and vl-convert: no script in them, no network, in colours that page.css may change."""
+"""Plots as inline SVG, by Altair and vl-convert: without scripts or network, in colours that page.css can change."""
 
 from __future__ import annotations
 
@@ -23,15 +23,17 @@ MOST_POINTS, MOST_TOUCHED = 60, 150
 ROWS, TOUCHED, RULE, DIAGONAL = "rows", "touched", "rule", "diagonal"
 """Names of the rows that a chart's layers draw."""
 MOST_COLUMNS, SYMBOL, BETWEEN = 3, 20, 12
-"""A legend's most columns; in pixels, the width of a symbol with the space beside it, and the space between columns."""
+"""The most columns of a legend; the width of a symbol with the space beside it, and the space between columns (pixels).
+"""
 MEASURED = 6.5
-"""About the width in pixels of a character in a legend, as vl-convert measures; a browser's font may take CHARACTER."""
+"""The approximate width of a character in a legend, in pixels as vl-convert measures. In a browser's font it may be
+CHARACTER."""
 UNKNOWN_VALUE = "unknown"
 FONT = 14
-"""The size of texts in pixels, which is still legible where a phone shows the plot at two thirds of its width."""
+"""The size of texts in pixels. It is still legible on a phone that shows the plot at two thirds of its width."""
 INK, MUTED, GRID = "#1f2430", "#5b6472", "#dde1e7"
 COLOURS = ("#2f6fdb", "#d9772b", "#2a9d7f", "#c2417c", "#8a63d2", "#8d7b4f", "#4aa3c7", "#b23a3a")
-"""The colours of marks; page.css says what each of them becomes on a dark screen."""
+"""The colours of marks. page.css has the colours that replace them on a dark screen."""
 _VEGA_LITE = alt.SCHEMA_VERSION.removeprefix("v").rpartition(".")[0]
 _TEXT = {
     "labelFontSize": FONT,
@@ -51,31 +53,31 @@ _CONFIG = {
 
 
 def plot_svg(plot: Plot) -> str:
-    """The plot as an SVG element, whose marks say their values under the pointer. Names in it are text, which Vega
+    """The plot as an SVG element. Its marks show their values under the pointer. Names in it are text, which Vega
     escapes.
     """
     plot = replace(plot, rows=[{name: printable_value(value) for name, value in row.items()} for row in plot.rows])
     plot = replace(plot, rows=[{**row, SAID: mark_text(plot, row)} for row in plot.rows])
-    with debug_mode(False):  # which checks each part against Vega-Lite's schema; `to_dict` checks the whole
+    with debug_mode(False):  # it checks each part against Vega-Lite's schema; `to_dict` checks the whole
         chart = chart_of_plot(plot)
     drawn = {**chart.to_dict(), "datasets": plot_datasets(plot)}
     return with_titles(str(vl_convert.vegalite_to_svg(drawn, vl_version=_VEGA_LITE, config=_CONFIG)))
 
 
 def plot_datasets(plot: Plot) -> dict[str, Sequence[Mapping[str, object]]]:
-    """By name the rows that a chart's layers draw."""
+    """The rows that a chart's layers draw, by name."""
     rows = stacked_bars(plot) if plot.x.log else [{**row, "rank": i} for i, row in enumerate(plot.rows)]
     apart = -(-len(plot.rows) // MOST_TOUCHED)
     return {ROWS: rows, TOUCHED: plot.rows[::apart], RULE: rule_rows(plot), DIAGONAL: diagonal_rows(plot)}
 
 
 def chart_of_rows(name: str) -> alt.Chart:
-    """A chart of these rows. Altair copies a chart with all that is in it at each step, so the rows come last."""
+    """A chart of the rows with this name. Altair copies a whole chart at each step, so the rows are added last."""
     return alt.Chart(alt.NamedData(name=name))
 
 
 def chart_of_plot(plot: Plot) -> Layers:
-    """The plot as a chart: its marks and, where there are such, the rule and the diagonal."""
+    """The plot as a chart: its marks and, if there are any, the rule and the diagonal."""
     layers = [_MARKS[plot.mark](chart_of_rows(ROWS), plot), *draw_rule(plot), *draw_diagonal(plot)]
     size: dict[str, Any] = {
         "width": WIDTH,
@@ -86,14 +88,14 @@ def chart_of_plot(plot: Plot) -> Layers:
 
 
 def plot_height(plot: Plot) -> int | alt.Step:
-    """The height of a plot: in proportion to the rows if the y axis has names, else the same for all plots."""
+    """The height of a plot: proportional to the rows if the y axis has names, else the same for all plots."""
     if plot.y.scale != "name":
         return HEIGHT
     return alt.Step(ROW if len({row[plot.y.field] for row in plot.rows}) <= MANY_ROWS else NARROW_ROW)
 
 
 def stacked_bars(plot: Plot) -> list[dict[str, object]]:
-    """Bars of a histogram with the place at which each begins and ends, one upon the other."""
+    """The bars of a histogram, stacked, with the height at which each begins and ends."""
     tops: dict[object, float] = {}
     bars: list[dict[str, object]] = []
     for row in plot.rows:
@@ -104,7 +106,7 @@ def stacked_bars(plot: Plot) -> list[dict[str, object]]:
 
 
 def draw_bars(base: alt.Chart, plot: Plot) -> alt.Chart:
-    """Bars to the right, by name; or a histogram, whose bars end at `until`."""
+    """Horizontal bars, by name; or a histogram, whose bars end at `until`."""
     x, y = axis_encoding(plot, plot.x), axis_encoding(plot, plot.y)
     if plot.x.log:
         ends = {"y": y | {"stack": None}, "x2": {"field": "until"}, "y2": {"field": "begin"}}
@@ -116,7 +118,7 @@ def draw_bars(base: alt.Chart, plot: Plot) -> alt.Chart:
 
 
 def draw_grouped_bars(base: alt.Chart, plot: Plot) -> alt.Chart:
-    """Bars to the right, by name, those of different colour below one another."""
+    """Horizontal bars, by name; bars of different colours are below one another."""
     colour = plot.colour or plot.y
     beside = {"yOffset": {"field": colour.field, "type": "nominal", "sort": None}}
     x = axis_encoding(plot, plot.x) | {"stack": None}
@@ -148,22 +150,22 @@ def draw_steps(base: alt.Chart, plot: Plot) -> Layers:
 
 
 def line_title(plot: Plot) -> dict[str, Any]:
-    """The channel by which a line says whose it is; its points say the values."""
+    """The channel that says whose a line is. Its points say the values."""
     return {} if plot.colour is None else {"description": {"field": plot.colour.field, "type": "nominal"}}
 
 
 def draw_touch_points(plot: Plot, opacity: float) -> alt.Chart:
-    """The points of lines, which say their values under the pointer. There are only so many that a page stays small."""
+    """The points of lines, which show their values under the pointer. There are few, so that the page stays small."""
     return place_marks(chart_of_rows(TOUCHED).mark_circle(size=40, opacity=opacity), plot, **UNDER_POINTER)
 
 
 def draw_points(base: alt.Chart, plot: Plot) -> alt.Chart:
-    """A point for each row; points show through each other."""
+    """A point for each row. Points are translucent."""
     return place_marks(base.mark_circle(size=90, opacity=0.5), plot, **UNDER_POINTER)
 
 
 def draw_intervals(base: alt.Chart, plot: Plot) -> Layers:
-    """For each name a band from `low` to `high`, and a tick at the value."""
+    """A band from `low` to `high` for each name, and a tick at the value."""
     x, y, colour = axis_encoding(plot, plot.x), axis_encoding(plot, plot.y), colour_channel(plot)
     ends = {"x": x | {"field": "low", "stack": None}, "x2": {"field": "high"}}
     band = with_channels(base.mark_bar(height={"band": 0.5}, opacity=0.35), {"y": y, **ends, **colour, **UNDER_POINTER})
@@ -172,7 +174,7 @@ def draw_intervals(base: alt.Chart, plot: Plot) -> Layers:
 
 
 def draw_heat(base: alt.Chart, plot: Plot) -> Layers:
-    """A cell for each pair of names, in a stronger colour for a larger value, with the value in it."""
+    """A cell for each pair of names, with the value in it; a larger value has a stronger colour."""
     value = (plot.colour or plot.y).field
     most = max(float(str(row[value])) for row in plot.rows) or 1.0
     place = {"x": axis_encoding(plot, plot.x), "y": axis_encoding(plot, plot.y)}
@@ -199,12 +201,12 @@ _MARKS: Mapping[str, Marks] = {
 
 
 def rule_rows(plot: Plot) -> list[dict[str, object]]:
-    """The row of the rule, where there is one."""
+    """The row of the rule, if there is one."""
     return [] if plot.rule is None else [{"at": plot.rule[0], "told": plot.rule[1]}]
 
 
 def draw_rule(plot: Plot) -> list[alt.Chart]:
-    """A vertical line at a value of x, with what it means beside it, on the side where there is more room."""
+    """A vertical line at a value of x. Its meaning is written beside it, on the side with more room."""
     if plot.rule is None:
         return []
     at, (low, high) = plot.rule[0], axis_reach(plot, plot.x)
@@ -220,14 +222,14 @@ def draw_rule(plot: Plot) -> list[alt.Chart]:
 
 
 def diagonal_rows(plot: Plot) -> list[dict[str, object]]:
-    """The row of the diagonal, where there is one."""
+    """The row of the diagonal, if there is one."""
     if not plot.diagonal:
         return []
     return [{"begin": 0, "end": min(axis_reach(plot, plot.x)[1], axis_reach(plot, plot.y)[1]), "told": plot.diagonal}]
 
 
 def draw_diagonal(plot: Plot) -> list[alt.Chart]:
-    """A line where x and y are equal, as far as both axes reach, with what that means at its end."""
+    """A line where x and y are equal, as far as both axes reach. Its meaning is written at its end."""
     if not plot.diagonal:
         return []
     base = chart_of_rows(DIAGONAL)
@@ -254,7 +256,7 @@ def with_channels(marks: alt.Chart, channels: dict[str, Any]) -> alt.Chart:
 
 
 def colour_channel(plot: Plot) -> dict[str, Any]:
-    """The colour of marks; a legend only where there is more than one."""
+    """The colour of marks; with a legend only if there is more than one colour."""
     if plot.colour is None:
         return {"color": {"value": COLOURS[0]}}
     names = list(dict.fromkeys(str(row[plot.colour.field]) for row in plot.rows))
@@ -266,7 +268,7 @@ def colour_channel(plot: Plot) -> dict[str, Any]:
         if len(names) > 1
         else None
     )
-    # What is unknown is drawn in grey, because it is no result.
+    # Unknown values are grey, because they are no result.
     colours = [MUTED if name == UNKNOWN_VALUE else COLOURS[i % len(COLOURS)] for i, name in enumerate(names)]
     scale = {"domain": names, "range": colours}
     return {"color": {"field": plot.colour.field, "type": "nominal", "legend": legend, "scale": scale}}

@@ -1,4 +1,4 @@
-"""Reads from the tables of a run all that the summary and the report need: every query once, several at a time."""
+"""Reads from a run's tables all that the summary and the report need: every query once, several at the same time."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MOST_RUNS = 20
 
 @dataclass(frozen=True)
 class KnownRun:
-    """A run of a lake. rows: those that `runs` has of it, one for each algorithm. newest: the lake's newest runs."""
+    """A run of a lake. rows: its rows in `runs`, one for each algorithm. newest: the lake's newest runs."""
 
     rows: tuple[Row, ...]
     newest: tuple[Row, ...]
@@ -61,12 +61,12 @@ class KnownRun:
 
     @property
     def refused(self) -> Mapping[str, str]:
-        """By name of the algorithms that were asked for and not replayed, why."""
+        """Why algorithms that were asked for were not replayed, by name."""
         return self.rows[0][RUNS.refused]
 
     @property
     def assumed(self) -> list[str]:
-        """Settings taken at Kafka's default, because nobody stated them and the captures do not show them."""
+        """Settings for which Kafka's default is assumed: nobody stated them, and the captures do not show them."""
         return sorted(key for key in self.rows[0][RUNS.assumed] if ": " not in key)
 
     @property
@@ -81,23 +81,23 @@ class KnownRun:
 
     @property
     def cluster_id(self) -> str | None:
-        """The cluster that is replayed; None where the captures do not show several."""
+        """The cluster that is replayed; None if the captures do not show several."""
         return self.rows[0][RUNS.cluster_id]
 
     @property
     def stated(self) -> list[str]:
-        """Settings that somebody stated to have been in force, each with its value."""
+        """Settings that somebody stated as in force, each with its value."""
         by_key = {key: value for key, value in self.captured.items() if key not in self.nobody_stated}
         return sorted(f"{key}={setting_of(key).format(value)}" for key, value in by_key.items())
 
     @property
     def captured(self) -> Mapping[str, Value]:
-        """By setting the value that was taken to be in force, without the settings that the captures show."""
+        """The values that were taken as in force, by setting, without the settings that the captures show."""
         return json.loads(self.rows[0][RUNS.scenario_json])["captured"]
 
     @property
     def varied(self) -> Mapping[str, list[str]]:
-        """By setting the values that lanes have of it, as --set has them."""
+        """The values of a setting in the lanes, as for --set, by setting."""
         grids = json.loads(self.rows[0][RUNS.scenario_json])["replay"].values()
         return {
             key: [setting_of(key).format(value) for value in values] for grid in grids for key, values in grid.items()
@@ -105,7 +105,7 @@ class KnownRun:
 
     @property
     def window(self) -> tuple[Moment | None, Moment | None]:
-        """Begin and end of the time that counts, None where it goes as far as the capture."""
+        """Begin and end of the time that counts; None for an end that is the capture's own."""
         scenario = json.loads(self.rows[0][RUNS.scenario_json])
         begin, end = (scenario.get(key) for key in ("from", "to"))
         return begin and parse_moment(begin), end and parse_moment(end)
@@ -120,8 +120,8 @@ class KnownRun:
 
 
 def known_run(spark: SparkSession, lake: str, run_id: str | None, capture_id: str | None = None) -> KnownRun:
-    """The run of this id, else the newest; of this capture set, where one is named. Raises LakeError if there is
-    none, ArgumentError if the named one does not exist.
+    """The run with this id, else the newest one; the newest of a capture set if one is named. Raises LakeError if there
+    is none, ArgumentError if the named one does not exist.
     """
     t = RUNS
     of_set = "" if capture_id is None else f" of capture set {capture_id}"
@@ -143,8 +143,8 @@ def known_run(spark: SparkSession, lake: str, run_id: str | None, capture_id: st
 
 
 def rows_on_captures(spark: SparkSession, lake: str, capture_id: str | None = None) -> DataFrame:
-    """The rows of `runs` that are of captures, or of this capture set. A run of `size` is of a cluster's file: no
-    capture is behind it. Raises LakeError where the lake has no captures.
+    """The rows of `runs` that replay captures, or this capture set. Runs of `size` are left out, since they replay a
+    cluster file and no capture. Raises LakeError where the lake has no captures.
     """
     check_captures(spark, lake)
     replayable = capture_ids(spark, lake) if capture_id is None else {capture_id} & capture_ids(spark, lake)
@@ -164,7 +164,7 @@ def runs_in(rows: DataFrame) -> DataFrame:
 
 
 def own_rows_of(spark: SparkSession, lake: str, run: KnownRun) -> OwnRows:
-    """The rows of a run's tables; in silver those of the cluster and of the window that it replays."""
+    """The function that gives a run's rows of a table; of a silver table those of the replayed cluster and window."""
 
     @cache
     def own_rows(table: Table) -> DataFrame:
@@ -203,12 +203,12 @@ def look_up_captured(spark: SparkSession, lake: str, capture_id: str) -> Finding
 
 
 def look_up_traffic(spark: SparkSession, lake: str, capture_id: str) -> Findings:
-    """Whether a capture set has anything of Kafka's, queried from its silver tables."""
+    """Whether a capture set has any Kafka traffic, queried from its silver tables."""
     return look_up_queries(spark, lake, capture_id, [captured_files, requests_by_api, connections_by_protocol])
 
 
 def look_up_queries(spark: SparkSession, lake: str, capture_id: str, queries: Sequence[Query]) -> Findings:
-    """What queries of the silver tables give for a capture set."""
+    """The rows of queries of the silver tables for a capture set."""
     own_rows = cache(partial(rows_for_queries, spark, lake, identity=capture_id))
     return Findings(run_queries(spark, dict.fromkeys(queries, own_rows)), {}, {}, {}, "")
 
@@ -216,7 +216,7 @@ def look_up_queries(spark: SparkSession, lake: str, capture_id: str, queries: Se
 def run_queries(spark: SparkSession, queries: Mapping[Query, OwnRows]) -> dict[Query, list[Row]]:
     """The rows of each query. All queries run at the same time.
 
-    queries: by query the function that gives it the rows of a table.
+    queries: the function that gives a query the rows of a table, by query.
     """
 
     def rows(query: Query, own_rows: OwnRows) -> list[Row]:

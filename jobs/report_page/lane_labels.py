@@ -1,4 +1,4 @@
-"""Lanes as the subject of an answer sees them: by the settings that concern it, each combination of those once."""
+"""Lanes from the view of an answer's subject: named by the settings that concern it, each combination once."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _POOL_OF_BROKERS = ("broker.queued.max.request.bytes", "broker.socket.request.ma
 
 
 def own_lanes(findings: Findings, rows: Iterable[Row], subject: Subject) -> list[Row]:
-    """The rows of a subject, one a lane, without those that differ from another in settings of others alone.
+    """The rows of a subject, one for each lane. Lanes that differ only in settings of others share a row.
 
-    Each is called by the settings that concern the subject, `captured` where none does. Lanes that would be called the
-    same and yet come to something else keep their whole names. rows: in the order of the lanes.
+    A row's lane is named by the settings that concern the subject, `captured` if none does. Lanes that would have the
+    same name but have different outcomes keep their whole names. rows: in the order of the lanes.
     """
     alike: dict[str, list[Row]] = {}
     for row in rows:
@@ -31,7 +31,7 @@ def own_lanes(findings: Findings, rows: Iterable[Row], subject: Subject) -> list
 
 
 def own_name(findings: Findings, lane: str, subject: Subject = "anyone") -> str:
-    """A lane by its settings that concern the subject and change something; `captured` where none does."""
+    """A lane's name, made of its settings that concern the subject and change something; `captured` if none does."""
     parts = [
         f"{key}={value}" for key, value in settings_in_name(lane).items() if _is_named(findings, key, value, subject)
     ]
@@ -39,10 +39,10 @@ def own_name(findings: Findings, lane: str, subject: Subject = "anyone") -> str:
 
 
 def own_labels(findings: Findings, lanes: Sequence[str], subject: Subject) -> dict[str, str]:
-    """By lane, its name in a plot or table about the subject.
+    """The names of lanes in a plot or table about the subject, by lane.
 
-    It is made of the settings that concern the subject, if these tell the lanes apart and all lanes change the same
-    ones; else it is the lane's whole name.
+    A name is made of the settings that concern the subject, if the names then differ and all lanes change the same
+    settings; else it is the lane's whole name.
     """
     names = {lane: own_name(findings, lane, subject) for lane in lanes}
     keys = {tuple(changed_settings(name)) for lane, name in names.items() if lane != CAPTURED_LANE}
@@ -58,27 +58,27 @@ def settings_of_consumers(lane: str) -> dict[str, str]:
 
 
 def can_be_set(row: Row) -> bool:
-    """Whether a lane changes nothing but what somebody can set, so that it may be advised."""
+    """Whether somebody can set everything that a lane changes, so that the lane may be advised."""
     return all(setting_of(key).can_be_set for key in settings_in_name(row[SCENARIO]))
 
 
 def _is_named(findings: Findings, key: str, value: str, subject: Subject) -> bool:
-    """Whether a lane's name for the subject has this setting: one that concerns the subject and changes something. To
-    set `none` where there was no bound changes nothing.
+    """Whether a lane's name for the subject has this setting: it must concern the subject and change something. To set
+    `none` if there was no bound changes nothing.
     """
     lifts_nothing = value == NO_LIMIT and setting_of(key).is_optional and key not in findings.captured
     return subject in ("anyone", _owner_of_setting(setting_of(key))) and not lifts_nothing
 
 
 def _owner_of_setting(setting: Setting) -> str:
-    """Whom a setting of the replays of fetches and memory concerns."""
+    """Whose setting it is, for settings of the replays of fetches and memory."""
     if setting.key in _POOL_OF_BROKERS:
         return "brokers"
     return {"producer": "producers", "replica": "followers"}.get(setting.set_on or "", "consumers")
 
 
 def _rows_by_name(name: str, rows: list[Row]) -> Iterator[Row]:
-    """One row with this name as its lane if all rows come to the same, else all rows with their own lanes."""
+    """One row with this name as its lane if all rows have the same outcomes, else all rows with their own lanes."""
     outcomes = [{key: value for key, value in row.asDict().items() if key != SCENARIO} for row in rows]
     if all(outcome == outcomes[0] for outcome in outcomes):
         yield Row(**{**rows[0].asDict(), SCENARIO: name})

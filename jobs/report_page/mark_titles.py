@@ -1,4 +1,4 @@
-"""The SVG titles of a plot's marks: whose a mark is and its values, for the pointer and for the page's filter."""
+"""The SVG titles of a plot's marks: whose a mark is, and its values. They are for the pointer and the page's filter."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from jobs.terminal.screen import size_text
 from jobs.terminal.wording import duration, percent
 
 SAID = "said"
-"""The field of a plot's rows that has the text."""
+"""The field of a plot's rows with the title."""
 WHOSE = "whose"
-"""The field of a plot's rows that names whose a mark is, where no axis does."""
+"""The field of a plot's rows that says whose a mark is, if no axis does."""
 UNDER_POINTER: Mapping[str, Any] = {"description": {"field": SAID, "type": "nominal"}}
-"""The channel by which a mark has the text SAID."""
+"""The channel that gives a mark the text in SAID."""
 _AS_WRITTEN: Mapping[str, Callable[[Any], str]] = {
     "bytes": lambda value: size_text(round(value)),
     "ms": duration,
@@ -30,7 +30,7 @@ _FOR_READERS = re.compile(r' (?:role|aria-[a-z]+)="[^"]*"')
 
 
 def mark_text(plot: Plot, row: Mapping[str, Any]) -> str:
-    """`captured; time since its first fetch: 20 ms; bytes held: 1.2 MiB`: whose, names, then what is measured."""
+    """`captured; time since its first fetch: 20 ms; bytes held: 1.2 MiB`: whose it is, names, then what is measured."""
     axes = [axis for axis in (plot.y, plot.colour, plot.x) if axis is not None and row.get(axis.field) is not None]
     names = [axis_value_text(axis, row[axis.field]) for axis in axes if axis.scale == "name"]
     values = [
@@ -40,7 +40,7 @@ def mark_text(plot: Plot, row: Mapping[str, Any]) -> str:
 
 
 def measure_text(axis: Axis, row: Mapping[str, Any]) -> str:
-    """A value with what it is, and the ends of the interval or of the bar of a histogram where it has any."""
+    """A value with what it is, and the ends of its interval or histogram bar if there are any."""
     value = axis_value_text(axis, row[axis.field])
     if "low" in row:
         value += f" ({axis_value_text(axis, row['low'])} to {axis_value_text(axis, row['high'])})"
@@ -55,8 +55,8 @@ def axis_value_text(axis: Axis, value: Any) -> str:
 
 
 def with_titles(drawn: str) -> str:
-    """An SVG of Vega in which each mark has its description as a title, which browsers show under the pointer.
+    """Vega's SVG with each mark's description as a title, which browsers show under the pointer.
 
-    The marks' texts for screen readers are removed, because these describe the plot as a whole.
+    The marks' own texts for screen readers are removed, because the plot has one text as a whole.
     """
     return _FOR_READERS.sub("", _MARK.sub(r"<\1\3><title>\2</title></\1>", drawn))

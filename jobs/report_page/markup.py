@@ -1,4 +1,4 @@
-"""Texts as the page sets them: code, units and lines; all escaped."""
+"""Texts as HTML for the page: code, units and lines; all escaped."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FARTHER_IN = " " * 4
 
 
 def with_code(sentence: str) -> Markup:
-    """A sentence with its flags and commands set as code, and numbers kept on a line with their units; all escaped."""
+    """A sentence with flags and commands as code, and numbers on the same line as their units; all escaped."""
     parts = _CODE.split(_UNIT.sub(_NO_BREAK, printable_text(sentence)))
     return Markup("").join(
         Markup("<code>{}</code>").format(part.strip("`")) if i % 2 else part for i, part in enumerate(parts)
@@ -30,17 +30,17 @@ def setting_lines(cell: str) -> Markup:
 
 
 def breakable_name(name: str) -> Markup:
-    """The name of a column or setting, escaped, in which a browser may break the line behind each dot."""
+    """The name of a column or setting, escaped; a browser may break the line after each dot."""
     return Markup(".<wbr>").join(name.split("."))
 
 
 def with_arrows(text: str) -> str:
-    """A text with real arrows in the place of `->`, which every terminal can show."""
+    """A text with real arrows instead of `->`, which is in texts because every terminal can show it."""
     return text.replace("->", "\N{RIGHTWARDS ARROW}")
 
 
 def paragraphs(notes: Sequence[str]) -> list[str]:
-    """A table's notes, each as one text: for the screen they are wrapped, with indented lines that continue a note."""
+    """A table's notes, each as one text. The given ones are wrapped for the screen: indented lines continue a note."""
     collected: list[str] = []
     for note in notes:
         if collected and note.startswith(FARTHER_IN):

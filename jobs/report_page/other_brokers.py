@@ -1,4 +1,4 @@
-"""Brokers that are not Apache Kafka's: whose they are, and which of their rules the replays do not have."""
+"""Brokers that are not Apache Kafka's: their vendors, and which of their rules the replays do not have."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ RULES: Mapping[str, Mapping[str, str]] = {
         "unless set otherwise",
     },
 }
-"""By vendor and replay, the rule by which its brokers do otherwise than the replay. AutoMQ: `readFromLocalLogV2` of
+"""The rule by which a vendor's brokers differ from a replay, by vendor and replay. AutoMQ: `readFromLocalLogV2` of
 ElasticReplicaManager.scala. Redpanda: `fetch_ntps_in_parallel` of fetch.cc, fetch_session_cache.cc, configuration.cc.
 """
 
 
 def brokers_by_vendor(quality: Row) -> Counter[str]:
-    """How many brokers are whose, of the first MOST_BROKERS that are not Apache Kafka's.
+    """How many brokers each vendor has, of the first MOST_BROKERS that are not Apache Kafka's.
 
     quality: the row of `capture_quality` for the whole capture set; null in lakes that did not look for vendors.
     """
@@ -56,7 +56,7 @@ def other_brokers_text(quality: Row) -> str:
 
 
 def other_broker_lines(quality: Row) -> Iterator[str]:
-    """The lines of the summary on brokers that are not Apache Kafka's, with what does not hold for them."""
+    """The summary's lines on brokers that are not Apache Kafka's, with what does not apply to them."""
     if text := other_brokers_text(quality):
         yield f"  {text}"
         for vendor in sorted(brokers_by_vendor(quality)):
@@ -64,6 +64,6 @@ def other_broker_lines(quality: Row) -> Iterator[str]:
 
 
 def other_rule_text(quality: Row, algorithm: str) -> str:
-    """The rule of these brokers that a replay does not have, as a sentence; empty where none is known."""
+    """The rule of these brokers that a replay does not follow, as a sentence; empty if none is known."""
     rules = (RULES.get(vendor, {}).get(algorithm) for vendor in sorted(brokers_by_vendor(quality)))
     return next((f"{capitalized(rule)}." for rule in rules if rule), "")

@@ -1,4 +1,4 @@
-"""What the page of a run says of others in its lake: what changed since the one before, and trends by night."""
+"""What a run's page says about other runs in its lake: what changed since the previous one, and trends by night."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from jobs.terminal.screen import Grid
 class OtherRuns:
     """What a run's page shows of other runs; all is empty if there are none.
 
-    previous: the run that the page compares its own with, as text. command: the command that compares the two. changes:
-    (the head, the sentences) of each part of the comparison. nights: the figures that matter most, with a row for each
-    night. plots: the same figures as curves.
+    previous: the run with which the page compares its own, as text. command: the command that compares the two.
+    changes: (heading, sentences) of each part of the comparison. nights: the most important figures, with a row for
+    each night.
+    plots: the same figures as curves.
     """
 
     previous: str = ""

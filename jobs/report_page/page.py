@@ -1,4 +1,4 @@
-"""The report: one HTML page with its styles, its script and plots in it, from the tables alone."""
+"""The report: one HTML page that contains its styles, its script and its plots. It is made from the tables only."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ TEMPLATES = Path(__file__).parent
 
 @dataclass(frozen=True)
 class DrawnPlot:
-    """A plot as the page takes it. why_not: why there is nothing to be seen, if that is so."""
+    """A plot on the page. why_not: why there is nothing to see, if there is nothing."""
 
     says: str
     svg: Markup
@@ -60,7 +60,7 @@ class DrawnPlot:
 
 @dataclass(frozen=True)
 class QuestionPart:
-    """A question as the page takes it: its answer and, where there is one, what is behind it."""
+    """A question on the page: its answer and, if it has one, the plots and the table behind it."""
 
     answer: Answer
     follows: str
@@ -71,7 +71,7 @@ class QuestionPart:
 
 @dataclass(frozen=True)
 class AimPart:
-    """An aim as the page takes it: its text, what it comes to, and the trade-off."""
+    """An aim on the page: its text, its result, and the trade-off."""
 
     asks: str
     sentences: list[str]
@@ -81,7 +81,7 @@ class AimPart:
 
 @dataclass(frozen=True)
 class Tile:
-    """A number of the panel on the capture's quality, and whether it should worry the reader."""
+    """A number in the panel on the capture's quality, and whether it should worry the reader."""
 
     number: str
     of: str
@@ -139,7 +139,7 @@ def page_text(lake: str, verdict: Verdict, others: OtherRuns = NO_OTHERS) -> str
 
 
 def bundled_text(name: str) -> Markup:
-    """The style sheet or the script, which have no text from outside."""
+    """The style sheet or the script. Both are our own text."""
     return Markup((TEMPLATES / name).read_text(encoding="utf-8"))  # noqa: S704 - our own file
 
 
@@ -152,7 +152,7 @@ def question_part(findings: Findings, question: Question) -> QuestionPart:
     """A question with what is behind its answer."""
     reply = answer_question(findings, question)
     if not reply.is_answered:
-        # The table is shown all the same if it has rows, such as those of brokers where there is no consumer.
+        # The table is shown anyway if it has rows, such as those of brokers if there is no consumer.
         grid = (
             table_if_rows(findings, question) if all(name in findings.lanes for name in question.algorithms) else None
         )
@@ -165,7 +165,7 @@ def question_part(findings: Findings, question: Question) -> QuestionPart:
 
 
 def aim_part(findings: Findings, rows: Sequence[Row]) -> AimPart:
-    """An aim of the run. rows: of its settings."""
+    """An aim of the run. rows: those of its settings."""
     first = rows[0]
     asks = f"{first[AIM_SETTINGS.algorithm]}: {aim_text(first)}"
     plotted = figure_or_reason(partial(trade_off_plot, row=first), findings)
@@ -175,13 +175,13 @@ def aim_part(findings: Findings, rows: Sequence[Row]) -> AimPart:
 
 
 def table_if_rows(findings: Findings, question: Question) -> Grid | None:
-    """The table behind an answer; none where it has no rows."""
+    """The table behind an answer; None if it has no rows."""
     grid = question.table(findings)
     return grid if grid.rows else None
 
 
 def figure_or_reason(plotted: Callable[[Findings], Plot], findings: Findings) -> DrawnPlot:
-    """A plot drawn, or why it is not."""
+    """A plot, drawn; or why it is not drawn."""
     try:
         plot = plotted(findings)
     except Unplotted as reason:
@@ -190,8 +190,8 @@ def figure_or_reason(plotted: Callable[[Findings], Plot], findings: Findings) ->
 
 
 def draw_figure(plot: Plot) -> DrawnPlot:
-    """A plot as the page takes it."""
-    # A screen reader announces one picture, and not every tick. Vega escapes its text.
+    """A plot for the page."""
+    # With the role, a screen reader announces one picture instead of every tick. Vega escapes its text.
     named = Markup('<svg role="img" aria-label="{}"').format(printable_text(plot.says))
     return DrawnPlot(plot.says, named + Markup(plot_svg(plot).removeprefix("<svg")))  # noqa: S704
 
@@ -215,13 +215,13 @@ def quality_tiles(findings: Findings) -> Iterator[Tile]:
 
 
 def metrics_compared(findings: Findings) -> Iterator[tuple[str, str]]:
-    """(a metric of fidelity, when two results agree by it) for the metrics of the replays that were made."""
+    """(a metric of fidelity, when two results agree by it) for each metric of the replays that were made."""
     for algorithm in findings.lanes:
         yield from ((metric.replace("_", " "), text) for metric, text in METRICS.get(algorithm, {}).items())
 
 
 def facts_of_run(run: KnownRun, findings: Findings) -> dict[str, object]:
-    """By the names that the page's template uses: what was captured and when, and what was replayed."""
+    """What was captured and when, and what was replayed, by the names in the page's template."""
     t, r, rows = CAPTURES, RUNS, findings.of(captured_files)
     left_out = rows[0][IN_ALL] - len(rows) if rows else 0
     first = min((row[t.first_time] for row in rows if row[t.first_time]), default=None)

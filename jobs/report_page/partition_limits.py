@@ -70,7 +70,7 @@ NO_CLUSTER = (
 
 
 def brokers_over_time(own_rows: OwnRows) -> DataFrame:
-    """Replicas in the captured lane at the end of each of MAX_STEPS spans, on the brokers that have most in the end."""
+    """Replicas in the captured lane at the end of each of MAX_STEPS spans, on the brokers that have most at the end."""
     p = PARTITIONS_PER_BROKER
     rows = own_rows(p).where(F.col(p.scenario) == CAPTURED_LANE)
     last = rows.groupBy(p.broker).agg(F.max_by(p.partitions, p.at).alias("last")).orderBy(F.desc("last"), p.broker)
@@ -84,7 +84,7 @@ def brokers_over_time(own_rows: OwnRows) -> DataFrame:
 
 
 def captured_cluster(own_rows: OwnRows) -> DataFrame:
-    """A row on the captured lane: brokers, replicas at the end, brokers that have most of them, and the time."""
+    """One row on the captured lane: brokers, replicas at the end, the brokers with most of them, and the time."""
     p = PARTITIONS_PER_BROKER
     rows = own_rows(p).where(F.col(p.scenario) == CAPTURED_LANE)
     last = rows.groupBy(p.broker).agg(
@@ -97,7 +97,7 @@ def captured_cluster(own_rows: OwnRows) -> DataFrame:
 
 
 def nearest_headroom(own_rows: OwnRows) -> DataFrame:
-    """For each lane and limit, the broker or cluster that is nearest to it."""
+    """The broker or cluster that is nearest to a limit, for each lane and limit."""
     h = PARTITION_LIMIT_HEADROOM
     nearest = F.min(F.struct(h.headroom, h.limit_value, h.partitions, h.growth_per_day, h.breach_at, h.broker))
     by_limit = own_rows(h).groupBy(h.scenario, h.refused_by).agg(nearest.alias("nearest"))
@@ -105,7 +105,7 @@ def nearest_headroom(own_rows: OwnRows) -> DataFrame:
 
 
 def refused_changes(own_rows: OwnRows) -> DataFrame:
-    """Refused changes by lane, client and limit: of each lane the most, those of proposed limits first."""
+    """Refused changes by lane, client and limit: the largest counts of each lane, those of proposed limits first."""
     r = PARTITION_LIMIT_REFUSALS
     sums = own_rows(r).groupBy(r.scenario, r.client_id, r.refused_by).agg(
         F.count("*").alias("refused"), F.min(r.topic).alias("topic")
@@ -117,7 +117,7 @@ def refused_changes(own_rows: OwnRows) -> DataFrame:
 
 
 def span_ms(row: Row) -> float:
-    """The time from the first event that the replay shows to the last, ms."""
+    """The time from the first to the last event that the replay shows, ms."""
     return float((row["to"] - row["from"]).total_seconds() * 1000)
 
 
@@ -140,19 +140,19 @@ def partitions_answer(findings: Findings) -> str:
 def equal_brokers_text(alike: int) -> str:
     """How many other brokers have as many replicas as the broker that has most, as text.
 
-    alike: how many brokers have so many replicas, that broker included.
+    alike: how many brokers have that number of replicas, that broker included.
     """
     return f", as many as {quantity(alike - 1, 'other')}" if alike > 1 else ""
 
 
 def are_brokers_unknown(findings: Findings) -> bool:
-    """Whether no Metadata response lists brokers. Those that requests name may then not be all."""
+    """Whether no Metadata response lists brokers. There may then be more than those that requests name."""
     limits = [row[PARTITION_LIMIT_CURVE.refused_by] for row in findings.of(smallest_safe_limits)]
     return bool(limits) and BROKER_LIMIT not in limits
 
 
 def drawn_placement_text(findings: Findings) -> str:
-    """Says how much placement is drawn because the capture does not show it."""
+    """Says for how many partitions the placement is drawn, because the capture does not show it."""
     t = FIDELITY
     changes = sum(
         row["times"]
@@ -163,12 +163,12 @@ def drawn_placement_text(findings: Findings) -> str:
 
 
 def nearest_limit_text(findings: Findings, span: float) -> str:
-    """How far the tightest of the replayed limits is, and when it is reached if the capture is long enough to say."""
+    """How far the tightest replayed limit is, and when it will be reached if the capture is long enough to tell."""
     h = PARTITION_LIMIT_HEADROOM
     rows = findings.of(nearest_headroom)
     if not rows:
         return ". No limit was replayed: --set=max.broker.partitions=4000 does that"
-    # Of lanes that leave as little, the one that sets least beside the limit.
+    # Of lanes with the same headroom, the one with the fewest other settings.
     row = min(rows, key=lambda row: (row["nearest"][h.headroom], len(other_settings(findings, row))))
     near = row["nearest"]
     limit, left = f"the proposal's {row[h.refused_by]}={near[h.limit_value]:,}", near[h.headroom]
@@ -196,7 +196,7 @@ def other_settings(findings: Findings, row: Row) -> list[str]:
 
 
 def refused_changes_text(findings: Findings, lane: str) -> str:
-    """How many changes a lane has refused, which are done in the captured lane."""
+    """How many changes a lane refuses that are done in the captured lane."""
     t = PARTITION_LIMITS
     rows = [row for row in findings.of(lanes) if row[t.scenario] == lane]
     refused = sum(map(refused_by_proposals, rows))
@@ -255,7 +255,7 @@ def refused_teams_answer(findings: Findings) -> str:
         raise Unanswered(
             "The capture shows no change to topics: capture the controller's connections while teams create topics."
         )
-    # Kafka refuses of its own accord, too.
+    # Kafka itself refuses changes, too.
     by_limit = (row for row in findings.of(refused_changes) if row[r.refused_by] in PROPOSED)
     rows = [row for row in by_limit if row[r.scenario] != CAPTURED_LANE]
     scenarios = {row[r.scenario] for row in rows}
@@ -263,7 +263,9 @@ def refused_teams_answer(findings: Findings) -> str:
     if not refusing:
         most = quantity(max(row[t.tried] for row in by_lane.values()), "captured request")
         return f"Nobody's, of {most} to change topics in the replayed lanes{harmless_limits_text(findings)}."
-    worst = max(refusing, key=lambda lane: refused_by_proposals(by_lane[lane]))  # of several the first in the scenario
+    worst = max(
+        refusing, key=lambda lane: refused_by_proposals(by_lane[lane])
+    )  # of equal ones the first in the scenario
     client, refused_there = most_refused_client(row for row in rows if row[r.scenario] == worst)
     refused, tried = refused_by_proposals(by_lane[worst]), quantity(by_lane[worst][t.tried], "captured request")
     return (
@@ -283,14 +285,14 @@ def harmless_limits_text(findings: Findings) -> str:
 
 
 def repeated_requests_text(by_lane: Mapping[str, Row], lane: str) -> str:
-    """How many requests of a lane ask again for a topic that was refused: clients do so by Metadata requests."""
+    """How many requests of a lane ask again for a refused topic: clients do so with Metadata requests."""
     t = PARTITION_LIMITS
     again = by_lane[lane][t.tried] - by_lane[CAPTURED_LANE][t.tried]
     return f". {again:,} of the {by_lane[lane][t.tried]:,} ask again for a topic that was refused" if again > 0 else ""
 
 
 def most_refused_client(rows: Iterable[Row]) -> tuple[str | None, int]:
-    """The client with most refused changes, by whichever limit, and how many those are. rows: of `refused_changes`."""
+    """The client with most refused changes, over all limits, and their number. rows: of `refused_changes`."""
     by_client: Counter[str | None] = Counter()
     for row in rows:
         by_client[row[PARTITION_LIMIT_REFUSALS.client_id]] += row["refused"]

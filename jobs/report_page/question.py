@@ -1,4 +1,4 @@
-"""What a question of the report is made of: data that says what it needs, and functions of rows that answer it."""
+"""What a question of the report consists of: data that say what it needs, and functions that answer it from rows."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from jobs.terminal.lane_rows import in_lane_order
 from jobs.terminal.screen import Grid
 
 Query = Callable[[OwnRows], DataFrame]
-"""A function from the rows of tables to those of a query, which are so few that the driver can hold them, however large
-the capture is.
+"""A function from the rows of tables to the rows of a query. These are few enough for the driver, however large the
+capture is.
 """
 
 Marked = TypeVar("Marked", bound=Row | Mapping[str, Any])
 Mark = Literal["line", "step", "bar", "grouped", "point", "interval", "heat"]
 Scale = Literal["bytes", "ms", "time", "percent", "count", "ratio", "name"]
-"""What an axis measures, which says how its ticks are written. Percent values are shares from 0 to 1; a time is in the
-unit that the axis's title names; a count has whole ticks only."""
+"""What an axis measures. It decides how ticks are written. Percent values are shares from 0 to 1; a time is in the unit
+that the axis's title names; a count has only whole ticks."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ class Plot:
     says: what the plot shows, as a sentence.
     rows: one for each mark. A bar of a histogram, whose x is in doublings, ends at `until`. An interval, or the band
     around a line, goes from `low` to `high`.
-    rule: a value of x at which a line is drawn, and what the line means.
-    diagonal: what it means that x and y are equal; a line is drawn there. Empty for no line.
+    rule: a value of x at which a line is drawn, and the meaning of the line.
+    diagonal: the meaning of equal x and y; a line is drawn there. Empty for no line.
     """
 
     says: str
@@ -60,10 +60,10 @@ class Plot:
 class Findings:
     """What the tables hold of a run.
 
-    rows: by query, its rows.
-    lanes: by algorithm that was replayed, its lanes in order.
-    refused: by algorithm that was asked for and not replayed, why.
-    captured: by setting, the value in force that the run took.
+    rows: the rows of each query.
+    lanes: the lanes of each replayed algorithm, in order.
+    refused: why an algorithm that was asked for was not replayed, by algorithm.
+    captured: the value that the run took as in force, by setting.
     kafka: the release whose semantics the replays follow, and how it is known.
     assumed: the settings among `captured` that nobody stated.
     """
@@ -76,7 +76,7 @@ class Findings:
     assumed: Collection[str] = ()
 
     def of(self, query: Query) -> list[Row]:
-        """The rows of a query; none if it was not made, because the run lacks its replay."""
+        """The rows of a query; none if it was not made because the run lacks its replay."""
         return self.rows.get(query, [])
 
     def by_lane(self, query: Query, algorithm: str) -> list[Row]:
@@ -88,11 +88,11 @@ class Findings:
 class Question:
     """One of the report's questions.
 
-    algorithms: the replays it needs, by name; none for what the capture alone shows.
+    algorithms: the names of the replays that it needs; none if the capture alone answers it.
     queries: the queries of tables that it needs.
-    beside: by the name of a further replay, the queries that are added if the run has that replay, too.
-    sentence: makes the answer, with its numbers. Raises Unanswered where there is none.
-    plots: make what shows the answer. Each raises Unplotted where there is nothing to be seen.
+    beside: further queries for a run that also has another replay, by that replay's name.
+    sentence: makes the answer, with its numbers. Raises Unanswered if there is none.
+    plots: make the plots of the answer. Each raises Unplotted if there is nothing to see.
     trust: metrics of `fidelity`, of these algorithms, that say how far the answer can be trusted.
     is_proposal: the question is about a KIP that is only proposed.
     """
@@ -113,7 +113,7 @@ class Question:
 def lanes_table_maker(
     algorithm: str, query: Query, table: Callable[[list[Row], Sequence[str]], Grid]
 ) -> Callable[[Findings], Grid]:
-    """A function that makes an answer's table of the lanes of a replay, as the summary has it.
+    """A function that makes an answer's table of a replay's lanes, as the summary has it.
 
     table: makes it from the rows of the query and the lanes in order.
     """

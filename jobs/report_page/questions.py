@@ -34,7 +34,7 @@ QUESTIONS = tuple(sorted((each for family in FAMILIES.values() for each in famil
 
 @dataclass(frozen=True)
 class Answer:
-    """What a question came to: a sentence; where it has no answer, the sentence says why, and what to do."""
+    """The outcome of a question: a sentence. If there is no answer, it says why, and what to do."""
 
     question: Question
     sentence: str
@@ -42,7 +42,7 @@ class Answer:
 
 
 def answer_questions(findings: Findings) -> list[Answer]:
-    """An answer to each question, in their order."""
+    """An answer to each question, in the order of the questions."""
     return [answer_question(findings, question) for question in QUESTIONS]
 
 
@@ -62,7 +62,7 @@ def answer_question(findings: Findings, question: Question) -> Answer:
 
 
 def not_replayed_text(findings: Findings, name: str) -> str:
-    """Why a replay is not there, and what to do."""
+    """Why a replay is missing, and what to do."""
     if name in findings.refused:
         return findings.refused[name]
     if name in TOLD_BY_PACKETS and is_of_logs(findings):
@@ -76,12 +76,12 @@ def not_replayed_text(findings: Findings, name: str) -> str:
 
 
 def leaves_out_usual(findings: Findings) -> bool:
-    """Whether a usual replay was not asked for: then the scenario names its replays, and no flag adds another."""
+    """Whether a usual replay was not asked for. Then the scenario names its replays, and no flag adds another one."""
     return not {*TRIES} - ON_REQUEST <= {*findings.lanes, *findings.refused}
 
 
 def queries_of(replays: Collection[str]) -> list[Query]:
-    """What the questions ask of the tables of these replays, each query once."""
+    """The queries that the questions need for these replays, each once."""
     queries_needed: list[Query] = []
     for question in QUESTIONS:
         if all(name in replays for name in question.algorithms):

@@ -1,4 +1,4 @@
-"""What gates refused of a run or its captures. The tables stay, and so the report says it."""
+"""What gates refused in a run or its captures. Refused tables stay, so the report says it."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def refused_subject(row: Row) -> str:
 
 
 def is_of_captures(row: Row) -> bool:
-    """Whether a gate refused what was read, and not what a replay made of it."""
+    """Whether a gate refused the tables of captures, and not those of a replay."""
     return bool(row[GATE_RESULTS.gate] == SILVER[0].layer)
 
 
 def refusals_text(findings: Findings) -> str:
-    """What was refused by which rules, in a few words; empty where nothing was."""
+    """What was refused by which rules, in a few words; empty if nothing was."""
     lines = subjects_with_rules(
         findings.of(gate_refusals), lambda row: f"the {row[GATE_RESULTS.gate]} gate refused {refused_subject(row)}"
     )
@@ -47,7 +47,7 @@ def refusals_text(findings: Findings) -> str:
 
 
 def subjects_with_rules(rows: Iterable[Row], worded: Callable[[Row], str]) -> list[str]:
-    """`... by RULE, RULE` for each subject of rows of `gate_refusals`. worded: from a row to its subject."""
+    """`... by RULE, RULE` for each subject in rows of `gate_refusals`. worded: the text for a row's subject."""
     rules: dict[str, list[str]] = {}
     for row in rows:
         rules.setdefault(worded(row), []).append(row[GATE_RESULTS.rule])

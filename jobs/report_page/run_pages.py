@@ -1,4 +1,4 @@
-"""The pages of runs in a local lake: each run's own, and those that have the newest run's."""
+"""The pages of runs in a local lake: each run's own page, and the page of the newest run."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from jobs.report_page.summary_json import NAME
 
 
 def pages_of_run(page: Path, run_id: str) -> list[Path]:
-    """The page of a run and its summary, beside the newest run's page."""
+    """The page of a run and its summary, in the folder of the newest run's page."""
     return [path.with_stem(f"{path.stem}-{run_id}") for path in newest_pages(page)]
 
 
 def newest_pages(page: Path) -> list[Path]:
-    """The page that has the newest run, and its summary."""
+    """The page that shows the newest run, and its summary."""
     return [page, page.with_name(NAME)]
 
 
@@ -29,7 +29,7 @@ def pages_of_runs(page: Path, runs: Iterable[str]) -> list[Path]:
 
 
 def shown_run(page: Path) -> str | None:
-    """The run that the newest page shows, as its summary has it; None where there is none."""
+    """The run that the newest page shows, by its summary; None if there is none."""
     with suppress(OSError, ValueError):
         summary = json.loads(page.with_name(NAME).read_text(encoding="utf-8"))
         return str(summary.get("run_id"))
@@ -37,9 +37,9 @@ def shown_run(page: Path) -> str | None:
 
 
 def remove_pages(page: Path, pages: Sequence[Path], others: Iterable[str]) -> str | None:
-    """Remove the files. Where the newest page is one of them, that of another run takes its place; returns that run.
+    """Remove the files. If the newest page is one of them, another run's page replaces it. Returns that run.
 
-    others: the runs that stay, the newest first.
+    others: the runs that stay, newest first.
     """
     for path in pages:
         path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""A run's window in words: from when on requests count, and which ones are left out."""
+"""A run's window in words: from when requests count, and which ones are left out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose semantics each replay follows: a release of Kafka, a kind of client, a form of a proposal."""
+"""Whose semantics each replay follows: those of a release of Kafka, a kind of client, or a variant of a proposal."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from jobs.terminal.wording import changed_settings
 from udfs.replay.shared.lanes import KAFKA_RELEASE
 
 OF_SEMANTICS = ("profile", "variant", "rule")
-"""Units of the settings that say whose semantics are replayed."""
+"""The units of settings that say whose semantics are replayed."""
 AS_SEEN = {"profile": "of the captured client software"}
-"""By setting, what a replay follows where neither a value is stated nor a default is there."""
+"""What a replay follows if no value of a setting is stated and it has no default, by setting."""
 
 
 def semantics_text(findings: Findings, algorithm: str) -> str:
@@ -27,7 +27,7 @@ def decides_semantics(setting: Setting, algorithm: str) -> bool:
 
 
 def followed_value_text(findings: Findings, algorithm: str, setting: Setting) -> str:
-    """The value that a setting of semantics has in the captured lane, and the values that other lanes try."""
+    """The value of a semantics setting in the captured lane, and the values that other lanes try."""
     if setting.key == KAFKA_RELEASE:
         release = f"{KAFKA_RELEASE}={findings.kafka.partition(', ')[0]}"
     else:

@@ -1,4 +1,4 @@
-"""Share groups (KIP-932): what their members fetch, and which replays leave it out."""
+"""Share groups (KIP-932): what their members fetch, and which replays leave their requests out."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ MOST_SHARE_CLIENTS = 10
 
 
 def share_clients(own_rows: OwnRows) -> DataFrame:
-    """What the clients of share groups ask for and get in a ShareFetch, those with most fetches first.
+    """What the clients of share groups ask for and get in a ShareFetch; the client with most fetches comes first.
 
-    `median_records` and `median_bytes` are of the fetches that acquire records. A fetch that asks for no record, as one
-    that only renews or closes does, is not counted.
+    `median_records` and `median_bytes` are over the fetches that acquire records. A fetch that asks for no record does
+    not count: it only renews or closes.
     """
     s = SHARE_FETCHES
     asks = (F.col(s.kind) == FETCH) & (F.coalesce(s.max_bytes, F.lit(0)) > 0)
@@ -62,7 +62,7 @@ def share_client_notes(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def share_groups_text(requests: Sequence[Row]) -> str:
-    """Which replays leave out the requests of share groups; empty where there are none. requests: by API."""
+    """Which replays leave out the requests of share groups; empty if there are no such requests. requests: by API."""
     shared = sum(row["count"] for row in requests if row["api_name"] in SHARE_APIS)
     if not shared:
         return ""
@@ -71,7 +71,7 @@ def share_groups_text(requests: Sequence[Row]) -> str:
 
 
 def share_sessions_text(findings: Findings) -> str:
-    """How many share sessions are enough, and what share of those that want one is refused; empty without any."""
+    """How many share sessions are enough, and which share of those that want one is refused; empty without any."""
     rows, needs = findings.by_lane(share_lanes, algorithms.SESSION_CACHE), findings.of(share_needs)
     if not rows or not needs:
         return ""

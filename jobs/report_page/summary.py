@@ -1,6 +1,6 @@
-"""The last screen of a run, which is the first of its report: what was read and lost, fidelity, and the answers.
+"""The text that a run prints at its end: what was read and lost, fidelity, and the answers.
 
-Where captures are ingested alone it has what was read and lost.
+If captures are only ingested, it has what was read and lost.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from schemas.tables.silver import CAPTURES
 
 
 def run_summary(lake: str, run: KnownRun, findings: Findings) -> str:
-    """The screen as text; of captures without Kafka's traffic, which answer nothing, what they hold. Why a replay was
-    refused stands among the answers, by the questions that rest on it.
+    """The screen as text. For captures without Kafka traffic, which answer nothing, it says what they hold. Why a
+    replay was refused is said among the answers, by the questions that need it.
     """
     if missing_traffic(findings):
         return capture_summary(lake, run.capture_id, findings, run.run_id)
@@ -52,7 +52,7 @@ def run_summary(lake: str, run: KnownRun, findings: Findings) -> str:
 
 
 def cluster_lines(run: KnownRun) -> list[str]:
-    """Which cluster is replayed, where the captures show several."""
+    """Which cluster is replayed, if the captures show several."""
     if run.cluster_id is None:
         return []
     return [f"  only cluster {run.cluster_id} is replayed, one of several that the captures show"]
@@ -64,24 +64,24 @@ def capture_summary(lake: str, capture_id: str, findings: Findings, run_id: str 
 
 
 def tables_part(lake: str, capture_id: str, run_id: str | None) -> list[str]:
-    """Where the tables are, and which of their rows; those of a run too, where there is one."""
+    """Where the tables are, and which of their rows belong to the capture set, and to the run if there is one."""
     layers = place_of_layers(lake, *([CAPTURES, RUNS] if run_id else [CAPTURES]))
     of_run = f"run {run_id}, " if run_id else ""
     return ["Tables", *(f"  {place}" for place in layers), f"  {of_run}capture {capture_id}"]
 
 
 def capture_parts(findings: Findings) -> tuple[list[str], list[str]]:
-    """What was read of the captures, and what could not be."""
+    """What was read from the captures, and what could not be read."""
     return ["Read", *read_lines(findings)], ["Lost", *lost_lines(findings)]
 
 
 def text_of_parts(parts: Iterable[Iterable[str]]) -> str:
-    """Parts as text, an empty line before each."""
+    """Parts as text, with an empty line before each."""
     return "\n".join(with_short_words(printable_text(line)) for part in parts for line in ("", *part)) + "\n"
 
 
 def reply_lines(replies: Iterable[Answer]) -> Iterable[str]:
-    """A paragraph for each answer, and one for all questions that the capture or the run does not answer."""
+    """A paragraph for each answer, and one for the questions that the capture or the run does not answer."""
     without: dict[str, list[int]] = {}
     for answer in replies:
         if answer.is_answered:
@@ -92,6 +92,6 @@ def reply_lines(replies: Iterable[Answer]) -> Iterable[str]:
 
 
 def unanswered_lines(without: Mapping[str, list[int]]) -> Iterable[str]:
-    """Why questions have no answer, those with the same reason together."""
+    """Why questions have no answer. Questions with the same reason are named together."""
     for reason, numbers in without.items():
         yield from wrapped_lines(f"  not answered: {', '.join(map(str, numbers))}  ", reason, indent=6)

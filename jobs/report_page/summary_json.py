@@ -1,7 +1,7 @@
 """A run for programs: `summary.json` beside the page, with the verdict, the answers, and how far the replays agree.
 
-schemas/summary.schema.json is its JSON Schema, made from the models here by `python -m jobs.doc_pages`. A field that is
-added leaves `schema_version` as it is; one that goes, or means something else, raises it.
+schemas/summary.schema.json is its JSON Schema, made from the models here by `python -m jobs.doc_pages`. A new field
+leaves `schema_version` unchanged; a field that is removed, or gets another meaning, raises it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The trade-off of an aim as a plot: what the aim comes to in each lane, by what that lane pays for it."""
+"""The trade-off of an aim as a plot: the aimed-at value in each lane, over what that lane pays for it."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from schemas.tables.gold_aims import AIM_SETTINGS, TRADE_OFF
 from schemas.tables.outcomes import outcomes_of
 
 SCALES: Mapping[str, Scale] = {"bytes": "bytes", "ms": "ms", "share": "percent"}
-"""How the ticks of a unit are written; anything else is a count."""
+"""How the ticks of a unit are written; any other unit is a count."""
 FAR_APART = 20
-"""An axis is in doublings if the greatest value is more than so many times the least."""
+"""An axis is in doublings if the greatest value is more than this many times the least."""
 ONE_OUTCOME = "the aim names one outcome alone"
 ONE_LANE = "fewer than two lanes have an end to what the aim names"
 
 
 def trade_off_plot(findings: Findings, row: Row) -> Plot:
-    """The plot of an aim, with a point for each lane. Raises Unplotted where there is nothing to compare.
+    """The plot of an aim, with a point for each lane. Raises Unplotted if there is nothing to compare.
 
     row: one of the aim's rows of `aim_settings`.
     """
@@ -46,15 +46,15 @@ def trade_off_plot(findings: Findings, row: Row) -> Plot:
 
 
 def is_far_apart(values: Sequence[float]) -> bool:
-    """Whether an axis is to be in doublings, because on an even one points of small values would lie on each other."""
+    """Whether an axis should be in doublings, because points of small values would overlap on a linear one."""
     return min(values) > 0 and max(values) > FAR_APART * min(values)
 
 
 def trade_off_marks(findings: Findings, row: Row, target: str, paid: str) -> Iterator[dict[str, Any]]:
-    """The points of the plot. Lanes are left out whose aim or price is unknown or a time without end.
+    """The points of the plot. Lanes whose aim or price is unknown or infinite are left out.
 
-    target: the outcome or setting that is to be best. paid: the outcome that it is traded for; if it has a range, its
-    p90 counts, as it does for constraints.
+    target: the outcome or setting that is minimised or maximised. paid: the outcome that it is traded for; if it has a
+    range, its p90 counts, as for constraints.
     """
     t, rows = TRADE_OFF, lanes_of_aim(findings, row)
     _, labels = settings_and_values([of[t.scenario] for of in rows])
@@ -67,13 +67,13 @@ def trade_off_marks(findings: Findings, row: Row, target: str, paid: str) -> Ite
 
 
 def lane_mark_name(lane_row: Row, label: str) -> str:
-    """What a lane of the trade-off is called. label: its values of the settings that the heading names."""
+    """The name of a lane of the trade-off. label: its values of the settings in the heading."""
     t = TRADE_OFF
     name = CAPTURED_LANE if lane_row[t.scenario] == CAPTURED_LANE else label
     return f"{name}, chosen" if lane_row[t.is_chosen] else name
 
 
 def axis_scale_of(algorithm: str, name: str) -> Scale:
-    """How an axis writes an outcome, or a setting."""
+    """The scale of the axis for an outcome or a setting."""
     known = outcomes_of(algorithm)
     return SCALES.get(known[name].unit if name in known else setting_of(name).type, "count")

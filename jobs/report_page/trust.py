@@ -30,7 +30,7 @@ from schemas.tables.silver import CAPTURE_QUALITY
 
 @dataclass(frozen=True)
 class Term:
-    """A word of the table of fidelity, and what it says."""
+    """A word in the table of fidelity, and its meaning."""
 
     word: str
     reason: FidelityReason
@@ -39,8 +39,8 @@ class Term:
 def fidelity_by_reason(own_rows: OwnRows) -> DataFrame:
     """(algorithm, reader, metric, reason, times, checked, agreed, unknown), over all readers and brokers of a kind.
 
-    A reader and metric has a row for each reason, or one with null if it has none. The counts are those of the reader
-    and metric, and are the same in all of its rows.
+    Each reader and metric has a row for each reason, or one row with null if there is no reason. The counts are those
+    of the reader and metric, the same in all of its rows.
     """
     t = FIDELITY
     key = [str(column) for column in (t.algorithm, t.reader, t.metric)]
@@ -55,14 +55,14 @@ def fidelity_by_reason(own_rows: OwnRows) -> DataFrame:
 
 
 def fidelity_by_metric(findings: Findings) -> list[Row]:
-    """One of the rows of `fidelity_by_reason` for each algorithm, reader and metric, for its counts."""
+    """One of the rows of `fidelity_by_reason` for each algorithm, reader and metric. It has their counts."""
     t = FIDELITY
     by_kind = {(row[t.algorithm], row[t.reader], row[t.metric]): row for row in findings.of(fidelity_by_reason)}
     return list(by_kind.values())
 
 
 def fidelity_table(findings: Findings) -> Grid:
-    """How often the captured settings give what was captured."""
+    """How often the replay of the captured settings gives what was captured."""
     t = FIDELITY
     reasons: dict[tuple[str, str, str], Counter[str]] = {}
     for row in findings.of(fidelity_by_reason):
@@ -85,7 +85,7 @@ def fidelity_table(findings: Findings) -> Grid:
 
 
 def glossary(findings: Findings) -> list[Term]:
-    """The reasons that this run gives, each once; not those that another version gave, which are not declared."""
+    """The reasons that this run gives, each once. Reasons of another version, which are not declared, are left out."""
     t = FIDELITY
     entries = {
         Term(row["reason"], reason)
@@ -123,7 +123,7 @@ def trust_answer(findings: Findings) -> str:
 
 
 def least_agreeing_text(rows: Sequence[Row]) -> str:
-    """What agrees least of all that has cases enough, and how much has fewer; empty where all agrees."""
+    """What agrees least of all metrics with enough cases, and how many have fewer cases; empty if everything agrees."""
     t = FIDELITY
     rows = [row for row in rows if row[t.checked]]
     enough = [row for row in rows if row[t.checked] >= LEAST_CASES]
@@ -166,7 +166,7 @@ def metric_and_reader(row: Row) -> str:
 
 
 def trust_line(findings: Findings, question: Question) -> str:
-    """How far an answer can be trusted: the metrics that it depends on; empty where there is none."""
+    """How far an answer can be trusted: the agreement of the metrics that it depends on; empty if there is none."""
     t = FIDELITY
     rows = [row for row in fidelity_by_metric(findings) if row[t.metric] in question.trust]
     return "; ".join(agreement_text(row) for row in rows if row[t.checked] or row[t.unknown])

@@ -1,5 +1,6 @@
-"""Captures that answer nothing: without any Kafka traffic, as on another port or with TLS, or with one direction alone,
-whose requests have no responses, or whose responses nothing shows to be such.
+"""Captures that answer nothing: those without any Kafka traffic, as on another port or with TLS, and those with only
+one
+direction: requests without responses, or responses that cannot be recognised.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ NO_RESPONSE = "The capture shows requests, and no response of a broker to any: c
 
 
 def no_traffic_text(captures: Sequence[Row], apis: Sequence[Row], connections: Sequence[Row]) -> str | None:
-    """What the captures hold in place of Kafka's traffic, and what to check; None where they have any of it.
+    """What the captures hold instead of Kafka traffic, and what to check; None if they have Kafka traffic.
 
     captures, apis, connections: rows of these queries of `capture_contents`.
     """
@@ -43,12 +44,12 @@ def no_traffic_text(captures: Sequence[Row], apis: Sequence[Row], connections: S
 
 
 def _has_dump(captures: Sequence[Row]) -> bool:
-    """Whether there are frame dumps, beside which no packets are."""
+    """Whether there are frame dumps; then there are no packets."""
     return any(row[CAPTURES.format] in MAGICS.values() for row in captures)
 
 
 def _files_and_packets(captures: Sequence[Row]) -> str:
-    """The files with their packets, the bracket left open: `a.pcap (9 packets`."""
+    """The files with their packets, without the closing bracket: `a.pcap (9 packets`."""
     t, files = CAPTURES, captures[0][IN_ALL]
     name = PurePosixPath(captures[0][t.path]).name if files == 1 else f"{files:,} files"
     packets, lines = (sum(row[column] for row in captures) for column in (t.packets, t.log_lines))
@@ -59,7 +60,7 @@ def _files_and_packets(captures: Sequence[Row]) -> str:
 
 
 def one_way_text(apis: Sequence[Row], connections: Sequence[Row]) -> str | None:
-    """Which direction the capture lacks, and what to do; None where it has exchanges, or nothing one-sided.
+    """Which direction the capture lacks, and what to do; None if it has exchanges, or no one-sided connection.
 
     apis, connections: rows of these queries of `capture_contents`.
     """
@@ -71,7 +72,7 @@ def one_way_text(apis: Sequence[Row], connections: Sequence[Row]) -> str | None:
 
 
 def one_sided_text(connections: Sequence[Row]) -> str:
-    """How many connections show one side alone and are not known to be Kafka's; empty where none does."""
+    """How many connections show only one direction and are not known to be Kafka's; empty if there are none."""
     alone = sum(row[CONNECTIONS.one_sided] for row in connections)
     if not alone:
         return ""

@@ -1,4 +1,4 @@
-"""The first screen of a run: whether it can be trusted, what to change, what to keep, and what was not answered."""
+"""The first screen of a run: whether it can be trusted, what to change, what to keep, and which questions are open."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ from schemas.tables.silver import CAPTURE_QUALITY, CAPTURES
 from schemas.tables.values import CHANGE, KEEP, OF_CLIENT, OF_CLUSTER, OF_LIMIT, WITHHELD
 
 HEAD, NAME = 10, 25
-"""Characters of the first column, which says what a line is about, and of the name of a setting, if it is short."""
+"""The characters of the first column, which says what a line is about, and of a setting's name if that is shorter."""
 CONTINUED = " \\"
-"""The end of a line after which a shell reads on."""
+"""The end of a line that a shell continues on the next one."""
 SCREEN_LINES = 40
-"""Lines of the first screen, with those that say where report and tables are."""
+"""The lines of the first screen, including those that say where report and tables are."""
 MOST_CHANGE_LINES, MOST_WITHHELD, MOST_KEPT, MOST_LANES, MOST_ASKED, MOST_LOW, MOST_FILES = 14, 3, 6, 3, 3, 2, 2
 Alike = list[Recommendation]
-"""Recommendations that say the same of several clients; the first gains most."""
+"""Recommendations that say the same for several clients; the first one gains most."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A run, what its tables hold of it, and the recommendations that are made of that."""
+    """A run, what its tables hold, and the recommendations that follow from that."""
 
     run: KnownRun
     findings: Findings
@@ -98,8 +98,8 @@ def trust_lines(findings: Findings) -> Iterator[str]:
 
 
 def trust_reasons(findings: Findings) -> list[str]:
-    """Sentences: `ok`, `partly` or `no` with the reason, then that brokers are not Apache Kafka's, what agrees too
-    seldom, that share groups are left out, and what the capture lacks.
+    """Sentences: `ok`, `partly` or `no` with the reason. Then, where they apply: that brokers are not Apache Kafka's,
+    what agrees too seldom, that share groups are left out, and what the capture lacks.
     """
     low = [low_fidelity_text(row) for name in findings.lanes for row in low_fidelity(findings, name)]
     refused, row = refusals_text(findings), findings.of(quality_row)[0]
@@ -136,7 +136,7 @@ def agreement_share_text(findings: Findings) -> str:
 def change_lines(made: Sequence[Recommendation]) -> Iterator[str]:
     """What to change: the settings of each change, then its gain, its cost and how sure that is.
 
-    Only as many changes are shown as a screen holds.
+    Only as many changes are shown as fit on a screen.
     """
     blocks = [[*block_lines(block)] for block in changes_together(made)]
     fitting = [n for n in range(len(blocks)) if n == 0 or sum(map(len, blocks[: n + 1])) <= MOST_CHANGE_LINES]
@@ -157,8 +157,8 @@ def block_lines(block: list[Alike]) -> Iterator[str]:
 
 
 def changes_together(made: Sequence[Recommendation]) -> list[list[Alike]]:
-    """The changes, a block each. A block has the changes that one lane makes together; clients for which all of these
-    are the same share a block, and so do topics.
+    """The changes in blocks. A block has the changes that one lane makes together. Clients share a block if all these
+    changes are the same for them, and so do topics.
     """
     of_scope: dict[object, list[Recommendation]] = {}
     for recommendation in made:
@@ -209,7 +209,7 @@ def confidence_text(recommendation: Recommendation) -> str:
 
 
 def withheld_lines(made: Sequence[Recommendation]) -> Iterator[str]:
-    """What is withheld, because replays agree too seldom with the capture or a gate refused them."""
+    """What is withheld because replays agree too seldom with the capture, or because a gate refused them."""
     alike = withheld_together(made)
     for together in alike[:MOST_WITHHELD]:
         yield from labelled_lines("WITHHELD", f"{setting_names_text(together)}: {together[0].reason}")
@@ -218,7 +218,7 @@ def withheld_lines(made: Sequence[Recommendation]) -> Iterator[str]:
 
 
 def withheld_together(made: Sequence[Recommendation]) -> list[Alike]:
-    """What is withheld, those with the same reason together."""
+    """What is withheld. Recommendations with the same reason are in one list."""
     by_reason: dict[tuple[str, str], Alike] = {}
     for recommendation in made:
         if recommendation.verdict == WITHHELD:
@@ -232,19 +232,18 @@ def setting_names_text(alike: Alike) -> str:
 
 
 def repeat_lines(lake: str, verdict: Verdict) -> Iterator[str]:
-    """The lines with a command that may settle what is in doubt, which a shell takes as one; none if nothing is."""
+    """The lines of a command that may settle what is in doubt; none if nothing is. A shell reads them as one."""
     command = printable_text(repeat_command(lake, verdict))
     lines = wrapped_lines("RUN".ljust(HEAD), command, HEAD, WIDTH - len(CONTINUED)) if command else []
     for number, line in enumerate(lines, 1):
-        # Within quotes the end of a line is a blank like any other, and needs no mark.
+        # Within quotes the end of a line is a blank, and needs no mark.
         is_within_quotes = "".join(lines[:number]).count("'") % 2
         yield line if number == len(lines) or is_within_quotes else line + CONTINUED
 
 
 def repeat_command(lake: str, verdict: Verdict) -> str:
-    """The command that replays the run's lanes once more, and has a place for each setting in force that nobody stated.
-
-    Empty if nothing is in doubt.
+    """The command that replays the run's lanes again, with a flag to fill in for each setting in force that nobody
+    stated. Empty if nothing is in doubt.
     """
     findings, run = verdict.findings, verdict.run
     doubtful = dict.fromkeys(
@@ -264,7 +263,9 @@ def repeat_command(lake: str, verdict: Verdict) -> str:
 
 
 def keep_lines(made: Sequence[Recommendation]) -> Iterator[str]:
-    """What to keep: a line a setting and value, with the smallest value that would have done in this capture."""
+    """What to keep: a line for each setting and value, with the smallest value that would have been enough in this
+    capture.
+    """
     alike = kept_together(made)
     for together in alike[:MOST_KEPT]:
         first = together[0]
@@ -277,13 +278,13 @@ def keep_lines(made: Sequence[Recommendation]) -> Iterator[str]:
 
 
 def growth_lines(findings: Findings) -> Iterator[str]:
-    """What becomes of consumers under more traffic, and how many slots more of them need, where that was replayed."""
+    """How consumers fare with more traffic, and how many slots more consumers need, if that was replayed."""
     yield from lane_lines("GROWTH", [*growth_by_lane(findings)], partial(growth_sureness, findings))
     yield from lane_lines("GROWTH", slots_by_consumers(findings), lambda: DEALT)
 
 
 def quota_lines(findings: Findings) -> Iterator[str]:
-    """Whom quotas held back in the capture; and what becomes of clients under others, where that was replayed."""
+    """Whom quotas throttled in the capture, and how clients fare with other quotas, if that was replayed."""
     for when, text in captured_throttles(findings):
         yield from labelled_lines("QUOTA", f"{when}  {text}")
     yield from lane_lines("QUOTA", [*throttling_by_lane(findings)], partial(quota_sureness, findings))
@@ -291,18 +292,20 @@ def quota_lines(findings: Findings) -> Iterator[str]:
 
 
 def fetchers_lines(findings: Findings) -> Iterator[str]:
-    """What becomes of followers with other fetchers, where that was replayed."""
+    """How followers fare with another number of fetchers, if that was replayed."""
     yield from lane_lines("FETCHERS", [*fetchers_by_lane(findings)], partial(fetchers_sureness, findings))
 
 
 def reads_lines(findings: Findings) -> Iterator[str]:
-    """What consumers read across racks, and what would be read and served with fetch-from-follower and without."""
+    """What consumers read across racks, and what they would read and brokers would serve with and without
+    fetch-from-follower.
+    """
     for text in rack_reads(findings):
         yield from labelled_lines("READS", text)
 
 
 def lane_lines(head: str, lanes: Sequence[tuple[str, str]], sure_of: Callable[[], str]) -> Iterator[str]:
-    """A line for each of the first lanes with its outcome, and how sure these are; none without lanes."""
+    """A line for each of the first lanes with its outcome, and how sure these are; no lines without lanes."""
     for lane, outcome in lanes[:MOST_LANES]:
         yield from labelled_lines(head, f"{lane}  {outcome}")
     if lanes:
@@ -310,7 +313,7 @@ def lane_lines(head: str, lanes: Sequence[tuple[str, str]], sure_of: Callable[[]
 
 
 def kept_together(made: Sequence[Recommendation]) -> list[Alike]:
-    """What is to be kept, those of one setting and value together."""
+    """What to keep. Recommendations with the same setting and value are in one list."""
     by_value: dict[tuple[str, str, str | None], Alike] = {}
     for recommendation in made:
         if recommendation.verdict == KEEP:
@@ -320,8 +323,8 @@ def kept_together(made: Sequence[Recommendation]) -> list[Alike]:
 
 
 def enough_value_text(alike: Alike) -> str:
-    """The end of a line on what to keep: the smallest value that would have done for all of them in this capture, if it
-    is known, and that the setting is only proposed, if it is.
+    """The end of a line on what to keep: the smallest value that would have been enough for all of them in this
+    capture, if it is known; and that the setting is a proposal, if it is.
     """
     values = [int(recommendation.enough) for recommendation in alike if recommendation.enough is not None]
     enough = f"; {value_text(alike[0].setting, str(max(values)))} would have done" if values else ""
@@ -367,11 +370,11 @@ def questions_text(numbers: Sequence[int]) -> str:
 
 
 def labelled_lines(label: str, text: str) -> list[str]:
-    """A text as lines with a label in the first column, which only the first line has."""
+    """A text as lines. The label is in the first column of the first line only."""
     return wrapped_lines(label.ljust(HEAD), printable_text(text), HEAD)
 
 
 def short_path(path: str) -> str:
-    """A path relative to the current folder, where it is inside."""
+    """A path relative to the current folder, if it is inside that folder."""
     current_folder = Path.cwd()
     return str(Path(path).relative_to(current_folder)) if Path(path).is_relative_to(current_folder) else path

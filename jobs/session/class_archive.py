@@ -75,7 +75,7 @@ def _adopt_written(archive: Path) -> None:
 
 
 def _delete_unused(folder: Path) -> None:
-    """Delete archives of any Spark that were neither used nor written for a month. A Java can go on with an open one."""
+    """Delete archives of any Spark that were neither used nor written for a month. A Java may keep an open one."""
     for archive in folder.glob("classes-*.jsa*"):
         with suppress(FileNotFoundError):  # another start may have deleted it
             if time.time() - archive.stat().st_mtime > _UNUSED_SECONDS:

@@ -1,1 +1,1 @@
-"""What to change and what to keep: the rows of the table `recommendations`, with which screen and page begin."""
+"""What to change and what to keep: the rows of the table `recommendations`. Screen and page begin with them."""

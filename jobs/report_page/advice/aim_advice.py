@@ -41,23 +41,24 @@ from udfs.replay.batch_split.settings import BATCH_SIZE
 
 MOST_VALUES = 5
 ALSO_PAID: Mapping[str, str] = {algorithms.FETCH_MAX_BYTES: "requests", algorithms.BATCH_SPLIT: "batches"}
-"""By replay the outcome that counts as a cost if it grows, even if the aim does not name it."""
+"""The outcome of each replay that counts as a cost if it grows, even if the aim does not name it."""
 OF_CLIENTS: Mapping[str, Query] = {
     algorithms.FETCH_MAX_BYTES: consumer_lanes,
     algorithms.BATCH_SPLIT: split_producers,
 }
-"""By replay the query that has a row of each client and lane, with how far its replay agrees with the capture."""
+"""The query of each replay that has a row for each client and lane, with how far it agrees with the capture."""
 
 
 def replace_by_aims(findings: Findings, made: Iterable[Recommendation]) -> Iterator[Recommendation]:
-    """The recommendations, in which an aim's own take the place of those on its settings, for those whom it is for.
+    """The recommendations with those of the aims. An aim's recommendation on a setting replaces the usual one for the
+    same scope.
 
     Settings that nobody can set are left out.
     """
     t = AIM_SETTINGS
     rows = [row for row in findings.of(aim_settings) if setting_of(row[t.setting]).can_be_set]
     advised = dict[tuple[str, str, Scope], Row]()
-    # What is best for one alone comes last, so that it counts.
+    # Rows for one client or topic come last, so that they override rows for all.
     for row in sorted(rows, key=lambda row: scope_of_row(row) != FOR_ALL):
         advised |= {(row[t.algorithm], row[t.setting], scope): row for scope in scopes_meant(findings, row)}
     for one in made:
@@ -67,7 +68,7 @@ def replace_by_aims(findings: Findings, made: Iterable[Recommendation]) -> Itera
 
 
 def aim_recommendation(findings: Findings, row: Row, scope: Scope) -> Recommendation:
-    """The recommendation that an aim makes on one setting. scope: all together, or a client or topic that it is for."""
+    """The recommendation of an aim on one setting. scope: whom it is for: all together, or a client or topic."""
     t = AIM_SETTINGS
     key, setting, now = row[t.setting], setting_of(row[t.setting]), value_before_aim(findings, row[t.setting], scope)
     value = None if row[t.value] is None else str(setting.parse(row[t.value]))
@@ -91,7 +92,7 @@ def aim_recommendation(findings: Findings, row: Row, scope: Scope) -> Recommenda
 
 
 def value_before_aim(findings: Findings, key: str, scope: Scope) -> InForce:
-    """The value in force: of fetch limits those that consumers' requests have, of batch.size that of the producer."""
+    """The value in force. For fetch limits it is what consumers' requests have, for batch.size the producer's value."""
     rows = [row for row in findings.of(consumer_lanes) if scope.kind == OF_CLUSTER or row[CLIENT] == scope.name]
     if key in SHOWN:
         values = sorted({value for row in rows for value in row[SHOWN[key]] or ()})
@@ -112,7 +113,7 @@ def value_before_aim(findings: Findings, key: str, scope: Scope) -> InForce:
 
 
 def topics_in_scope(findings: Findings, scope: Scope) -> list[Row]:
-    """What producers to a topic, or to the topics of a limit, have; empty for others, or if none was looked up."""
+    """The rows on producers to a topic, or to the topics with a limit; empty for other scopes, or if not queried."""
     if scope.kind == OF_LIMIT:
         return topics_of_limit(findings, scope)
     topic = topic_row(findings, scope.name) if scope.kind == OF_TOPIC else None
@@ -120,13 +121,13 @@ def topics_in_scope(findings: Findings, scope: Scope) -> list[Row]:
 
 
 def captured_client_row(findings: Findings, algorithm: str, scope: Scope) -> Row | None:
-    """What is known of a client as captured; None where its rows were not looked up."""
+    """The row of a client in the captured lane; None if it was not queried."""
     own = (row for row in findings.of(OF_CLIENTS[algorithm]) if row[SCENARIO] == CAPTURED_LANE)
     return next((row for row in own if scope.kind == OF_CLIENT and row[CLIENT] == scope.name), None)
 
 
 def aim_confidence(findings: Findings, algorithm: str, scope: Scope) -> Confidence:
-    """How far the replay agrees with the capture: for a client alone, where that is known."""
+    """How far the replay agrees with the capture; for the scope's client alone if that is known."""
     client = captured_client_row(findings, algorithm, scope) if algorithm in OF_CLIENTS else None
     return confidence_in_replay(findings, algorithm) if client is None else confidence_of_client(client)
 
@@ -142,8 +143,8 @@ def aim_reason(row: Row) -> str:
 
 
 def aim_gain(row: Row) -> Effect:
-    """What becomes of the outcome that is to be best, or of the first constraint's where that is a setting; then of the
-    others that get better.
+    """How the aimed-at outcome changes, or the first constraint's outcome if the aim is the least or most of a setting;
+    then how other outcomes get better.
     """
     first, *others = outcome_names(row) or [""]
     effect = _effect_on_outcomes(
@@ -151,15 +152,13 @@ def aim_gain(row: Row) -> Effect:
     )
     if effect == NOTHING or effect.before != effect.after:
         return effect
-    best = aim_text(row).partition(" where ")[
-        0
-    ]  # such as `least buffer.memory`: the setting itself is what gets better
+    best = aim_text(row).partition(" where ")[0]  # such as `least buffer.memory`: the setting itself gets better
     return replace(effect, text=f"{best} of those that meet the aim; {effect.text}")
 
 
 def aim_cost(row: Row) -> Effect:
-    """What becomes of the outcomes that constraints are about and that do not get better, and of ALSO_PAID. What is 0
-    before and after costs nothing.
+    """How the outcomes of constraints change that do not get better, and that of ALSO_PAID if it grows. An outcome that
+    is 0 before and after costs nothing.
     """
     t = AIM_SETTINGS
     paid = [name for name in outcome_names(row)[1:] if row[t.captured][name] or row[t.outcomes][name]]

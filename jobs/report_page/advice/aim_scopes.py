@@ -1,4 +1,4 @@
-"""For whom a row of an aim is advice: all together, one alone, or each client or topic that the aim is for."""
+"""Whom the row of an aim advises: all together, one alone, or each client or topic that the aim is for."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ NAMES: Mapping[tuple[str, str, str | None], tuple[Query, str]] = {
     (algorithms.BATCH_SPLIT, OF_TOPIC, PRODUCER): (split_topics, str(BATCH_SPLIT.topic)),
     (algorithms.BATCH_SPLIT, OF_TOPIC, "topic"): (split_topics, str(BATCH_SPLIT.topic)),
 }
-"""By replay, kind of scope, and what a setting is set on: the query whose rows have the names, and their column."""
+"""Where the names of clients or topics are: the query and its column, by replay, kind of scope, and what a setting is
+set on."""
 
 
 def scopes_meant(findings: Findings, row: Row) -> list[Scope]:
-    """Whom a row of AIM_SETTINGS is for. Of an aim for some clients or topics, the row for all is for each of them; if
-    it names clients and topics, for each of the clients.
+    """The scopes that a row of AIM_SETTINGS advises. If the aim is for some clients or topics, its row for all advises
+    each of them; if the aim names both clients and topics, each of the clients.
     """
     t, scope = AIM_SETTINGS, scope_of_row(row)
     whom = whom_in(row[t.aim])

@@ -1,4 +1,4 @@
-"""What the run's aims (`--find`) come to: rows of their tables, and the words for them."""
+"""The results of the run's aims (`--find`): rows of their tables, and texts about them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def aim_settings(own_rows: OwnRows) -> DataFrame:
 
 
 def trade_off_lanes(own_rows: OwnRows) -> DataFrame:
-    """The lanes of the trade-off of each aim, in their order."""
+    """The lanes of each aim's trade-off, in their order."""
     t = TRADE_OFF
     return own_rows(t).orderBy(t.algorithm, t.scope_kind, t.scope, t.place)
 
@@ -36,24 +36,24 @@ def scope_of_row(row: Row) -> Scope:
 
 
 def limit_text(scope: Scope) -> str:
-    """The topics of one limit, by that limit. scope: one of kind OF_LIMIT."""
+    """Text that names the topics with one limit by that limit. scope: of kind OF_LIMIT."""
     return f"topics of max.message.bytes={exact_size(int(scope.name))}"
 
 
 def aim_text(row: Row) -> str:
-    """The aim as text, without its replay's name in front and without the settings that it is over."""
+    """The aim as text, without the name of its replay and without the settings that it searches."""
     return str(row[AIM_SETTINGS.aim]).partition(": ")[2].partition(" over ")[0]
 
 
 def outcome_names(row: Row) -> list[str]:
-    """The outcomes that an aim names; the one that is to be best comes first."""
+    """The outcomes that an aim names; the one that is minimised or maximised comes first."""
     t = AIM_SETTINGS
     known, words = outcomes_of(row[t.algorithm]), aim_text(row).split()
     return [word for word in dict.fromkeys(words) if word in known]
 
 
 def outcome_text(algorithm: str, name: str, figures: Mapping[str, float]) -> str:
-    """A figure for people, with its p90 where it depends on pace: `1.4 MiB, p90 1.6 MiB`."""
+    """A figure as text, with its p90 if it depends on pace: `1.4 MiB, p90 1.6 MiB`."""
     value, high = figures[name], figures.get(f"{name}{HIGH}")
     median = figure_text(algorithm, name, value)
     other = median if high is None else figure_text(algorithm, name, high)
@@ -78,7 +78,7 @@ def settings_phrase(lane: str) -> str:
 
 
 def lanes_of_aim(findings: Findings, row: Row) -> list[Row]:
-    """The rows of TRADE_OFF of an aim, for those lanes that the run has. row: one of the aim, of AIM_SETTINGS."""
+    """The rows of TRADE_OFF of an aim, for the lanes that the run has. row: a row of the aim in AIM_SETTINGS."""
     t = TRADE_OFF
     of_aim = (t.algorithm, t.scope_kind, t.scope)
     lanes = set(findings.lanes.get(row[t.algorithm], ()))

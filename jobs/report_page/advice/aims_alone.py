@@ -1,4 +1,4 @@
-"""What an aim says of one client or topic alone, beside what it says of all together."""
+"""What an aim finds for one client or topic alone, compared with what it finds for all together."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from schemas.tables.outcomes import outcomes_of
 from schemas.tables.values import OF_CLIENT, OF_CLUSTER, OF_LIMIT
 
 MOST_TOPICS = 3
-"""Of a limit so many topics are named."""
+"""At most this many topics of a limit are named."""
 
 
 def own_lane_rows(findings: Findings, algorithm: str) -> list[Row]:
-    """A row for each client or topic that has a lane of its own in the aim of a replay, those that gain most first."""
+    """A row for each client or topic that has its own lane in a replay's aim; the one that gains most comes first."""
     t, first = AIM_SETTINGS, dict[object, Row]()
     for row in findings.of(aim_settings):
         if row[t.algorithm] == algorithm and row[t.scope_kind] != OF_CLUSTER:
@@ -40,14 +40,14 @@ def own_lane_rows(findings: Findings, algorithm: str) -> list[Row]:
 
 
 def own_lane_text(findings: Findings, row: Row) -> str:
-    """The lane of one client or topic, and what it comes to with that."""
+    """The lane of one client or topic, and its outcome in that lane."""
     t, scope = AIM_SETTINGS, scope_of_row(row)
     beside, lane = beside_lane_for_all(findings, row), settings_phrase(row[t.scenario])
     return f"{scope_text(findings, scope)} alone: {beside if beside.startswith(lane) else f'{lane}: {beside}'}"
 
 
 def scope_text(findings: Findings, scope: Scope) -> str:
-    """A client by its name, a topic with its limit, a limit with its topics."""
+    """Text for a scope: a client's name, a topic with its limit, or a limit with its topics."""
     if scope.kind == OF_CLIENT:
         return client_name(scope.name)
     if scope.kind == OF_LIMIT:
@@ -60,9 +60,9 @@ def scope_text(findings: Findings, scope: Scope) -> str:
 
 
 def gain_from_own_lane(findings: Findings, row: Row) -> float:
-    """The share by which a client or topic gains from a lane of its own: in the outcome that is to be best, or by how
-    much the value of the setting differs if that is to be best. It is inf if the lane for all comes to a time without
-    end, or leaves the setting as captured.
+    """The share by which a client or topic gains from a lane of its own, in the outcome that the aim minimises or
+    maximises. If the aim is about a setting, it is the share by which the setting's value differs. It is inf if the
+    outcome for all is an infinite time, or if the lane for all leaves the setting as captured.
     """
     t, target = AIM_SETTINGS, target_of_aim(row)
     if target in outcomes_of(row[t.algorithm]):
@@ -83,7 +83,7 @@ def value_in_best_lane(findings: Findings, algorithm: str, key: str, scope: Scop
 
 
 def row_for_all(findings: Findings, row: Row) -> Row:
-    """The row of the same aim for all together."""
+    """The row for all together of the same aim."""
     t = AIM_SETTINGS
     same = (other for other in findings.of(aim_settings) if other[t.algorithm] == row[t.algorithm])
     return next(other for other in same if other[t.scope_kind] == OF_CLUSTER)
@@ -97,8 +97,8 @@ def reason_for_own_lane(findings: Findings, row: Row) -> str:
 
 
 def beside_lane_for_all(findings: Findings, row: Row) -> str:
-    """What a client or topic comes to with its own lane, beside what it comes to with the lane for all. If the aim is a
-    setting, both lanes themselves.
+    """The outcome of a client or topic in its own lane, and in the lane for all. If the aim is about a setting, the two
+    lanes themselves.
     """
     t, every, target = AIM_SETTINGS, row_for_all(findings, row), target_of_aim(row)
     if not every[t.is_met]:
@@ -112,15 +112,15 @@ def beside_lane_for_all(findings: Findings, row: Row) -> str:
 
 
 def target_of_aim(row: Row) -> str:
-    """The outcome, or the setting's key, that is to be best."""
+    """The outcome, or the key of the setting, that the aim minimises or maximises."""
     return aim_text(row).split()[1]
 
 
 def topics_of_limit(findings: Findings, scope: Scope) -> list[Row]:
-    """What producers to the topics of a limit have, of the topics that were looked up. scope: one of kind OF_LIMIT."""
+    """The queried rows of topics that have a limit. scope: of kind OF_LIMIT."""
     return [row for row in findings.of(split_topics) if str(row[BATCH_SPLIT.max_message_bytes]) == scope.name]
 
 
 def topic_row(findings: Findings, name: str) -> Row | None:
-    """What producers to a topic have, and its limit; None where it was not looked up."""
+    """The row of a topic: its producers' batch sizes, and its limit. None if it was not queried."""
     return next((row for row in findings.of(split_topics) if row[BATCH_SPLIT.topic] == name), None)

@@ -33,7 +33,9 @@ FEW = percent(MOST_SPLIT_RATE)
 
 
 def split_producers(own_rows: OwnRows) -> DataFrame:
-    """A row for each lane of the clients that split most as captured. `rate` is the split rate of its worst topic."""
+    """A row for each lane of the clients that split most in the captured lane. `rate`: the split rate of the client's
+    worst topic.
+    """
     t = BATCH_SPLIT
     rows = own_rows(t).groupBy(t.client_id, t.scenario).agg(
         F.max(t.split_rate).alias("rate"), F.sum(t.batches).alias(t.batches), F.sum(t.failed_batches).alias("failed"),
@@ -46,8 +48,8 @@ def split_producers(own_rows: OwnRows) -> DataFrame:
 
 
 def split_topics(own_rows: OwnRows) -> DataFrame:
-    """(topic, sizes, is_told, max_message_bytes): the batch.size of those who produce to a topic, and its limit, of the
-    topics with most splits as captured.
+    """(topic, sizes, is_told, max_message_bytes) of the topics with most splits in the captured lane: the values of
+    batch.size of those who produce to a topic, and the topic's limit.
     """
     t = BATCH_SPLIT
     rows = own_rows(t).where(F.col(t.scenario) == CAPTURED_LANE).groupBy(t.topic).agg(
@@ -59,8 +61,8 @@ def split_topics(own_rows: OwnRows) -> DataFrame:
 
 
 def advise_batch_sizes(findings: Findings) -> Iterable[Recommendation]:
-    """The advice for each producer: to keep its batch.size if few of its batches are split, else the largest replayed
-    value with which few are.
+    """The advice for each producer: to keep its batch.size if few of its batches are split, else to set the largest
+    replayed value with which few are split.
     """
     rows = in_lane_order(findings.of(split_producers), findings.lanes.get(algorithms.BATCH_SPLIT, ()))
     for client, of_client in rows_by_client(rows).items():
@@ -98,13 +100,13 @@ def batch_size_advice(findings: Findings, scope: Scope, rows: Sequence[Row]) -> 
 
 
 def batch_size_in_force(captured: Row) -> InForce:
-    """The batch.size in force: as stated, else as the batches have it."""
+    """The batch.size in force: the stated one, else the one that follows from the batches."""
     t = BATCH_SPLIT
     return InForce(str(captured[t.batch_size]), INFERRED if captured[t.is_batch_size_told] else STATED)
 
 
 def splits_few(captured: Row) -> bool:
-    """Whether few batches are split at the captured pace, and none fails."""
+    """Whether few batches are split at the captured pace, and no batch fails."""
     return bool((captured["rate"] or 0.0) <= MOST_SPLIT_RATE and not captured["failed"])
 
 

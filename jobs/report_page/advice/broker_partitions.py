@@ -1,4 +1,4 @@
-"""Advice on limits of partitions (KIP-578), which is a proposal: no release has such a limit."""
+"""Advice on partition limits (KIP-578). KIP-578 is a proposal: no release has such a limit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from udfs.replay.shared.lanes import NO_LIMIT
 
 
 def advise_partition_limits(findings: Findings) -> Iterable[Recommendation]:
-    """The smallest limits that refuse nothing of what was captured."""
+    """The smallest limits that refuse no captured change."""
     c = PARTITION_LIMIT_CURVE
     if not findings.of(lanes):
         return

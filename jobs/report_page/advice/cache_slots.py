@@ -21,11 +21,13 @@ from udfs.replay.session_cache.settings import SLOTS
 
 
 def advise_cache_slots(findings: Findings) -> Iterable[Recommendation]:
-    """The fewest slots with which nobody who still fetches is harmed; those in force are kept if they are as many."""
+    """Advises the fewest slots with which nobody who still fetches is harmed, or to keep those in force if they are
+    enough.
+    """
     s, rows, needs = SESSION_SLOTS, findings.by_lane(lanes, algorithms.SESSION_CACHE), findings.of(slot_needs)
     if not rows or not needs or not rows[0][SESSION_CACHE.fetches]:
         return
-    # Only the need with the captured number of shards counts, for nobody can set another one.
+    # Only the row with the captured number of shards counts, because nobody can set another number.
     need = next((row for row in needs if row[s.slots] is not None), needs[0])
     now, enough = slots_in_force(findings, need), need[s.enough_slots]
     advice = partial(
@@ -47,18 +49,18 @@ def advise_cache_slots(findings: Findings) -> Iterable[Recommendation]:
 
 
 def slots_in_force(findings: Findings, need: Row) -> InForce:
-    """The number of slots in force; not known where the capture contradicts the one that was taken for it."""
+    """The number of slots in force; unknown if the capture contradicts the number that the run assumed."""
     return value_in_force(findings, SLOTS) if are_slots_possible(need) else InForce(None, INFERRED)
 
 
 def is_too_few(need: Row) -> bool:
-    """Whether a broker surely has fewer slots than harm nobody, even if their exact number is not known."""
+    """Whether a broker certainly has too few slots, even if their exact number is not known."""
     most = need[SESSION_SLOTS.slots_at_most]
     return most is not None and most < need[SESSION_SLOTS.enough_slots]
 
 
 def possible_slots_text(need: Row) -> str:
-    """What the capture says of the number of slots in force."""
+    """What the capture shows about the number of slots in force."""
     s = SESSION_SLOTS
     upto = "or more" if need[s.slots_at_most] is None else f"to {need[s.slots_at_most]:,}"
     slots = f"{need[s.slots_at_least]:,} {upto}"
@@ -66,7 +68,9 @@ def possible_slots_text(need: Row) -> str:
 
 
 def uneven_shards_text(need: Row, now: InForce) -> str:
-    """Says that there are fewer slots than stated, because the shards do not divide their number; empty if they do."""
+    """Says that there are fewer slots than stated, if the number of shards does not divide the stated number; else
+    empty.
+    """
     s = SESSION_SLOTS
     stated = int(now.value) if now.source == STATED and now.value else need[s.slots]
     if stated == need[s.slots]:
@@ -76,7 +80,7 @@ def uneven_shards_text(need: Row, now: InForce) -> str:
 
 
 def ended_refusals(captured: Row) -> Effect:
-    """What ends: refusals as they were captured, else evictions as replayed."""
+    """What the change ends: captured refusals if there are any, else replayed evictions."""
     c, share = SESSION_CACHE, captured_refused_share(captured)
     if share:
         return Effect(f"{percent(share)} of fetches that want a session refused -> none", c.refused_share, share, 0.0)

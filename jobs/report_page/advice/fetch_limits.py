@@ -38,9 +38,9 @@ from udfs.replay.fetch_max_bytes.quotas import CONSUMER_QUOTA, PRODUCER_QUOTA
 from udfs.replay.fetch_max_bytes.rows import CLOSED_LOOP
 
 MOST_FETCHES = 2.0
-"""A lane is not advised if it has more than so many times the fetches of the captured lane."""
+"""A lane is not advised if it has more than this many times as many fetches as the captured lane."""
 MOST_VALUES = 5
-"""Most values of one limit that are shown of a client whose requests have several."""
+"""The most values of one limit that are shown for a client whose requests have several."""
 NOT_SHORTER = "No replayed value shortens waits or catch-up at every pace that was drawn, and makes neither longer."
 SHOWN = {
     "consumer.fetch.max.bytes": FETCH_PARTITIONS.max_bytes,
@@ -48,15 +48,15 @@ SHOWN = {
     "consumer.fetch.min.bytes": FETCH_PARTITIONS.min_bytes,
     "consumer.fetch.max.wait.ms": FETCH_PARTITIONS.max_wait_ms,
 }
-"""By setting, the column of fetch requests that shows its value."""
+"""The column of fetch requests that shows a setting's value, by setting."""
 WAIT, TOOK = str(FETCH_FAIRNESS.longest_wait_ms), str(FETCH_CONSUMERS.catch_up_ms)
 HELD = str(FETCH_MEMORY.bytes_max)
 
 
 def consumer_lanes(own_rows: OwnRows) -> DataFrame:
-    """A row for each client.id of consumers and each lane of the closed loop, with the limits that its requests have.
+    """A row for each client.id of consumers and each lane of the closed loop, with the limits in the client's requests.
 
-    Only of the clients that wait longest in the captured lane.
+    Only for the clients that wait longest in the captured lane.
     """
     c, f, m = FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY
     keys = [str(c.client_id), str(c.scenario)]
@@ -77,7 +77,7 @@ def consumer_lanes(own_rows: OwnRows) -> DataFrame:
 
 
 def requested_limits(own_rows: OwnRows) -> DataFrame:
-    """A row for each client.id of consumers: for each limit, the first values that its requests have, ascending."""
+    """A row for each client.id of consumers: the first values of each limit in its requests, ascending."""
     p = FETCH_PARTITIONS
     values = [F.slice(F.array_sort(F.collect_set(column)), 1, MOST_VALUES).alias(column) for column in SHOWN.values()]
     limits = own_rows(p).where(F.col(p.reader) == CONSUMER).select(p.client_id, *SHOWN.values()).distinct()
@@ -85,7 +85,7 @@ def requested_limits(own_rows: OwnRows) -> DataFrame:
 
 
 def advise_fetch_limits(findings: Findings) -> Iterable[Recommendation]:
-    """A recommendation for each client and each setting to change; if no lane is better, to keep its limits."""
+    """A recommendation for each client and setting to change; if no lane is better, to keep the client's limits."""
     rows = in_lane_order(findings.of(consumer_lanes), findings.lanes.get(algorithms.FETCH_MAX_BYTES, ()))
     for client, lanes in rows_by_client(rows).items():
         captured, *others = [row for row in lanes if can_be_set(row) and not has_quota_in_name(row[SCENARIO])]
@@ -127,7 +127,7 @@ def keep_limits_advice(
 ) -> Iterable[Recommendation]:
     """The advice for a client to keep the value of each setting that lanes vary.
 
-    changes_by_lane: by lane, the settings that it changes for this client and their values.
+    changes_by_lane: the settings that a lane changes for this client with their values, by lane.
     """
     for key in dict.fromkeys(key for changed in changes_by_lane.values() for key in changed):
         now = limit_in_force(findings, captured, key)
@@ -144,7 +144,7 @@ def keep_limits_advice(
 
 
 def limit_in_force(findings: Findings, captured: Row, key: str) -> InForce:
-    """The value in force: what the client's requests show; else what is stated, or Kafka's default."""
+    """The value in force: that in the client's requests, else the stated one, else Kafka's default."""
     values = captured[SHOWN[key]] if key in SHOWN else None
     return InForce(", ".join(map(str, values)), CAPTURED) if values else value_in_force(findings, key)
 
@@ -175,7 +175,7 @@ def best_lane(lanes: Sequence[Row], captured: Row, changes_by_lane: dict[str, di
 
 
 def is_lane_better(lane: Row, captured: Row) -> bool:
-    """Whether waits or the catch-up of a lane are shorter at any pace, and nothing in it is worse."""
+    """Whether a lane's waits or its catch-up are shorter at any pace, and nothing in the lane is worse."""
     if lane["never"] > captured["never"] or lane[FETCH_CONSUMERS.requests] > MOST_FETCHES * captured["requests"]:
         return False
     is_worse = lane["waiting"] > captured["waiting"] or any(
@@ -231,7 +231,7 @@ def catch_up_text(row: Row) -> str:
 
 
 def memory_and_catch_up(captured: Row, best: Row) -> Effect:
-    """What is held in memory, and what becomes of the catch-up where that is no gain."""
+    """What is held in memory; and how the catch-up changes if that is not the gain."""
     before, after = captured[HELD], best[HELD]
     text = f"memory {short_size(before)} -> {short_size(after)}" if before != after else "memory as before"
     text += "" if is_clearly_longer(TOOK, captured, best) else f"; catch-up {catch_up_change_text(captured, best)}"
@@ -241,7 +241,7 @@ def memory_and_catch_up(captured: Row, best: Row) -> Effect:
 
 
 def catch_up_change_text(captured: Row, best: Row) -> str:
-    """What becomes of the catch-up where the gain is another one."""
+    """How the catch-up changes if it is not the gain."""
     if catch_up_text(captured) == catch_up_text(best):
         return f"{catch_up_text(best)}, unchanged"
     alike = "" if are_apart(lane_time(captured, TOOK), lane_time(best, TOOK)) else f", {NO_DIFFERENCE}"

@@ -1,4 +1,4 @@
-"""Where the replay as captured is farther from the capture than the gates' floors allow."""
+"""Where the replay of the captured settings agrees less with the capture than the gates' floors demand."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ VIEW = "refetch_fidelity_of_a_report"
 
 
 def metrics_below_floor(own_rows: OwnRows) -> DataFrame:
-    """(algorithm, metric, reader, checked, agreed, floor): what agrees less often than its floor allows."""
+    """(algorithm, metric, reader, checked, agreed, floor) of metrics that agree less often than their floor demands."""
     f, rows = FIDELITY, own_rows(FIDELITY)
     rows.createOrReplaceTempView(VIEW)
     columns = (f.algorithm, f.metric, f.reader, f.checked, f.agreed, F.col("floor").cast("double"))
@@ -39,7 +39,7 @@ def floor_rules() -> Iterator[QueryRule]:
 
 
 def low_fidelity(findings: Findings, algorithm: str) -> list[Row]:
-    """The rows of `metrics_below_floor` for a replay, the metric that agrees least first."""
+    """The rows of `metrics_below_floor` for a replay; the metric that agrees least comes first."""
     f = FIDELITY
     rows = [row for row in findings.of(metrics_below_floor) if row[f.algorithm] == algorithm]
     return sorted(rows, key=lambda row: row[f.agreed] / row[f.checked])

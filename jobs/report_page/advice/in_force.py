@@ -1,4 +1,4 @@
-"""The value of a setting that was in force, and by what it is known."""
+"""The value of a setting that was in force, and how it is known."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from schemas.tables.gold import FIDELITY
 from schemas.tables.values import DEFAULT, STATED
 
 CLIENT_COUNTS = ("checked", "agreed", "unknown")
-"""Columns of a client's rows that say how far its replay agrees with the capture."""
+"""Columns of a client's rows that say how far the replay agrees with the capture."""
 
 
 def value_in_force(findings: Findings, key: str) -> InForce:
-    """A setting's value that a capture does not show: as stated, else Kafka's default."""
+    """The value of a setting that captures do not show: the stated one, else Kafka's default."""
     value = findings.captured.get(key, setting_of(key).default_value)
     source = STATED if key in findings.captured and key not in findings.assumed else DEFAULT
     return InForce(None if value is None else str(value), source)
 
 
 def confidence_in_replay(findings: Findings, algorithm: str, readers: Iterable[str] = ()) -> Confidence:
-    """How far a replay agrees with the capture; of these readers only, where any are named."""
+    """How far a replay agrees with the capture; only for these readers if any are named."""
     t, of = FIDELITY, tuple(readers)
     rows = [
         row for row in fidelity_by_metric(findings) if row[t.algorithm] == algorithm and (not of or row[t.reader] in of)
@@ -34,7 +34,7 @@ def confidence_in_replay(findings: Findings, algorithm: str, readers: Iterable[s
 
 
 def summed_confidence(rows: Iterable[Row]) -> Confidence:
-    """How far replays agree with the capture by several rows of `fidelity` together."""
+    """How far replays agree with the capture, summed over several rows of `fidelity`."""
     t, of = FIDELITY, list(rows)
     return Confidence(*(sum(row[count] for row in of) for count in (t.checked, t.agreed, t.unknown)))
 

@@ -1,4 +1,4 @@
-"""Advice on pools of memory: producers' buffer.memory, brokers' queued.max.request.bytes, consumers' buffer.memory."""
+"""Advice on memory pools: producers' buffer.memory, brokers' queued.max.request.bytes, consumers' buffer.memory."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WAIT = str(PRODUCER_MEMORY.wait_ms_max)
 
 
 def producer_lanes(own_rows: OwnRows) -> DataFrame:
-    """A row for each lane of the producers' client.ids that wait most as captured."""
+    """A row for each lane of the producers' client.ids that wait most in the captured lane."""
     p = PRODUCER_MEMORY
     failed = F.col(p.exhausted) + F.col(p.larger_than_buffer)
     rows = own_rows(p).groupBy(p.client_id, p.scenario).agg(
@@ -43,7 +43,7 @@ def producer_lanes(own_rows: OwnRows) -> DataFrame:
 
 
 def advise_memory_pools(findings: Findings) -> Iterable[Recommendation]:
-    """What to do about each side's pool that the capture shows."""
+    """What to do about the pool of each side that the capture shows."""
     rows = in_lane_order(findings.of(producer_lanes), findings.lanes.get(algorithms.CONSUMER_MEMORY, ()))
     for client, of_client in rows_by_client(rows).items():
         yield producer_pool_advice(findings, Scope(OF_CLIENT, client), of_client)
@@ -53,7 +53,9 @@ def advise_memory_pools(findings: Findings) -> Iterable[Recommendation]:
 
 
 def producer_pool_advice(findings: Findings, scope: Scope, rows: Sequence[Row]) -> Recommendation:
-    """The buffer.memory of a producer: kept where nobody waits, else the smallest replayed in which nobody does."""
+    """The advice on a producer's buffer.memory: to keep it if nobody waits, else the smallest replayed value with which
+    nobody waits.
+    """
     captured, now = rows[0], value_in_force(findings, PRODUCER_BUFFER)
     advised = partial(
         Recommendation, algorithms.CONSUMER_MEMORY, scope, PRODUCER_BUFFER, now=now, sure=confidence_of_client(captured)
@@ -77,7 +79,7 @@ def producer_pool_advice(findings: Findings, scope: Scope, rows: Sequence[Row]) 
 
 
 def sets_buffer_alone(findings: Findings, row: Row) -> bool:
-    """Whether a lane sets buffer.memory, and nothing else of producers. Settings of others change no producer."""
+    """Whether a lane sets buffer.memory and no other producer setting. Settings of others do not change a producer."""
     return list(settings_in_name(own_name(findings, row[SCENARIO], "producers"))) == [PRODUCER_BUFFER]
 
 
@@ -92,7 +94,9 @@ def batches_without_memory_text(row: Row) -> str:
 
 
 def broker_pool_advice(findings: Findings, captured: Row) -> Recommendation:
-    """The bound on requests in a broker's memory: kept, for Kafka takes none below its largest request."""
+    """The advice on the bound for requests in a broker's memory. Kafka accepts no bound below its largest request
+    (socket.request.max.bytes).
+    """
     now = value_in_force(findings, BROKER_BUFFER)
     least = int(findings.captured.get(LARGEST_REQUEST, settings()[LARGEST_REQUEST].default_value) or 0)
     enough = max(captured["smallest"], least)
@@ -114,7 +118,7 @@ def broker_pool_advice(findings: Findings, captured: Row) -> Recommendation:
 
 
 def consumer_pool_advice(findings: Findings, captured: Row) -> Recommendation:
-    """The pool of consumers that KIP-81 proposes, which no release has."""
+    """The advice on the consumers' pool that KIP-81 proposes. No release has it."""
     now, enough = value_in_force(findings, CONSUMER_BUFFER), captured["smallest"]
     return Recommendation(
         algorithm=algorithms.CONSUMER_MEMORY,

@@ -1,4 +1,4 @@
-"""A recommendation: what to do about one setting of one client, topic or cluster, and what that rests on."""
+"""A recommendation: what to do about one setting of one client, topic or cluster, and on what evidence."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ NO_BOUND = "no bound"
 
 @dataclass(frozen=True)
 class InForce:
-    """The value in force, as Kafka's configuration files have it, None if it is not known; and where it comes from."""
+    """The value in force, as in Kafka's configuration files, None if it is not known; and where it comes from."""
 
     value: str | None
     source: str
 
 
 Ends = tuple[float | None, float | None]
-"""The range of a value at other paces: (low, high), the same twice where pace does not matter. None where an end is not
-known, or is the time of a backlog that is never read.
+"""The range of a value at other paces: (low, high), the same value twice if pace does not matter. An end is None if it
+is not known, or if it is the time of a backlog that is never read.
 """
 NO_ENDS: Ends = (None, None)
 
@@ -63,8 +63,8 @@ NOTHING = Effect()
 class Recommendation:
     """What to do about a setting, and why.
 
-    verdict: CHANGE, KEEP or WITHHELD. recommended: the value to set, or the value in force if it is to be kept. enough:
-    the smallest value that would have done in this capture, if the replay shows it. sure: how far the replay agrees
+    verdict: CHANGE, KEEP or WITHHELD. recommended: the value to set, or the value in force if it is kept. enough: the
+    smallest value that would have been enough in this capture, if the replay shows it. sure: how far the replay agrees
     with the capture.
     """
 
@@ -94,13 +94,13 @@ class Recommendation:
 
 
 def exact_value_text(setting: str, value: str | None) -> str:
-    """A value that somebody is to set: as `value_text` has it, but with all its bytes."""
+    """A value that somebody has to set: as from `value_text`, but with all its bytes."""
     is_bytes = value is not None and value.isdigit() and setting_of(setting).type == "bytes"
     return exact_size(int(value)) if value is not None and is_bytes else value_text(setting, value)
 
 
 def value_text(setting: str, value: str | None) -> str:
-    """A value for people: `1 MiB`, `1,000`, `no bound`, `not known`."""
+    """A value as text: `1 MiB`, `1,000`, `no bound`, `not known`."""
     if value is None:
         return "not known"
     if value == NO_LIMIT:
@@ -115,7 +115,9 @@ def value_text(setting: str, value: str | None) -> str:
 
 
 def rank_recommendations(recommendations: Iterable[Recommendation]) -> list[Recommendation]:
-    """Changes come first, then what is withheld, then what is kept; among these, those that gain most come first."""
+    """Sorted: changes come first, then what is withheld, then what is kept. In each group, those that gain most come
+    first.
+    """
 
     def place(recommendation: Recommendation) -> tuple[object, ...]:
         """A sort key. It ends with names, so that the order of rows does not decide between equal weights."""
@@ -153,7 +155,7 @@ def gain_ranges(gain: Effect) -> dict[str, object]:
 
 
 def recommendation_from_row(row: Row) -> Recommendation:
-    """The recommendation that a row of the table has."""
+    """The recommendation in a row of the table."""
     t = RECOMMENDATIONS
     return Recommendation(
         algorithm=row[t.algorithm],

@@ -1,4 +1,4 @@
-"""All recommendations of a run: made from what its tables hold, kept in a table of their own, and read from there."""
+"""All recommendations of a run: made from the run's tables, stored in a table of their own, and read from there."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ QUERIES: Mapping[str, tuple[Query, ...]] = {
     algorithms.BATCH_SPLIT: (metrics_below_floor, split_producers, split_topics),
     algorithms.PARTITION_LIMITS: (metrics_below_floor,),
 }
-"""By replay the queries that its recommendations need beside those of the questions."""
+"""The queries that recommendations need in addition to those of the questions, by replay."""
 
 
 def make_recommendations(findings: Findings) -> list[Recommendation]:
@@ -53,12 +53,12 @@ def make_recommendations(findings: Findings) -> list[Recommendation]:
 
 
 def write_recommendations(spark: SparkSession, lake: str, run_id: str, made: Iterable[Recommendation]) -> None:
-    """Write a run's recommendations to `recommendations`, in the place of those that it had there."""
+    """Write a run's recommendations to `recommendations`, instead of those that it had there."""
     Target(lake, run_id).write_here(spark, recommendation_rows(run_id, made), RECOMMENDATIONS)
 
 
 def read_recommendations(spark: SparkSession, lake: str, run_id: str) -> list[Recommendation]:
-    """The recommendations of a run, from the table; none if the run was ended before it wrote any."""
+    """The recommendations of a run, from the table; none if the run ended before it wrote any."""
     t = RECOMMENDATIONS
     if not has_table(spark, lake, t):
         return []

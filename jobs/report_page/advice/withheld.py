@@ -1,4 +1,4 @@
-"""What is not advised, since the replay that it rests on cannot be trusted enough, and the flags that may mend that."""
+"""What is not advised because the replay behind it cannot be trusted enough, and the flags that may help."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ UNCHECKED = "Nothing of its replay could be checked against the capture."
 
 
 def withhold_untrusted(findings: Findings, recommendations: Iterable[Recommendation]) -> Iterator[Recommendation]:
-    """The recommendations. Those that rest on a refused, unchecked or seldom agreeing replay, or on one of other
-    rules than the brokers', are marked as withheld.
+    """The recommendations. One is marked as withheld if its replay was refused or not checked, agrees too seldom with
+    the capture, or follows other rules than the brokers do.
     """
     for recommendation in recommendations:
         why = reason_to_withhold(findings, recommendation)
@@ -49,7 +49,7 @@ def reason_to_withhold(findings: Findings, recommendation: Recommendation) -> st
 
 
 def unstated_settings(findings: Findings, algorithm: str) -> list[str]:
-    """The settings of a replay that captures do not show and nobody stated: what may be behind a low fidelity."""
+    """The settings of a replay that captures do not show and nobody stated: they may be the cause of a low fidelity."""
     known = settings()
     return [
         key
@@ -59,7 +59,7 @@ def unstated_settings(findings: Findings, algorithm: str) -> list[str]:
 
 
 def flags_to_state(findings: Findings, algorithm: str) -> list[str]:
-    """The flags to state what was in force: values where the capture shows them, else names to fill in."""
+    """The flags that state what was in force: with values if the capture shows them, else with names to fill in."""
     keys = unstated_settings(findings, algorithm)
     need = next((row for row in findings.of(slot_needs) if row[SESSION_SLOTS.slots] is not None), None)
     if SLOTS in keys and need is not None and not are_slots_possible(need):

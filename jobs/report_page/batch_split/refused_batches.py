@@ -1,4 +1,4 @@
-"""What brokers refuse of batches, and against which bytes (KIP-126): questions 2 and 5."""
+"""Which batches brokers refuse, and which bytes they check (KIP-126): questions 2 and 5."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def refused_batches_answer(findings: Findings) -> str:
 
 
 def misjudged_span_text(findings: Findings) -> str:
-    """By how much the estimate was wrong in the worst span of batches with splits, if producers were replayed."""
+    """How wrong the estimate was in the worst span of batches with splits, if producers were replayed."""
     t = BATCH_SPLIT_TIMELINE
     split = [
         row for row in findings.of(worst_estimates) if row[t.splits] and row[t.observed_ratio] > row[t.estimated_ratio]
@@ -85,7 +85,7 @@ def batch_size_histogram(findings: Findings) -> Plot:
 
 
 def estimates_beside_ratios(findings: Findings) -> Plot:
-    """A point for each span of batches: the compression ratio that the client counted on, and the one that they had."""
+    """A point for each span of batches: the compression ratio that the client estimated, and the one that they had."""
     t = BATCH_SPLIT_TIMELINE
     rows = [
         {"estimated": row[t.estimated_ratio], "had": row[t.observed_ratio], "batches": SPLIT[row[t.splits] > 0],
@@ -105,7 +105,7 @@ SPLIT = ("all taken", "some split")
 
 
 def topics_table(findings: Findings) -> Grid:
-    """A row a producer and topic."""
+    """A row for each producer and topic."""
     b = RECORD_BATCHES
     cells = [
         [
@@ -128,8 +128,7 @@ CHECKS = (
     ("max.request.size", "producer, as it fills a request", "compressed, the batches of the request"),
     ("buffer.memory", "producer, as it fills", "at least batch.size, or the record if that is larger"),
 )
-"""(setting, who checks it and when, against which bytes), by Kafka 4.3's UnifiedLog, RecordAccumulator, KafkaProducer.
-"""
+"""(setting, who checks it and when, which bytes count), by Kafka 4.3's UnifiedLog, RecordAccumulator, KafkaProducer."""
 
 
 def compressed_or_not_answer(findings: Findings) -> str:
@@ -147,8 +146,8 @@ def compressed_or_not_answer(findings: Findings) -> str:
 
 
 def both_sides_text(findings: Findings) -> str:
-    """Says that a topic took a batch which is larger, uncompressed, than one that it refused; each topic may have a
-    limit of its own.
+    """Says that a topic accepted a batch that is larger, uncompressed, than one that it refused. It compares within a
+    topic, because each topic may have its own limit.
     """
     b, rows = RECORD_BATCHES, findings.of(produced_topics)
     for topic in dict.fromkeys(row[b.topic] for row in rows):
@@ -164,7 +163,7 @@ def both_sides_text(findings: Findings) -> str:
 
 
 def sizes_by_codec(findings: Findings) -> Plot:
-    """Bytes on the wire beside those without compression, by codec."""
+    """Bytes on the wire and bytes without compression, by codec."""
     rows = [
         {"codec": row[RECORD_BATCHES.codec] or "unknown", "bytes": count, "of": of}
         for row in findings.of(produced_codecs)
@@ -179,7 +178,7 @@ def sizes_by_codec(findings: Findings) -> Plot:
 
 
 def checks_table(findings: Findings) -> Grid:
-    """Which setting is checked where, with what the capture shows of it."""
+    """Which setting is checked where, and what the capture shows of it."""
     rows = findings.of(produced_codecs)
     answered, count = (sum(row[name] for row in rows) for name in ("answered", "refused"))
     replayed = findings.by_lane(lanes, algorithms.BATCH_SPLIT)

@@ -41,7 +41,7 @@ MOST_PRODUCERS, MOST_CURVES, MOST_SPANS = 20, 4, 256
 BATCH_SIZE = "batch.size"
 BATCHES = ("batches", "splits")
 NOT_STATED = "*"
-"""The mark behind a value that nobody states."""
+"""The mark after a value that nobody states."""
 NO_PRODUCER = (
     "The capture shows no batch that a producer sent: capture the broker's side of producers' connections with "
     "`tcpdump -s 0`."
@@ -53,7 +53,7 @@ NONE_REPLAYED = (
 
 
 def splitting_producers(own_rows: OwnRows) -> DataFrame:
-    """The producers and topics that split most in any lane: a row for each of all lanes, with its ranges."""
+    """The producers and topics that split most in any lane: a row for each lane, with its ranges."""
     t = BATCH_SPLIT
     key = [str(column) for column in (t.client_id, t.client_address, t.topic)]
     splits, batches = F.max(t.splits).alias("worst"), F.max(t.batches).alias("sent")
@@ -64,9 +64,10 @@ def splitting_producers(own_rows: OwnRows) -> DataFrame:
 
 
 def worst_estimates(own_rows: OwnRows) -> DataFrame:
-    """Estimate and ratio over the captured batches of the producers and topics where they are farthest apart.
+    """Estimate and ratio over the captured batches, for the producers and topics where they are farthest apart.
 
-    However many batches there are, each producer and topic has MOST_SPANS rows at most, of as many batches each.
+    Each producer and topic has at most MOST_SPANS rows, however many batches there are. All its rows cover about the
+    same number of batches.
     """
     t = BATCH_SPLIT_TIMELINE
     key = [str(column) for column in (t.client_id, t.client_address, t.topic)]
@@ -85,7 +86,7 @@ def worst_estimates(own_rows: OwnRows) -> DataFrame:
 
 
 def captured_limits(own_rows: OwnRows) -> DataFrame:
-    """max.message.bytes in the captured lane: a row where all topics have the same, else two."""
+    """max.message.bytes in the captured lane: one row if all topics have the same value, else two."""
     t = BATCH_SPLIT
     return own_rows(t).where(F.col(t.scenario) == CAPTURED_LANE).select(t.max_message_bytes).distinct().limit(2)
 
@@ -96,7 +97,7 @@ def captured_producers(findings: Findings) -> list[Row]:
 
 
 def safe_batch_size_answer(findings: Findings) -> str:
-    """Question 4: the largest batch.size of the grid with few splits, and what it does to batches."""
+    """Question 4: the largest batch.size of the grid with few splits, and how it changes batches."""
     rows = findings.by_lane(lanes, algorithms.BATCH_SPLIT)
     if not rows:
         raise Unanswered(NONE_REPLAYED)
@@ -136,12 +137,12 @@ def unlike_captured_refusals(findings: Findings) -> str:
 
 
 def split_rate_text(row: Row) -> str:
-    """The split rate of a lane as text, with the range in which it lies at other paces."""
+    """The split rate of a lane as text, with its range at other paces."""
     return value_with_range(row["rate"] or 0.0, row[range_column(SPLIT_RATE)], percent)
 
 
 def other_settings_text(row: Row) -> str:
-    """The settings that a lane has beside batch.size, as text."""
+    """The settings of a lane other than batch.size, as text."""
     others = [
         f"{key}={value}" for key, value in changed_settings(row[BATCH_SPLIT.scenario]).items() if key != BATCH_SIZE
     ]
@@ -155,13 +156,13 @@ def producer_and_topic(row: Row) -> str:
 
 
 def batch_size_of_lane(row: Row) -> int | None:
-    """batch.size in a lane, None where that is as captured."""
+    """batch.size in a lane; None if it is as captured."""
     text = changed_settings(row[BATCH_SPLIT.scenario]).get(BATCH_SIZE)
     return None if text is None else parse_bytes(text)
 
 
 def rates_by_size(findings: Findings) -> Plot:
-    """Split rate over batch.size, a curve a producer and topic."""
+    """Split rate over batch.size, with a curve for each producer and topic."""
     t = BATCH_SPLIT
     rates: dict[tuple[str, int], Ranged] = {}
     for row in findings.of(splitting_producers):
@@ -189,7 +190,7 @@ def rates_by_size(findings: Findings) -> Plot:
 
 
 def estimates_answer(findings: Findings) -> str:
-    """Question 13: how far estimates are off, and how long they take to come back after a split."""
+    """Question 13: how wrong estimates are, and how long they take to recover after a split."""
     t, rows = BATCH_SPLIT, captured_producers(findings)
     spans = findings.of(worst_estimates)
     if not rows or not spans:
@@ -215,7 +216,7 @@ def estimates_answer(findings: Findings) -> str:
 
 
 def worst_spans(spans: Sequence[Row]) -> list[Row]:
-    """The spans of the producer and topic where estimate and ratio are farthest apart, which come first."""
+    """The spans of the first producer and topic in `spans`: those whose estimate and ratio are farthest apart."""
     t = BATCH_SPLIT_TIMELINE
     key = (t.client_id, t.client_address, t.topic)
     return [row for row in spans if all(row[column] == spans[0][column] for column in key)]
@@ -240,7 +241,7 @@ def estimate_curves(findings: Findings) -> Plot:
 
 
 def estimates_table(findings: Findings) -> Grid:
-    """A row a producer and topic, as captured."""
+    """A row for each producer and topic in the captured lane."""
     t = BATCH_SPLIT
     cells = [
         [

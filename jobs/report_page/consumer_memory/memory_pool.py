@@ -51,7 +51,7 @@ WHY_STUCK = {
 
 
 def memory_over_time(own_rows: OwnRows) -> DataFrame:
-    """What the consumer that held most would hold over time, in every lane."""
+    """What the consumer that held most in the capture would hold over time, in every lane."""
     c, t = CONSUMER_MEMORY, CONSUMER_MEMORY_TIMELINE
     key = [str(c.client_id), str(c.client_address)]
     most = hungry_consumers(own_rows).limit(1).select(*key)
@@ -60,7 +60,9 @@ def memory_over_time(own_rows: OwnRows) -> DataFrame:
 
 
 def slowed_consumers(own_rows: OwnRows) -> DataFrame:
-    """A row a lane: of the consumers that wait for memory, the one with least throughput, then the longest wait."""
+    """A row for each lane: of the consumers that wait for memory the one with the least throughput, or the longest wait
+    if several have the least.
+    """
     c = CONSUMER_MEMORY
     ratio, who = F.col(c.throughput_ratio), (F.col(c.client_id), F.col(c.client_address))
     fields = F.struct(*who, F.col(c.wait_ms_max), F.col(c.depleted_share), ratio)
@@ -70,7 +72,7 @@ def slowed_consumers(own_rows: OwnRows) -> DataFrame:
 
 
 def bounded_memory_answer(findings: Findings) -> str:
-    """Question 12: the smallest pool in which nobody waits, and what the worst one replayed costs."""
+    """Question 12: the smallest pool in which nobody waits, and what the worst replayed pool costs."""
     rows = consumers_by_lane(findings)
     captured = captured_row(rows)
     if captured is None or not findings.of(hungry_consumers):
@@ -96,7 +98,7 @@ def bounded_memory_answer(findings: Findings) -> str:
 
 
 def slowest_first(row: Row) -> tuple[bool, float, float]:
-    """A sort key by which the slowest of the rows of `slowed_consumers` come first, and unknown throughput last."""
+    """A sort key for rows of `slowed_consumers`: the slowest come first, and unknown throughput comes last."""
     c = CONSUMER_MEMORY
     ratio = row[c.throughput_ratio]
     return ratio is None, ratio or 0, -row[c.wait_ms_max]
@@ -122,17 +124,17 @@ def refused_pool_text(findings: Findings) -> str:
 
 
 def largest_fetch_limit(findings: Findings) -> int:
-    """The largest fetch.max.bytes that consumers ask for, as captured."""
+    """The largest fetch.max.bytes in consumers' captured requests."""
     return max((row[FETCH_PARTITIONS.max_bytes] or 0 for row in findings.of(fetching_consumers)), default=0)
 
 
 def smallest_pool_text(rows: list[Row]) -> str:
-    """The smallest pool replayed."""
+    """Text on the smallest replayed pool."""
     return size_text(min(pool_bytes(row[CONSUMER_MEMORY.scenario]) or 0 for row in rows))
 
 
 def memory_curves(findings: Findings) -> Plot:
-    """A curve a lane."""
+    """A curve for each lane."""
     t, names = CONSUMER_MEMORY_TIMELINE, findings.lanes.get(algorithms.CONSUMER_MEMORY, ())
     times = {lane: [row for row in findings.of(memory_over_time) if row[t.scenario] == lane] for lane in names}
     curves = {lane: [(row[t.slot_start], row[t.used_bytes_max]) for row in rows] for lane, rows in times.items()}

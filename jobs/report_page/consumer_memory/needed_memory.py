@@ -38,9 +38,10 @@ BUFFER_MEMORY = "buffer.memory"
 
 
 def hungry_consumers(own_rows: OwnRows) -> DataFrame:
-    """The consumers that held most as captured, without coordinators' clients that fetched nothing.
+    """The consumers that held most in the captured lane, without clients that only spoke to coordinators and fetched
+    nothing.
 
-    others: how often a fetch of one went on elsewhere on another connection, as that of another process does.
+    others: how many fetches came on another connection and began at another offset, as those of another process do.
     """
     c, t = CONSUMER_MEMORY, FIDELITY
     rows = own_rows(c).where((F.col(c.scenario) == CAPTURED_LANE) & (F.col(c.partitions) > 0))
@@ -63,13 +64,15 @@ def exceedance_points(own_rows: OwnRows) -> DataFrame:
 
 
 def consumers_by_lane(findings: Findings) -> list[Row]:
-    """What the worst consumer comes to, in the order of the lanes: a row for all that differ in settings of others."""
+    """The row of the worst consumer in each lane, in the order of the lanes. Lanes that differ only in settings of
+    others share a row.
+    """
     rows = [row for row in findings.by_lane(lanes, algorithms.CONSUMER_MEMORY) if row["of"] == CONSUMERS]
     return own_lanes(findings, rows, "consumers")
 
 
 def needed_memory_answer(findings: Findings) -> str:
-    """Question 1: what was held, and would be under other fetch limits, and KIP-74's bound."""
+    """Question 1: what was held, what would be held under other fetch limits, and KIP-74's bound."""
     c, rows = CONSUMER_MEMORY, findings.of(hungry_consumers)
     if not rows:
         raise Unanswered(NO_CONSUMER)
@@ -87,7 +90,7 @@ def needed_memory_answer(findings: Findings) -> str:
 
 
 def queue_text(findings: Findings) -> str:
-    """What the librdkafka consumer whose queue may be largest can hold, whatever the limits of its fetches are."""
+    """What the librdkafka consumer with the largest possible queue can hold, whatever its fetch limits are."""
     q = LIBRDKAFKA_QUEUE
     rows = [
         row for row in findings.by_lane(largest_queues, algorithms.CONSUMER_MEMORY) if row[q.bound_bytes] is not None
@@ -112,13 +115,13 @@ def queue_text(findings: Findings) -> str:
 
 
 def brokers_of_queue_text(brokers: int) -> str:
-    """Text on the brokers from which a queue may hold a response beyond its bound."""
+    """Text on the brokers from each of which a queue may hold one response beyond its bound."""
     return "of its broker" if brokers == 1 else f"of each of {brokers:,} brokers"
 
 
 def shared_identity_text(row: Row) -> str:
-    """Says that several processes seem to be counted as one consumer, because a fetch went on elsewhere on another
-    connection. Empty if none did.
+    """Says that several processes seem to be counted as one consumer, because a fetch came on another connection and
+    began at another offset. Empty if no fetch did.
     """
     return (
         ". Several processes seem to share that client.id and address, so what each held is not known"
@@ -128,22 +131,22 @@ def shared_identity_text(row: Row) -> str:
 
 
 def bound_exceeded_text(held: int, bound: int) -> str:
-    """What lets a consumer hold more than KIP-74's bound, where it does."""
+    """Why a consumer can hold more than KIP-74's bound, if it does."""
     return "" if held <= bound else ", which first batches of responses exceed, since these come whole however large"
 
 
 def at_most_text(count: int) -> str:
-    """So many bytes, or less."""
+    """This many bytes, or less."""
     return f"{size_text(count)} or less" if count else "nothing"
 
 
 def held_to_end_text(pinned: int) -> str:
-    """How many responses count as held from when they came to the end."""
+    """How many responses count as held until the capture's end."""
     return f"; {quantity(pinned, 'response')} held to the end, as no fetch shows that all was taken" if pinned else ""
 
 
 def uncompressed_text(row: Row) -> str:
-    """How much larger records are without compression, where that was measured."""
+    """How much larger records are without compression, if that was measured."""
     c = CONSUMER_MEMORY
     if row[c.decompressed_bytes] is None:
         return f"on the wire; uncompressed size of {row[c.unmeasured_batches]:,} compressed batches not measured"
@@ -154,7 +157,7 @@ def uncompressed_text(row: Row) -> str:
 
 
 def other_limits_text(findings: Findings) -> str:
-    """The most that a consumer would hold in the lane of the closed loop where that is most, and least."""
+    """The most that a consumer would hold in the closed loop: in the lane where that is largest, and where smallest."""
     lanes = consumers_under_limits(findings)
     if len(lanes) > 1:
         held = {row["scenario"]: (row["held"], held_text(row)) for row in lanes}
@@ -165,7 +168,7 @@ def other_limits_text(findings: Findings) -> str:
 
 
 def most_and_least_text(held: Mapping[str, tuple[int, str]], what: str) -> str:
-    """In which lane most is held, and in which least. held: by lane, how many bytes, and how they are written."""
+    """In which lane most is held, and in which least. held: how many bytes, and their text, by lane."""
     most, least = max(held, key=held.__getitem__), min(held, key=held.__getitem__)
     if held[most] == held[least]:
         return f". In closed loop a consumer holds at most {held[most][1]} of {what} in every lane"
@@ -176,7 +179,7 @@ def most_and_least_text(held: Mapping[str, tuple[int, str]], what: str) -> str:
 
 
 def exceedance_curves(findings: Findings) -> Plot:
-    """A curve a consumer."""
+    """A curve for each consumer."""
     e = CONSUMER_MEMORY_EXCEEDANCE
     rows = [
         {"consumer": client_name(row[e.client_id]), "bytes": row[e.bytes], "share": row[e.share_above]}
@@ -191,7 +194,7 @@ def exceedance_curves(findings: Findings) -> Plot:
 
 
 def hungry_table(findings: Findings) -> Grid:
-    """A row a consumer."""
+    """A row for each consumer."""
     c = CONSUMER_MEMORY
     cells = [
         [
@@ -212,7 +215,7 @@ def hungry_table(findings: Findings) -> Grid:
 
 
 def pool_bytes(lane: str) -> int | None:
-    """The consumer's buffer.memory in a lane; None where it has no bound."""
+    """The consumer's buffer.memory in a lane; None if it has no bound."""
     text = changed_settings(lane).get(BUFFER_MEMORY)
     return None if text in (None, NO_LIMIT) else parse_bytes(text)
 

@@ -41,8 +41,8 @@ OWN_TIME = Axis("since", "time since its first fetch, long breaks left out", "ms
 
 
 def backlog_over_time(own_rows: OwnRows) -> DataFrame:
-    """Bytes not yet read of the consumer that lags most as captured, in every lane of the closed loop, and whether that
-    read all.
+    """The bytes that the consumer that lags most in the captured lane has not yet read, in every lane of the closed
+    loop, and whether it read all.
     """
     t, c = FETCH_TIMELINE, FETCH_CONSUMERS
     key = [str(t.client_id), str(t.client_address)]
@@ -55,8 +55,8 @@ def backlog_over_time(own_rows: OwnRows) -> DataFrame:
 
 
 def held_over_time(own_rows: OwnRows) -> DataFrame:
-    """What the consumer that lags most as captured holds: a row for each lane, with the most bytes of each bucket of
-    time.
+    """What the consumer that lags most in the captured lane holds: a row for each lane, with the most bytes in each
+    bucket of time.
     """
     m = FETCH_MEMORY
     key = [str(m.client_id), str(m.client_address)]
@@ -65,7 +65,7 @@ def held_over_time(own_rows: OwnRows) -> DataFrame:
 
 
 def lagging_consumer(own_rows: OwnRows) -> DataFrame:
-    """(client_id, client_address) of the consumer that lags most as captured; no row where none ever lags."""
+    """(client_id, client_address) of the consumer that lags most in the captured lane; no row if none ever lags."""
     t = FETCH_TIMELINE
     key = [str(t.client_id), str(t.client_address)]
     captured = own_rows(t).where((F.col(t.reader) == CONSUMER) & (F.col(t.scenario) == CAPTURED_LANE))
@@ -96,12 +96,12 @@ def catch_up_answer(findings: Findings) -> str:
 
 
 def catch_up_time_text(row: Row) -> str:
-    """How long the slowest backlog of a lane takes, as text with the range in which that lies at other paces."""
+    """How long the slowest backlog of a lane takes, as text, with its range at other paces."""
     return time_with_range(row["took"], row["catch_up_ms_range"])
 
 
 def catch_up_by_lane(findings: Findings) -> Plot:
-    """For each lane how long the slowest backlog takes, and the range in which that lies at other paces."""
+    """How long the slowest backlog takes in each lane, with the range at other paces."""
     rows = [row for row in consumers_under_limits(findings) if catch_up_time(row).high < inf][:MOST_PLOTTED]
     marks = [
         {"lane": lane_label(row["scenario"]), "took": took.value, "low": took.low, "high": took.high}
@@ -115,14 +115,14 @@ def catch_up_by_lane(findings: Findings) -> Plot:
 
 
 def given_up_backlogs_text(row: Row) -> str:
-    """Which backlogs are not counted in the time of a lane, as text."""
+    """Which backlogs do not count in the time of a lane, as text."""
     if not row["given_up"]:
         return ""
     return f" (without {quantity(row['given_up'], 'backlog')} that a consumer left before the end)"
 
 
 def lag_curves(findings: Findings) -> Plot:
-    """A curve a lane: bytes at the end of each bucket, until all is read in every lane, or the lane was cut off."""
+    """A curve for each lane: bytes at the end of each bucket, until all is read in every lane, or it was cut off."""
     t, names = FETCH_TIMELINE, list(findings.lanes.get(algorithms.FETCH_MAX_BYTES, ()))
     spans = lagging_spans(findings)
     lags = {(row[t.scenario], row[t.bucket]): row["lag"] for row in spans}
@@ -144,7 +144,7 @@ def lag_curves(findings: Findings) -> Plot:
 
 
 def held_curves(findings: Findings) -> Plot:
-    """A curve a lane: the most bytes held in each bucket, until what lags is read in every lane."""
+    """A curve for each lane: the most bytes held in each bucket, until the backlog is read in every lane."""
     m, names = FETCH_MEMORY, list(findings.lanes.get(algorithms.FETCH_MAX_BYTES, ()))
     lagging_spans(findings)
     held = {row[m.scenario]: row for row in findings.of(held_over_time)}
@@ -161,19 +161,19 @@ def held_curves(findings: Findings) -> Plot:
 
 
 def lagging_spans(findings: Findings) -> list[Row]:
-    """The rows of the backlog over time. Raises Unplotted where they are too few for a curve."""
+    """The rows of the backlog over time. Raises Unplotted if they are too few for a curve."""
     if last_lagging_bucket(findings) < 1:
         raise Unplotted(NO_LAG)
     return findings.of(backlog_over_time)
 
 
 def last_lagging_bucket(findings: Findings) -> int:
-    """The last bucket at whose end the consumer that lags most has something to read in any lane; -1 for none."""
+    """The last bucket at whose end the consumer that lags most still has something to read in any lane; -1 for none."""
     return max((row[FETCH_TIMELINE.bucket] for row in findings.of(backlog_over_time) if row["lag"]), default=-1)
 
 
 def buckets_until_read(findings: Findings) -> int:
-    """After how many buckets the consumer that lags most has read everything in every lane."""
+    """The number of buckets after which the consumer that lags most has read everything in every lane."""
     return last_lagging_bucket(findings) + 2
 
 
@@ -188,7 +188,7 @@ def marks_over_time(curves: Mapping[str, Sequence[tuple[int, int]]], findings: F
 
 
 def lanes_with_distinct_curves(curves: Mapping[str, Sequence[object]]) -> list[str]:
-    """The first lanes whose curves differ: limits that nothing reaches give the same."""
+    """The first lanes with different curves. Limits that nothing reaches give equal curves."""
     first = {tuple(curve): lane for lane, curve in reversed(list(curves.items()))}
     return [lane for lane in curves if lane in first.values()][:MOST_LANES]
 

@@ -1,4 +1,4 @@
-"""Fetch limits and who is served (KIP-74): question 7, and the lanes of the closed loop that others share."""
+"""Fetch limits and who is served (KIP-74): question 7, and the rows of the closed loop that other questions use."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ OF_LOOP = ("closed_loop_order", "closed_loop_catch_up")
 
 
 def waiting_partitions(own_rows: OwnRows) -> DataFrame:
-    """The partitions of consumers that wait longest in any lane of the closed loop, in all lanes."""
+    """The consumers' partitions that wait longest in any lane of the closed loop, with their rows in all lanes."""
     f = FETCH_FAIRNESS
     rows = own_rows(f).where((F.col(f.mode) == CLOSED_LOOP) & (F.col(f.reader) == CONSUMER))
     key = [str(column) for column in (f.client_id, f.client_address, f.broker, f.topic, f.partition)]
@@ -58,9 +58,8 @@ def consumers_in_closed_loop(findings: Findings) -> list[Row]:
 
 
 def consumers_under_limits(findings: Findings) -> list[Row]:
-    """The rows of `consumers_in_closed_loop` for lanes of limits. Lanes that differ only in settings of others than
-    consumers share a row. Lanes that do not say what other limits would do, of traffic and quotas, are left out: the
-    page shows them apart.
+    """The rows of `consumers_in_closed_loop` for lanes that set limits. Lanes that differ only in settings of others
+    than consumers share a row. Lanes with other traffic or quotas are left out: the page shows them separately.
     """
     rows = [
         row
@@ -71,7 +70,7 @@ def consumers_under_limits(findings: Findings) -> list[Row]:
 
 
 def captured_row_with_records(rows: Iterable[Row]) -> Row:
-    """The row of the captured lane. Raises Unanswered where no consumer got or missed anything in it."""
+    """The row of the captured lane. Raises Unanswered if no consumer got or waited for anything in it."""
     captured = captured_row(rows)
     if captured is None:
         raise Unanswered(NO_CONSUMER)
@@ -86,7 +85,7 @@ def captured_row(rows: Iterable[Row]) -> Row | None:
 
 
 def starving_answer(findings: Findings) -> str:
-    """Question 7: how long the longest wait is, what ends it, and whether it is skew."""
+    """Question 7: how long the longest wait is, which lane ends it, and whether uneven load causes it."""
     rows = consumers_under_limits(findings)
     captured = captured_row_with_records(rows)
     f, (waited, partition) = FETCH_FAIRNESS, captured["longest"][:2]
@@ -113,7 +112,7 @@ def skew_text(captured: Row) -> str:
 
 
 def best_and_worst_text(rows: list[Row], captured: Row) -> str:
-    """What the other lanes do to the longest wait."""
+    """How the longest wait changes in the other lanes."""
     others = [row for row in rows if row["scenario"] != CAPTURED_LANE]
     if others and not any(longest_wait(row).high for row in rows):
         return ". No replayed lane has a longer wait" if captured["waiting"] else ", nor in any other replayed lane"
@@ -142,7 +141,7 @@ def longest_wait_text(row: Row) -> str:
 
 
 def no_difference_text(row: Row, captured: Row) -> str:
-    """The end of a sentence on a wait that may be that of the captured lane; empty if it is known to differ."""
+    """The end of a sentence on a wait that may equal that of the captured lane; empty if it certainly differs."""
     return "" if are_apart(longest_wait(row), longest_wait(captured)) else f", {NO_DIFFERENCE}"
 
 
@@ -164,8 +163,8 @@ def waits_by_lane(findings: Findings) -> Plot:
 
 
 def shares_by_partition(findings: Findings) -> Plot:
-    """A plot of the captured lane, with a point for each partition: its share of the bytes that were there to be read,
-    and of the bytes that the consumer got.
+    """A plot of the captured lane, with a point for each partition: its share of the available bytes, and of the bytes
+    that the consumer got.
     """
     f = FETCH_FAIRNESS
     rows = [
@@ -203,7 +202,7 @@ def plotted_lanes(findings: Findings) -> list[str]:
 
 
 def lanes_left_out_text(findings: Findings) -> str:
-    """What the title of a plot says if there are more lanes than it has room for; else empty."""
+    """The text that a plot's title adds if there are more lanes than it has room for; else empty."""
     return first_lanes_note(MOST_PLOTTED, len(findings.lanes.get(algorithms.FETCH_MAX_BYTES, ())))
 
 

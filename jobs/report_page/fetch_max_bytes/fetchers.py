@@ -1,4 +1,4 @@
-"""What becomes of followers with other fetchers: lanes with `num.replica.fetchers`."""
+"""How followers fare with another number of fetchers: lanes with `num.replica.fetchers`."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ EACH_AT_ITS_PACE = "each fetcher keeps the captured pace, however many share a b
 BESIDE_LIVE_RUNS = "on a live cluster with busy processors, ranges held 59 % of catch-ups and 80 % of longest waits"
 """VALIDATION.md has the runs."""
 NOT_DEALT = "left as captured, for the capture does not show by which rule partitions are dealt to fetchers"
-"""The reasons of `fetcher_of_partition` in `fidelity` say what is not shown."""
+"""The reasons of `fetcher_of_partition` in `fidelity` say what the capture does not show."""
 
 
 def fetchers_by_lane(findings: Findings) -> Iterator[tuple[str, str]]:
-    """(lane, text) for each lane with other fetchers: what differs for followers from the captured lane."""
+    """(lane, text) for each lane with other fetchers: how followers fare compared with the captured lane."""
     rows = [row for row in findings.by_lane(closed_lanes, algorithms.FETCH_MAX_BYTES) if row["reader"] == FOLLOWER]
     captured = captured_row(rows)
     for row in rows:
@@ -34,7 +34,7 @@ def fetchers_by_lane(findings: Findings) -> Iterator[tuple[str, str]]:
 
 
 def fetchers_text(captured: Row, row: Row) -> str:
-    """What a lane comes to for followers: catch-up, waits and lag where they differ, then what it takes."""
+    """The results of a lane for followers: catch-up, waits and lag if they differ, then its costs."""
     not_dealt = [f"{quantity(row['not_dealt'], 'captured fetcher')} {NOT_DEALT}"] if row["not_dealt"] else []
     if row["not_dealt"] == row["readers"]:
         return not_dealt[0]

@@ -1,4 +1,4 @@
-"""How large fetches are, what of them is thrown away, and who sends them (KIP-74): questions 11, 16, 17 and 19."""
+"""How large fetches are, which bytes are thrown away, and who sends fetches (KIP-74): questions 11, 16, 17, 19."""
 
 from __future__ import annotations
 
@@ -37,9 +37,7 @@ from schemas.tables.silver import FETCH_PARTITIONS
 from schemas.tables.values import CONSUMER, FOLLOWER
 
 HARD_LIMIT_BEFORE = 3
-"""In versions of Fetch below this one the limit of a partition is hard, so that a larger message is never received
-(KIP-74).
-"""
+"""In versions of Fetch below this one the limit of a partition is hard: a larger message is never received (KIP-74)."""
 OF_RECORDS = ("fetches_with_records", "empty_fetches")
 
 
@@ -52,7 +50,7 @@ def consumers_in_open_loop(findings: Findings) -> list[Row]:
 
 
 def too_large_answer(findings: Findings) -> str:
-    """Question 11: first batches above the limits are delivered, unless the request is of an old version."""
+    """Question 11: a first batch above the limits is delivered, unless the request has an old version."""
     rows = consumers_in_open_loop(findings)
     captured = captured_row(rows)
     of_readers = {row[FETCH_PARTITIONS.reader]: row for row in findings.of(fetches_by_reader)}
@@ -79,7 +77,7 @@ def too_large_answer(findings: Findings) -> str:
 
 
 def overrides_by_lane(findings: Findings) -> Plot:
-    """A bar a lane."""
+    """A bar for each lane."""
     lanes = plotted_lanes(findings)
     rows = [
         {"lane": lane_label(lane), "overrides": row["overrides"]}
@@ -97,7 +95,7 @@ def overrides_by_lane(findings: Findings) -> Plot:
 
 
 def small_fetches_answer(findings: Findings) -> str:
-    """Question 16: requests for a delivered MiB, and how small responses are."""
+    """Question 16: requests for each delivered MiB, and how small responses are."""
     f = FETCH_PARTITIONS
     consumers = {row[f.reader]: row for row in findings.of(fetches_by_reader)}.get(CONSUMER)
     if consumers is None:
@@ -109,7 +107,7 @@ def small_fetches_answer(findings: Findings) -> str:
         f"{size_text(consumers['bytes'])} of records{rate}. {percent(consumers['empty'] / consumers['fetches'])} came "
         "back empty"
     )
-    most = next(iter(findings.of(fetching_consumers)), None)  # none where no fetch's partitions are known
+    most = next(iter(findings.of(fetching_consumers)), None)  # none if the partitions of no fetch are known
     if most is None or most["median"] is None:
         return f"{text}."
     fill = f", {percent(most['median'] / most[f.max_bytes])} of its fetch.max.bytes" if most[f.max_bytes] else ""
@@ -136,7 +134,7 @@ def response_size_histogram(findings: Findings) -> Plot:
 
 
 def consumers_table(findings: Findings) -> Grid:
-    """A row a consumer: what it asks for, and gets."""
+    """A row for each consumer: what it asks for, and what it gets."""
     f = FETCH_PARTITIONS
     cells = [
         [
@@ -153,7 +151,7 @@ def consumers_table(findings: Findings) -> Grid:
 
 
 def thrown_away_answer(findings: Findings) -> str:
-    """Question 17: bytes of batches cut at the end."""
+    """Question 17: bytes of batches that are cut off at the end of a partition's data."""
     rows = consumers_in_open_loop(findings)
     captured = captured_row(rows)
     if captured is None or not captured["bytes"]:
@@ -178,7 +176,7 @@ def thrown_away_answer(findings: Findings) -> str:
 
 
 def cut_by_lane(findings: Findings) -> Plot:
-    """A bar a lane."""
+    """A bar for each lane."""
     rows = [
         {"lane": lane_label(row["scenario"]), "cut": row["cut"]}
         for row in consumers_in_closed_loop(findings)[:MOST_PLOTTED]
@@ -194,7 +192,7 @@ def cut_by_lane(findings: Findings) -> Plot:
 
 
 def followers_answer(findings: Findings) -> str:
-    """Question 19: what followers take of fetches, bytes and sessions."""
+    """Question 19: the shares of followers in fetches, bytes and sessions."""
     f = FETCH_PARTITIONS
     by_reader = {row[f.reader]: row for row in findings.of(fetches_by_reader)}
     if FOLLOWER not in by_reader:
@@ -232,7 +230,7 @@ def shares_of_readers(findings: Findings) -> Plot:
 
 
 def readers_table(findings: Findings) -> Grid:
-    """A row a kind of reader."""
+    """A row for each kind of reader."""
     cells = [
         [
             row[FETCH_PARTITIONS.reader], f"{row['fetches']:,}", percent(row["empty"] / row["fetches"]),

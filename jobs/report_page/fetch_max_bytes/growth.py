@@ -1,4 +1,4 @@
-"""What becomes of consumers when more is produced, or when there are more of them: lanes with `traffic.`."""
+"""How consumers fare if more is produced, or if there are more of them: lanes with `traffic.`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ALIKE = "no wait, catch-up or lag differs so much that this capture can tell"
 
 
 def growth_by_lane(findings: Findings) -> Iterator[tuple[str, str]]:
-    """(lane, text) for each lane with other traffic: what differs for consumers from the captured lane."""
+    """(lane, text) for each lane with other traffic: how consumers fare compared with the captured lane."""
     rows = consumers_in_closed_loop(findings)
     captured = captured_row(rows)
     if captured is None:
@@ -47,16 +47,14 @@ def growth_sureness(findings: Findings) -> str:
 
 
 def with_low_fidelity(findings: Findings, reasons: Sequence[str]) -> str:
-    """Reasons to be sure or not; and, if the captured lane agrees with the capture less often than its floor asks, how
-    often.
-    """
+    """Reasons to be sure or not; and how often the captured lane agrees with the capture, if below the floor."""
     low = low_fidelity(findings, algorithms.FETCH_MAX_BYTES)
     return "; ".join([*reasons, *map(low_fidelity_text, low[:1])])
 
 
 def differences_from_captured(captured: Row, row: Row) -> Iterator[str]:
-    """A text for each outcome whose ranges in a lane and in the captured lane do not meet: before, after, and the
-    consumer that has the largest in the lane.
+    """A text for each outcome whose ranges in a lane and in the captured lane do not overlap: before, after, and the
+    consumer with the largest value in the lane.
     """
     spans: tuple[tuple[str, str, Callable[[Row], Ranged], Callable[[float], str]], ...] = (
         ("catch_up_ms", "catch-up", catch_up_time, duration),
@@ -73,13 +71,13 @@ def differences_from_captured(captured: Row, row: Row) -> Iterator[str]:
 
 def largest_consumer(row: Row, metric: str, outcome: Ranged) -> str:
     """The name of the consumer with the largest value of an outcome. Empty if all values are 0, or if a consumer does
-    not read its backlog to the end, for which the table has no number.
+    not read its backlog to the end, because the table then has no number.
     """
     most = row[range_column(metric)]
     return client_name(most[FETCH_RANGES.client_id]) if most and 0 < outcome.value < inf else ""
 
 
 def end_lag(row: Row) -> Ranged:
-    """What the consumer that is furthest behind has not read when the capture ends, in bytes."""
+    """The bytes that the consumer that is furthest behind has not read when the capture ends."""
     within = row[range_column("end_lag_bytes")]
     return with_range(within["value"] if within else 0.0, within)

@@ -1,4 +1,4 @@
-"""What becomes of producers under bandwidth quotas (KIP-13, KIP-55): lanes with a `producer_byte_rate`."""
+"""How producers fare under bandwidth quotas (KIP-13, KIP-55): lanes with a `producer_byte_rate`."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ from udfs.replay.fetch_max_bytes.quotas import PRODUCER_QUOTA, has_quota
 
 MADE_AS_CAPTURED = "the broker's own rules, for the same batches, whose records are made when they were"
 LEAST_LONGER_MS = 100
-"""What is longer or shorter by less is as long."""
+"""A time that differs by less than this counts as equal."""
 
 
 def producers_by_lane(findings: Findings) -> Iterator[tuple[str, str]]:
-    """(lane, text) for each lane with a quota of producers: who is throttled, how much longer sending takes. The
-    captured lane comes first: what it comes to in the capture, or which quota throttle times show that nobody stated.
+    """(lane, text) for each lane with a quota of producers: who is throttled, and how much longer sending takes. The
+    captured lane comes first: its throttle times and those in the capture, or a quota that nobody stated but throttle
+    times show.
     """
     for row in findings.by_lane(producer_lanes_rows, algorithms.FETCH_MAX_BYTES):
         lane = row[PRODUCER_THROTTLES.scenario]
@@ -37,7 +38,7 @@ def producers_by_lane(findings: Findings) -> Iterator[tuple[str, str]]:
 
 
 def producers_throttled_text(row: Row) -> str:
-    """How many producers are throttled, and which for longest: `2 of 9 producers are throttled, app for 12 s...`."""
+    """How many producers are throttled, and which one longest: `2 of 9 producers are throttled, app for 12 s...`."""
     producers = quantity(row["producers"], "producer")
     if not row["throttled"]:
         return f"none of {producers} is throttled"
@@ -48,7 +49,7 @@ def producers_throttled_text(row: Row) -> str:
 
 
 def captured_parts(row: Row, lane: str) -> Iterator[str]:
-    """Of the captured lane, how its throttle times compare with those in the capture, request by request."""
+    """For the captured lane: its throttle times and those in the capture, of the same requests."""
     t = PRODUCER_THROTTLES
     if lane == CAPTURED_LANE:
         replayed, captured = row[t.replayed_throttle_time_ms], row[t.captured_throttle_time_ms]
@@ -56,14 +57,14 @@ def captured_parts(row: Row, lane: str) -> Iterator[str]:
 
 
 def off_text(replayed: int, captured: int) -> str:
-    """By how much what was replayed differs: ` (0.3 % less)`; empty where there is nothing to compare with."""
+    """By how much the replayed value differs: ` (0.3 % less)`; empty if there is nothing to compare with."""
     if not captured or replayed == captured:
         return ""
     return f" ({share_text(abs(replayed - captured), captured)} {'more' if replayed > captured else 'less'})"
 
 
 def delays(row: Row) -> Iterator[str]:
-    """What else becomes of producers: how long sending takes, who waits for memory, what would have expired."""
+    """How producers fare otherwise: how long sending takes, who waits for memory, how many requests would expire."""
     t, blocked = PRODUCER_THROTTLES, row["blocked"]
     other = row["slowest"] if row["slowest"]["longer"] >= LEAST_LONGER_MS else row["quickest"]
     if abs(other["longer"]) >= LEAST_LONGER_MS:
@@ -76,15 +77,15 @@ def delays(row: Row) -> Iterator[str]:
 
 
 def shown_quota_text(row: Row) -> str:
-    """Which quota captured throttle times show, where nobody stated one."""
+    """The quota that captured throttle times show, if nobody stated one."""
     least, most = (format_bytes(int(float(f"{row[name]:.3g}"))) for name in ("shown_least", "shown_most"))
     value = least if least == most else f"{least} (to {most})"
     return f"throttle times show a quota that nobody stated: --captured={PRODUCER_QUOTA}={value}"
 
 
 def producers_sureness(findings: Findings) -> str:
-    """How sure the lines of `producers_by_lane` are: which rules they follow, and of how many producers the user is not
-    known, where users have quotas.
+    """How sure the lines of `producers_by_lane` are: which rules they follow, and for how many producers the user is
+    not known, if users have quotas.
     """
     rows = findings.by_lane(producer_lanes_rows, algorithms.FETCH_MAX_BYTES)
     return with_low_fidelity(findings, [MADE_AS_CAPTURED, *unknown_users(findings, rows, PRODUCER_QUOTA, "producer")])

@@ -1,4 +1,4 @@
-"""What becomes of consumers under bandwidth quotas (KIP-13, KIP-55): lanes with a `consumer_byte_rate`."""
+"""How consumers fare under bandwidth quotas (KIP-13, KIP-55): lanes with a `consumer_byte_rate`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ THROTTLED = "throttle_time_ms"
 
 
 def throttling_by_lane(findings: Findings) -> Iterator[tuple[str, str]]:
-    """(lane, text) for each lane with a quota: who is throttled for how long, and what else differs from the captured
+    """(lane, text) for each lane with a quota: who is throttled for how long, and other differences from the captured
     lane.
     """
     captured = captured_row(consumers_in_closed_loop(findings))
@@ -34,17 +34,17 @@ def throttling_by_lane(findings: Findings) -> Iterator[tuple[str, str]]:
 
 
 def quota_lanes(findings: Findings) -> list[Row]:
-    """The rows of lanes that set a quota, and of the captured one where one was stated."""
+    """The rows of lanes that set a quota; also of the captured lane if a quota was stated."""
     return [row for row in consumers_in_closed_loop(findings) if has_quota(settings_of_lane(findings, row["scenario"]))]
 
 
 def settings_of_lane(findings: Findings, lane: str) -> Iterable[str]:
-    """The settings that a lane changes, or that are stated of the captured one, by key."""
+    """The settings that a lane changes, or those stated if it is the captured lane, by key."""
     return findings.captured if lane == CAPTURED_LANE else settings_in_name(lane)
 
 
 def throttled_text(row: Row) -> str:
-    """How many consumers are throttled, and which for longest: `2 of 9 consumers ... throttled, app for 12 s...`."""
+    """How many consumers are throttled, and which one longest: `2 of 9 consumers ... throttled, app for 12 s...`."""
     within = row[range_column(THROTTLED)]
     longest = with_range(within["value"] if within else 0.0, within)
     consumers = quantity(row["readers"], "consumer")
@@ -57,14 +57,14 @@ def throttled_text(row: Row) -> str:
 
 
 def is_of_users(key: str, quota: str) -> bool:
-    """Whether a setting is this quota of users, or of client.ids of users."""
+    """Whether a setting is this quota for users, or for client.ids of users."""
     return is_quota(key, quota) and key.startswith(f"{USER}.")
 
 
 def unknown_users(findings: Findings, rows: Iterable[Row], quota: str, kind: str) -> list[str]:
-    """That users of some clients are not known, where a lane has this quota of users.
+    """A sentence that the users of some clients are not known, if a lane has this quota for users.
 
-    rows: of lanes, with `unknown_users`. kind: what a client is called.
+    rows: of lanes, with the field `unknown_users`. kind: the word for a client.
     """
     of_users = [
         row["unknown_users"]
@@ -80,8 +80,8 @@ def unknown_users(findings: Findings, rows: Iterable[Row], quota: str, kind: str
 
 
 def quota_sureness(findings: Findings) -> str:
-    """How sure the lines of `throttling_by_lane` are, if there are any: which rules they follow, and of how many
-    consumers the user is not known, where users have quotas.
+    """How sure the lines of `throttling_by_lane` are, if there are any: which rules they follow, and for how many
+    consumers the user is not known, if users have quotas.
     """
     unknown = unknown_users(findings, quota_lanes(findings), CONSUMER_QUOTA, "consumer")
     return with_low_fidelity(findings, [BY_RULES, *unknown])

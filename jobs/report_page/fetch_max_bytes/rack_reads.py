@@ -1,7 +1,7 @@
 """What consumers read across racks, and what each broker serves: as captured, and with and without fetch-from-follower.
 
-A leader sends a consumer that names a rack to a replica there (KIP-392), and what the consumer reads there it would
-have read at the leader: the same records, in other responses.
+A leader sends a consumer that names a rack to a replica in that rack (KIP-392). The consumer then reads there what it
+would have read from the leader: the same records, in other responses.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ from schemas.tables.values import BROKER_RACK, CLIENT_RACK, RACK_OF_NO_BROKER, R
 
 T = RACK_READS
 CAPTURED, LEADERS, PREFERRED = "captured", "leaders", "preferred"
-"""Who serves: whoever did, leaders alone, or the replicas that RackAwareReplicaSelector prefers."""
+"""Who serves: the broker that did in the capture, only leaders, or the replicas that RackAwareReplicaSelector prefers.
+"""
 RACKS: Mapping[str, str] = {CAPTURED: T.broker_rack, LEADERS: T.leader_rack, PREFERRED: T.preferred_rack}
 MOST_PREFERRED = "most_preferred"
-"""As PREFERRED, with all that the broker would serve if it were taken wherever it is one of several."""
+"""As PREFERRED, but if several replicas are preferred, each of them counts as the one that serves."""
 SELECTOR = "replica.selector.class=RackAwareReplicaSelector"
 MOST_BROKERS, MOST_CROSSING = 1000, 10
 STATE_RACK = "--captured=address.10.0.1.0/24.client.rack=RACK or client.NAME.client.rack=RACK"
-"""How somebody states where consumers are."""
+"""The flag that states in which racks consumers are."""
 WHAT_TO_DO: Mapping[str, str] = {
     CLIENT_RACK: f"state where they are, {STATE_RACK}",
     RACK_OF_NO_BROKER: f"no broker is in their rack; state it as brokers spell theirs, {STATE_RACK}",
@@ -36,12 +37,13 @@ WHAT_TO_DO: Mapping[str, str] = {
     REPLICAS: "no Metadata response shows the partitions' replicas; capture while consumers start, or for 5 min "
     "(metadata.max.age.ms)",
 }
-"""By `unknown_for`, what to do."""
+"""What to do about unknown reads, by the column `unknown_for`."""
 
 
 def racked_reads(own_rows: OwnRows) -> DataFrame:
-    """For each value of unknown_for: bytes, bytes from followers, bytes across racks by who serves, consumers, whether
-    any broker's rack is known, and how many consumers are sent to a replica from which none of their reads is captured.
+    """For each value of unknown_for: the bytes, the bytes from followers, the bytes across racks for each way to serve,
+    the number of consumers, whether any broker's rack is known, and the number of consumers that are sent to a replica
+    whose reads by them are not captured.
     """
     client, is_lost = F.struct(T.client_id, T.client_address), F.col(T.broker).isNull()
     crossing = [_sum(F.col(rack) != F.col(T.client_rack)).alias(who) for who, rack in RACKS.items()]
@@ -56,8 +58,8 @@ def racked_reads(own_rows: OwnRows) -> DataFrame:
 
 
 def broker_reads(own_rows: OwnRows) -> DataFrame:
-    """Bytes that each broker serves: captured, leaders, preferred and most_preferred. Whose preferred replica is not
-    known is taken to read from the leader.
+    """Bytes that each broker serves: captured, leaders, preferred and most_preferred. Reads whose preferred replica is
+    not known count for the leader.
     """
     preferred = F.split(F.coalesce(T.preferred, T.leader), ",")
     is_one = F.size(preferred) == 1
@@ -74,7 +76,7 @@ def broker_reads(own_rows: OwnRows) -> DataFrame:
 
 
 def crossing_reads(own_rows: OwnRows) -> DataFrame:
-    """The clients and topics that most is read across racks for, by who serves."""
+    """The clients and topics with most bytes across racks, for each way to serve."""
     crossing = [_sum(F.col(rack) != F.col(T.client_rack)).alias(who) for who, rack in RACKS.items()]
     known = own_rows(T).where(F.col(T.unknown_for).isNull())
     summed = known.groupBy(T.client_id, T.topic).agg(*crossing).where((F.col(CAPTURED) > 0) | (F.col(LEADERS) > 0))
@@ -82,7 +84,7 @@ def crossing_reads(own_rows: OwnRows) -> DataFrame:
 
 
 def _sum(which: Column) -> Column:
-    """The bytes of the rows that are meant."""
+    """The bytes of the rows for which `which` is true."""
     return F.coalesce(F.sum(F.when(which, F.col(T.bytes))), F.lit(0))
 
 
@@ -90,8 +92,8 @@ QUERIES = (racked_reads, broker_reads, crossing_reads)
 
 
 def rack_reads(findings: Findings) -> Iterator[str]:
-    """What is read across racks, which broker serves most more, and what is not known; nothing in a cluster without
-    racks.
+    """Sentences on what is read across racks, which broker would serve how much more, and what is not known; none for a
+    cluster without racks.
     """
     rows = {row[T.unknown_for]: row for row in findings.of(racked_reads)}
     from_followers = sum(row["from_followers"] for row in rows.values())
@@ -114,7 +116,7 @@ def rack_reads(findings: Findings) -> Iterator[str]:
 
 
 def crossing_text(known: Row) -> str:
-    """What consumers read across racks, of all that is known of them."""
+    """What consumers read across racks, of the bytes for which that is known."""
     alone = f", {_none_or_size(known[LEADERS])} from leaders alone" if known["from_followers"] else ""
     return (
         f"consumers read {_none_or_size(known[CAPTURED])} across racks, of {rounded_size(known['bytes'])}{alone}; "
@@ -123,19 +125,21 @@ def crossing_text(known: Row) -> str:
 
 
 def most_more_text(brokers: list[Row], who: str) -> str:
-    """The broker that serves most more than in the capture, if those serve."""
+    """The broker whose bytes grow most compared with the capture, if these brokers serve. who: LEADERS or
+    MOST_PREFERRED.
+    """
     most = max(brokers, key=lambda row: (row[who] - row[CAPTURED], str(row["broker"])))
     return f"broker {most['broker']} serves {served_text(most, who)} instead of {rounded_size(most[CAPTURED])}"
 
 
 def served_text(row: Row, who: str) -> str:
-    """What a broker serves; a range where Kafka takes one of several replicas."""
+    """What a broker serves; a range if Kafka picks one of several replicas."""
     least, most = row[PREFERRED if who == MOST_PREFERRED else who], row[who]
     return rounded_size(least) if least == most else f"{rounded_size(least)} to {rounded_size(most)}"
 
 
 def unknown_text(row: Row, what: str) -> str:
-    """Of how much it is not known whether it crosses racks, and what to do."""
+    """How many bytes may cross racks without our knowing it, and what to do."""
     read = f"{rounded_size(row['bytes'])} that {quantity(row['consumers'], 'consumer')} read"
     return f"of {read} it is not known what crosses racks: {what}"
 
@@ -145,8 +149,8 @@ def _none_or_size(count: int) -> str:
 
 
 def rack_lines(findings: Findings) -> Iterator[str]:
-    """For each broker what it serves, and for the clients and topics with most of it what is read across racks, by who
-    serves.
+    """What each broker serves, and what the clients and topics with most such bytes read across racks, for each way to
+    serve.
     """
     for row in findings.of(broker_reads):
         if any(row[CAPTURED] != row[who] for who in (LEADERS, MOST_PREFERRED)):

@@ -1,8 +1,9 @@
-"""Which quotas of brokers held clients back in the capture, as far as responses show that.
+"""Which quotas of brokers throttled clients in the capture, as far as responses show that.
 
-A response has one throttle time, the longer one where two quotas ask for it (KafkaApis, Kafka 4.3). A quota of request
-time (KIP-124) concerns every request, and throttles for no longer than a window of time (ClientRequestQuotaManager).
-So what is longer comes from the other quota of that request; and where a request has no other, from request time.
+A response has one throttle time: the longer one if two quotas throttle the request (KafkaApis, Kafka 4.3). The quota of
+request time (KIP-124) applies to every request and throttles for at most one window of time
+(ClientRequestQuotaManager). So a longer throttle time comes from the request's other quota. If a request has no other
+quota, every throttle time comes from the quota of request time.
 """
 
 from __future__ import annotations
@@ -28,14 +29,15 @@ OTHER_QUOTAS: Mapping[str, str] = {
     "PRODUCE": PRODUCER_QUOTA,
     **dict.fromkeys(("CREATE_TOPICS", "CREATE_PARTITIONS", "DELETE_TOPICS"), "controller_mutation_rate"),
 }
-"""By API, the quota that its requests have beside that of request time."""
+"""The quota that applies to an API's requests in addition to that of request time, by API."""
 MOST_THROTTLED = 20
 AS_CAPTURED = "as captured"
 
 
 def throttled_clients(own_rows: OwnRows) -> DataFrame:
-    """(client_id, api_name, total, long): the APIs of clients that were throttled, and for how
-    long; those throttled longest first.
+    """(client_id, api_name, total, long) of the clients and APIs that were throttled, the longest throttled first.
+
+    total: ms. long: ms in responses whose throttle time is above 1 s.
     """
     x = EXCHANGES
     throttled = own_rows(x).where(F.col(x.throttle_time_ms) > 0)
@@ -48,7 +50,7 @@ def throttled_clients(own_rows: OwnRows) -> DataFrame:
 
 
 def captured_throttles(findings: Findings) -> Iterator[tuple[str, str]]:
-    """(`as captured`, which client was throttled longest, and by which quota), if any was."""
+    """(`as captured`, which client was throttled longest, and by which quota), if any client was."""
     rows = findings.of(throttled_clients)
     if not rows:
         return
@@ -66,9 +68,9 @@ def captured_throttles(findings: Findings) -> Iterator[tuple[str, str]]:
 
 
 def times_by_quota(row: Row, window_s: int) -> dict[str, int]:
-    """For how long a client was throttled in an API (ms), by the quota that did it, or the two of which one did.
+    """How long a client was throttled in an API (ms), by quota. The key is two quotas if either may be the cause.
 
-    window_s: quota.window.size.seconds. Where that is not 1 s, single responses are not distinguished.
+    window_s: quota.window.size.seconds. If it is not 1 s, the throttle times of single responses do not count.
     """
     total, other = row["total"], OTHER_QUOTAS.get(row[EXCHANGES.api_name])
     if other is None:

@@ -1,4 +1,4 @@
-"""Clients and the fetches they send (KIP-227): questions 8 and 18."""
+"""Clients and the fetches that they send (KIP-227): questions 8 and 18."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from schemas.tables.silver import EXCHANGES
 
 
 def not_found_answer(findings: Findings) -> str:
-    """Question 8: how many sessions were not found, whose, and what full fetches cost beside enough slots."""
+    """Question 8: how many sessions were not found, whose they were, and what full fetches cost compared with enough
+    slots.
+    """
     rows = findings.of(fetching_clients)
     if not rows:
         raise Unanswered(NO_FETCH)
@@ -32,8 +34,8 @@ def not_found_answer(findings: Findings) -> str:
 
 
 def full_fetches_cost_text(findings: Findings, as_captured: float) -> str:
-    """What full fetches of the captured lane cost, beside the lane that has fewest. as_captured: the share of fetches
-    that were full ones in the capture.
+    """What full fetches of the captured lane cost compared with the lane that has fewest. as_captured: the share of
+    full fetches in the capture.
     """
     c, rows = SESSION_CACHE, findings.by_lane(lanes, algorithms.SESSION_CACHE)
     if not rows:
@@ -71,7 +73,7 @@ def full_by_client(findings: Findings) -> Plot:
 
 
 def clients_table(findings: Findings) -> Grid:
-    """A row a client."""
+    """A row for each client."""
     cells = [
         [
             client_name(row[EXCHANGES.client_id]), f"{row['fetches']:,}", f"{row['full']:,}",
@@ -87,7 +89,7 @@ def clients_table(findings: Findings) -> Grid:
 
 
 def full_fetches_a_minute(row: Row) -> str:
-    """Full fetches by minute, from the client's first fetch to its last."""
+    """Full fetches per minute, from the client's first fetch to its last."""
     minutes = (row["last"] - row["first"]).total_seconds() / 60
     return f"{row['full'] / minutes:,.1f}" if minutes else "-"
 
@@ -100,7 +102,7 @@ def software_text(row: Row) -> str:
 
 
 def client_versions_answer(findings: Findings) -> str:
-    """Question 18: whether versions of one client differ in the capture; two clients are not compared."""
+    """Question 18: whether versions of one client differ in the capture. Different clients are not compared."""
     rows = findings.of(fetching_software)
     if not rows:
         raise Unanswered(NO_FETCH)
@@ -151,7 +153,7 @@ def full_by_version(findings: Findings) -> Plot:
 
 
 def versions_table(findings: Findings) -> Grid:
-    """A row a version of a client."""
+    """A row for each version of a client."""
     cells = [
         [
             software_text(row), request_versions_text(row), f"{row['fetches']:,}",

@@ -1,4 +1,4 @@
-"""How many fetch-session slots are needed when groups have more members: lanes with `traffic.consumers`."""
+"""How many fetch-session slots are needed if groups have more members: lanes with `traffic.consumers`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ DEALT = "an extrapolation: each captured consumer's partitions are dealt among a
 
 
 def slots_by_consumers(findings: Findings) -> list[tuple[str, str]]:
-    """(setting, text) for each number of consumers: with how many slots a broker harms nobody now, and with how many
-    then. How many slots a lane has is no matter for that; lanes that change anything else are left out.
+    """(setting, text) for each number of consumers: the number of slots with which a broker harms nobody, now and then.
+    A lane's own number of slots does not matter for that. Lanes that change anything else are left out.
     """
     s, now = SESSION_SLOTS, max((row[SESSION_SLOTS.zero_harm_slots] for row in findings.of(slot_needs)), default=0)
     needed = dict[str, int]()

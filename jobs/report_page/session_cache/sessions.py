@@ -33,15 +33,15 @@ NO_FETCH = "The capture shows no fetch: capture packets of a broker that consume
 
 
 def evictions_by_pair(own_rows: OwnRows) -> DataFrame:
-    """(scenario, evictor, victim, evictions), over all brokers, the most frequent of each lane first."""
+    """(scenario, evictor, victim, evictions), over all brokers; the most frequent pair of each lane comes first."""
     e = SESSION_EVICTIONS
     sums = own_rows(e).groupBy(e.scenario, e.evictor, e.victim).agg(F.sum(e.evictions).alias(e.evictions))
     return first_rows_of_each(sums, str(e.scenario), MOST_PAIRS, F.desc(e.evictions), e.evictor, e.victim)
 
 
 def shards_in_captured_lane(own_rows: OwnRows) -> DataFrame:
-    """(broker, shard, most, per shard) of the captured lane, with what the broker refused and evicted in all shards,
-    and how much of that while another shard had a free slot.
+    """(broker, shard, most, per shard) of the captured lane, with how much the broker refused and evicted over all
+    shards, and how much of it while another shard had a free slot.
     """
     c, s = SESSION_CACHE, SESSION_SLOTS
     is_captured = F.col(c.scenario) == CAPTURED_LANE
@@ -61,15 +61,15 @@ def full_share(row: Row) -> float:
 
 
 def refused_share(row: Row) -> float:
-    """The share of full fetches that got no session among those that wanted one, in a lane."""
+    """The share of fetches without a session among the full fetches that wanted one, in a lane."""
     c = SESSION_CACHE
     wanted = row[c.refused] + row[c.created]
     return float(row[c.refused] / wanted) if wanted else 0.0
 
 
 def captured_refused_share(row: Row) -> float:
-    """The share of full fetches that got no session among those that wanted one, in the capture itself. The replay may
-    give another one.
+    """The share of fetches without a session among the full fetches that wanted one, in the capture itself. It may
+    differ from the replay's.
     """
     c = SESSION_CACHE
     wanted = row[c.captured_refused] + row[c.captured_created]
@@ -77,7 +77,7 @@ def captured_refused_share(row: Row) -> float:
 
 
 def enough_slots_answer(findings: Findings) -> str:
-    """Question 9: the number of slots from which on nobody is refused or evicted, and what fewer do."""
+    """Question 9: the number of slots from which nobody is refused or evicted, and what happens with fewer."""
     c, s, rows = SESSION_CACHE, SESSION_SLOTS, findings.by_lane(lanes, algorithms.SESSION_CACHE)
     needs = findings.of(slot_needs)
     if not rows or not needs:
@@ -104,7 +104,7 @@ def enough_slots_answer(findings: Findings) -> str:
 
 
 def slots_doubt_text(needs: list[Row]) -> str:
-    """Says that the capture contradicts the number of slots that was taken to be in force; empty if it does not."""
+    """Says that the capture contradicts the number of slots taken as in force; empty if it does not."""
     taken = (row for row in needs if row[SESSION_SLOTS.slots] is not None)
     return next((f". {capitalized(captured_slots_text(row))}" for row in taken if not are_slots_possible(row)), "")
 
@@ -127,7 +127,7 @@ def slots_bars(findings: Findings) -> Plot:
 
 
 def slots_grid(findings: Findings) -> Grid:
-    """The lanes of the replay; the notes have those with more consumers, and of share sessions, if there are any."""
+    """The lanes of the replay. The notes have lanes with more consumers, and share sessions, if there are any."""
     names = findings.lanes[algorithms.SESSION_CACHE]
     table = lanes_table(findings.of(lanes), findings.of(slot_needs), names)
     if grown := findings.of(grown_lanes):
@@ -195,7 +195,7 @@ def evictions_matrix(findings: Findings) -> Plot:
 
 
 def evictions_table(findings: Findings) -> Grid:
-    """A row a pair."""
+    """A row for each pair."""
     e = SESSION_EVICTIONS
     rows, head = evictions_in_lane(findings), ("takes the slot", "loses its session", "evictions")
     cells = [[client_name(row[e.evictor]), client_name(row[e.victim]), f"{row[e.evictions]:,}"] for row in rows]
@@ -203,7 +203,7 @@ def evictions_table(findings: Findings) -> Grid:
 
 
 def while_room_answer(findings: Findings) -> str:
-    """Question 14: evictions and refusals in one shard while another had room."""
+    """Question 14: evictions and refusals in one shard while another shard had room."""
     c, rows = SESSION_CACHE, findings.of(shards_in_captured_lane)
     if not rows:
         raise Unanswered(NO_FETCH)
@@ -229,7 +229,7 @@ def while_room_answer(findings: Findings) -> str:
 
 
 def captured_refusals_text(findings: Findings) -> str:
-    """Says that more was refused in the capture than in the captured lane; empty if that is not so."""
+    """Says that the capture has more refusals than the captured lane; empty if it does not."""
     c = SESSION_CACHE
     lane = next((row for row in findings.of(lanes) if row[c.scenario] == CAPTURED_LANE), None)
     if lane is None or lane[c.captured_refused] <= lane[c.refused]:
@@ -256,7 +256,7 @@ def shards_by_broker(findings: Findings) -> Plot:
 
 
 def shards_table(findings: Findings) -> Grid:
-    """A row a shard."""
+    """A row for each shard."""
     cells = [
         [row[SESSION_SLOTS.broker], f"{row['shard']}", f"{row['most']:,}", f"{row['each']:,}"]
         for row in findings.of(shards_in_captured_lane)
