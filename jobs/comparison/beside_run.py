@@ -1,4 +1,4 @@
-"""What the page of a run shows of other runs in its lake: a comparison with one, and the trend with its plots."""
+"""What a run's page shows of other runs in its lake: a comparison with one run, and the trend with its plots."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PLOTTED: Mapping[Name, Scale] = {
     (BROKER, "partitions"): "count",
     (REPLAY, "agreement"): "percent",
 }
-"""By figure, how the ticks of its axis are written."""
+"""How the ticks of a figure's axis are written, by figure."""
 
 
 def other_runs(spark: SparkSession, lake: str, run: KnownRun, named: str) -> OtherRuns:
@@ -58,12 +58,12 @@ def other_runs(spark: SparkSession, lake: str, run: KnownRun, named: str) -> Oth
 
 
 def may_have_trend(spark: SparkSession, lake: str, sets: set[str]) -> bool:
-    """Whether there may be nights enough for a trend: enough capture sets, or kept figures of some that have left."""
+    """Whether there may be enough nights for a trend: enough capture sets, or kept figures of removed ones."""
     return len(sets) >= FEWEST or has_table(spark, lake, TRENDS)
 
 
 def run_to_compare(spark: SparkSession, lake: str, run: KnownRun, named: str) -> KnownRun | None:
-    """The run to compare with; None for `previous` where the run is the first, as stderr then says."""
+    """The run to compare with; None for `previous` if the run is the first, which stderr then says."""
     if named != PREVIOUS:
         return known_run(spark, lake, named)
     try:
@@ -74,13 +74,13 @@ def run_to_compare(spark: SparkSession, lake: str, run: KnownRun, named: str) ->
 
 
 def compare_with_other(spark: SparkSession, lake: str, run: KnownRun, other: KnownRun) -> RunComparison:
-    """Another run compared with this one."""
+    """The comparison of another run with this one."""
     with stage("compare", spark):
         return compare_runs(spark, compared_run(spark, lake, other), compared_run(spark, lake, run))
 
 
 def runs_for_page(compared: RunComparison | None, nights: Trend | None) -> OtherRuns:
-    """The comparison and the trend as the page takes them. There is a trend only if it has nights enough."""
+    """The comparison and the trend for the page. There is a trend only if it has enough nights."""
     has_trend = nights is not None and len(nights.nights) >= FEWEST
     grid = main_figures_grid(nights) if nights is not None and has_trend else None
     plots = [*trend_plots(nights)] if nights is not None and has_trend else []
@@ -92,7 +92,7 @@ def runs_for_page(compared: RunComparison | None, nights: Trend | None) -> Other
 
 
 def trend_plots(trend: Trend) -> Iterator[Plot]:
-    """A plot for each figure that enough nights have, but for those that are 0 in all nights."""
+    """A plot for each figure that enough nights have, without figures that are 0 in all nights."""
     for name, scale in PLOTTED.items():
         nights = [night for night in trend.nights if drawable_value(night, name) is not None]
         if len(nights) >= FEWEST and any(drawable_value(night, name) for night in nights):
@@ -100,7 +100,7 @@ def trend_plots(trend: Trend) -> Iterator[Plot]:
 
 
 def drawable_value(night: Night, name: Name) -> float | None:
-    """A night's figure if it can be drawn; None if the night lacks it, or if it is a time without end."""
+    """A night's figure if it can be drawn; None if the night lacks it, or if it is an infinite time."""
     figure = night.figures.get(name)
     return None if figure is None or figure.value in (None, inf) else figure.value
 

@@ -1,4 +1,4 @@
-"""Checks predictions: looks up what an earlier run predicted in its tables, and what came in a later run's tables."""
+"""Checks predictions: compares what the tables of an earlier run predicted with what the tables of a later run show."""
 
 from __future__ import annotations
 
@@ -45,23 +45,23 @@ from schemas.wire.errors import MESSAGE_TOO_LARGE
 from udfs.replay.fetch_max_bytes.rows import OPEN_LOOP
 
 MOST_CLIENTS = 100
-"""At most so many clients are checked. Those whose settings changed come first."""
+"""At most this many clients are checked. Those whose settings changed come first."""
 WAIT = "longest_wait_ms"
 SPLITS: Mapping[str, str] = {
     "producer.batch.size": BATCH_SPLIT.batch_size,
     "topic.max.message.bytes": BATCH_SPLIT.max_message_bytes,
 }
-"""By setting of producers and topics, the column that has the value in force."""
+"""The column with the value in force of a setting of producers or topics, by setting."""
 Figures = Mapping[tuple[str, str], Figure]
 """Figures by scope and metric."""
 
 
 @dataclass(frozen=True)
 class CheckedPredictions:
-    """The predictions of some replays, with what came.
+    """The predictions of some replays, with the later figures.
 
-    without_lane: how many clients have new settings that no lane of the earlier run had, so that nothing was predicted.
-    left_out: how many clients were not looked at.
+    without_lane: how many clients have settings that no lane of the earlier run had, so that nothing was predicted.
+    left_out: how many clients were not checked.
     """
 
     predictions: tuple[Prediction, ...] = ()
@@ -71,9 +71,9 @@ class CheckedPredictions:
 
 @dataclass(frozen=True)
 class ClientLane:
-    """The lane of the earlier run that predicts a client: it has the settings that are in force in the later run.
+    """The lane of the earlier run that predicts a client: its settings are in force in the later run.
 
-    scope: the client, empty for the whole cluster. lane: None where no lane has these settings. is_changed: the client
+    scope: the client, empty for the whole cluster. lane: None if no lane has these settings. is_changed: the client
     had other settings in the earlier run.
     """
 
@@ -84,13 +84,15 @@ class ClientLane:
 
 @dataclass(frozen=True)
 class LaterFigures:
-    """What became of predictions: figures of the later capture itself, and those of its replay as captured."""
+    """The figures that predictions are checked against: those of the later capture itself, and those of its replay in
+    the captured lane.
+    """
 
     by_capture: Figures
     by_replay: Figures
 
     def figure_of(self, scope: str, metric: str) -> tuple[str, Figure] | None:
-        """(BY_CAPTURE or BY_REPLAY, the figure); the capture's own where it shows one, None where neither has it."""
+        """(BY_CAPTURE or BY_REPLAY, the figure): the capture's own if it shows one; None if neither has it."""
         for seen_by, figures in ((BY_CAPTURE, self.by_capture), (BY_REPLAY, self.by_replay)):
             if (scope, metric) in figures:
                 return seen_by, figures[scope, metric]
@@ -98,7 +100,7 @@ class LaterFigures:
 
 
 def checked_fetches(before: ComparedRun, after: ComparedRun) -> CheckedPredictions:
-    """Waits, catch-up and memory of clients that both captures have."""
+    """The predictions of waits, catch-up and memory, for clients in both captures."""
     f, algorithm = FETCH_PARTITIONS, algorithms.FETCH_MAX_BYTES
     keys = [str(f.client_id), str(f.reader)]
     clients = clients_of_both([limits_by_client(run.own_rows) for run in (before, after)], keys)
@@ -116,7 +118,7 @@ def checked_fetches(before: ComparedRun, after: ComparedRun) -> CheckedPredictio
 
 
 def captured_waits(own_rows: OwnRows, client_lanes: Sequence[ClientLane]) -> DataFrame:
-    """Figures of each client's longest wait in the capture, which open loop in the captured lane has."""
+    """Figures of each client's longest wait in the capture: that of the open loop in the captured lane."""
     t = FETCH_FAIRNESS
     rows = rows_in_captured_lane(own_rows(t)).where(
         (F.col(t.mode) == OPEN_LOOP) & is_of_clients(client_lanes, str(t.client_id))
@@ -126,7 +128,7 @@ def captured_waits(own_rows: OwnRows, client_lanes: Sequence[ClientLane]) -> Dat
 
 
 def checked_sessions(before: ComparedRun, after: ComparedRun) -> CheckedPredictions:
-    """Full fetches, refused and lost sessions of the cluster."""
+    """The predictions of full fetches, refused and lost sessions of the cluster."""
     c, algorithm = SESSION_CACHE, algorithms.SESSION_CACHE
     was, now = (in_force_in_run(algorithm, run, {}) for run in (before, after))
     lane = lane_in_force(settings_by_lane(before, algorithm), was, now)
@@ -160,7 +162,7 @@ def captured_sessions(own_rows: OwnRows) -> DataFrame:
 
 
 def checked_splits(before: ComparedRun, after: ComparedRun) -> CheckedPredictions:
-    """How many of the batches of each producer are split, where both captures have it."""
+    """The predictions of each producer's share of split batches, for producers in both captures."""
     t, algorithm = BATCH_SPLIT, algorithms.BATCH_SPLIT
     sizes = [first_values_text(F.col(column)).alias(column) for column in SPLITS.values()]
     clients = clients_of_both(
@@ -181,7 +183,7 @@ def checked_splits(before: ComparedRun, after: ComparedRun) -> CheckedPrediction
 
 
 def captured_splits(own_rows: OwnRows, client_lanes: Sequence[ClientLane]) -> DataFrame:
-    """Figures of the share of each producer's batches that brokers refused as too large: those that it had to split."""
+    """Figures of the share of each producer's batches that brokers refused as too large, which it had to split."""
     b = RECORD_BATCHES
     rows = batches_of_producers(own_rows).where(is_of_clients(client_lanes, str(b.client_id))).groupBy(b.client_id).agg(
         F.count_if(F.col(b.error_code) == MESSAGE_TOO_LARGE).alias("refused"), F.count("*").alias("sent")
@@ -194,8 +196,8 @@ CHECKS = {
     algorithms.SESSION_CACHE: checked_sessions,
     algorithms.BATCH_SPLIT: checked_splits,
 }
-"""By replay, the function that checks its predictions. Limits on partitions and KIP-81's pool are in no release, so no
-production can show whether their predictions came true."""
+"""The function that checks a replay's predictions, by replay. No release has partition limits or KIP-81's pool, so no
+capture can show whether their predictions came true."""
 
 
 def clients_of_both(of_runs: Sequence[DataFrame], keys: Sequence[str]) -> DataFrame:
@@ -214,7 +216,7 @@ def client_lanes_of(
     algorithm: str, before: ComparedRun, after: ComparedRun, rows: Iterable[Row],
     shown_by: Mapping[str, Mapping[str, str]],
 ) -> Iterator[ClientLane]:  # fmt: skip
-    """The lane of each client. shown_by: by kind of reader and by setting, the column that shows the value in force."""
+    """The lane of each client. shown_by: the column with the value in force, by kind of reader and by setting."""
     lanes = settings_by_lane(before, algorithm)
     for row in rows:
         reader = row.asDict().get("reader", CONSUMER)
@@ -230,22 +232,22 @@ def client_lanes_of(
 
 
 def in_force_in_run(algorithm: str, run: ComparedRun, values: InForce, apart_from: str = "") -> InForce:
-    """Every setting of a replay with its value in force in a run.
+    """The value in force in a run for every setting of a replay.
 
-    values: those that its capture shows. apart_from: settings that are set on this are left out.
+    values: those that its capture shows. apart_from: the settings that are set on this are left out.
     """
     release = run.run.kafka.partition(",")[0].partition(" ")[0]
     return settings_in_force(algorithm, run.run.captured, release, values, (apart_from,))
 
 
 def settings_by_lane(run: ComparedRun, algorithm: str) -> Mapping[str, InForce]:
-    """What each lane of a run's replay sets, by the lane's name."""
+    """The settings of each lane of a run's replay, by the lane's name."""
     names = next(row[RUNS.lanes] for row in run.run.rows if row[RUNS.algorithm] == algorithm)
     return {name: lane_values(name) for name in names}
 
 
 def is_in_own_lane(client_lanes: Sequence[ClientLane], client: str) -> Column:
-    """Whether a row is of one of the clients and in that client's lane. client: the column with the client."""
+    """Whether a row belongs to one of the clients and to that client's lane. client: the column with the client."""
     clients_by_lane: dict[str, list[str]] = {}
     for client_lane in client_lanes:
         if client_lane.lane is not None:
@@ -255,7 +257,7 @@ def is_in_own_lane(client_lanes: Sequence[ClientLane], client: str) -> Column:
 
 
 def is_of_clients(client_lanes: Sequence[ClientLane], client: str) -> Column:
-    """Whether a row is of one of these clients, in whatever lane. client: the column with the client."""
+    """Whether a row belongs to one of these clients, in any lane. client: the column with the client."""
     if not client_lanes:
         return F.lit(False)
     return F.coalesce(F.col(client), F.lit("")).isin(*(client_lane.scope for client_lane in client_lanes))
@@ -275,7 +277,7 @@ def predictions_with_outcome(
 ) -> tuple[Prediction, ...]:
     """A prediction for every figure that was predicted and that the later run has.
 
-    predicted: the figures of the earlier run, each in its client's lane. kind: the kind of scope that figures are of.
+    predicted: the figures of the earlier run, each in its client's lane. kind: the kind of the figures' scope.
     """
     by_scope = {client_lane.scope: client_lane for client_lane in client_lanes if client_lane.lane is not None}
     predictions = []
@@ -306,5 +308,5 @@ def clients_without_lane(client_lanes: Sequence[ClientLane]) -> int:
 
 
 def clients_left_out(rows: Sequence[Row]) -> int:
-    """How many clients there are beyond those looked at. rows: of `clients_of_both`."""
+    """How many clients were not checked. rows: of `clients_of_both`."""
     return rows[0][IN_ALL] - len(rows) if rows else 0

@@ -1,4 +1,4 @@
-"""Compares two runs: the figures of both, of which few rows come to the driver, and the predictions of the first."""
+"""Compares two runs: the figures of both, with few rows on the driver, and the predictions of the first run."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ TRAFFIC, VERSIONS, SETTINGS, OUTCOMES_PART, ADVICE, AGREEMENT = (
     "traffic", "versions", "settings", "outcomes", "advice", "agreement"
 )  # fmt: skip
 PARTS = (TRAFFIC, VERSIONS, SETTINGS, OUTCOMES_PART, ADVICE, AGREEMENT)
-"""What changes are about, in the order in which they are shown."""
+"""The subjects of changes, in the order in which they are shown."""
 LONE = (RATE, PRODUCED, CONSUMED, ADVISED)
-"""The metrics by which clients, topics and advice count as new or gone: those that only one of the runs has."""
+"""The metrics that make a client, topic or advice new or gone if only one of the runs has them."""
 SETTING = "setting"
 
 
@@ -54,9 +54,9 @@ SETTING = "setting"
 class RunComparison:
     """How two runs differ.
 
-    changes: those of all parts; of each metric only the largest. left_out: by part, how many smaller changes there are
-    beside these. upgrades: one for each software. replayed_once: the replays that one run alone has. checked: the
-    predictions of the first run. hits, in_all: how many predictions in the lake of the second run hit, of how many.
+    changes: those of all parts, but only the largest of each metric. left_out: how many smaller changes there are, by
+    part. upgrades: one for each software. replayed_once: the replays that only one run has. checked: the predictions of
+    the first run. hits, in_all: how many predictions in the second run's lake hit, of how many.
     """
 
     before: ComparedRun
@@ -96,9 +96,9 @@ def compare_runs(spark: SparkSession, before: ComparedRun, after: ComparedRun) -
 
 
 def differing_rows(spark: SparkSession, before: ComparedRun, after: ComparedRun) -> list[tuple[str, list[Row]]]:
-    """(part, rows of the figures that differ), one for each query; a part has several queries."""
+    """(part, rows of the figures that differ), one for each query; a part may have several queries."""
     spans = run_side_by_side(spark, [partial(run_span, run) for run in (before, after)])
-    # A run that was ended before it wrote recommendations has no such table.
+    # If every run of a lake ended before it wrote recommendations, there is no such table.
     has_advice = all(has_table(spark, run.lake, RECOMMENDATIONS) for run in (before, after))
     tasks: list[Callable[[], tuple[str, list[Row]]]] = [
         partial(differing_in_part, part, before, after, query)
@@ -132,7 +132,7 @@ def figures_of_run(outcomes: Callable[..., DataFrame], run: ComparedRun) -> Data
 def differing_in_part(
     part: str, before: ComparedRun, after: ComparedRun, query: Callable[[ComparedRun], DataFrame]
 ) -> tuple[str, list[Row]]:
-    """(part, rows of the figures that differ) of one query."""
+    """(part, rows of the figures that differ) for one query."""
     return part, side_by_side_rows(query(before), query(after), LONE).collect()
 
 
@@ -153,13 +153,13 @@ def replays_of_run(run: ComparedRun) -> list[str]:
 
 
 def stated_settings(run: KnownRun) -> dict[str, str]:
-    """By setting the value in force, for those settings that the capture does not show for each client."""
+    """The values in force by setting, for settings that the capture does not show for each client."""
     captured = {key: setting_of(key).format(value) for key, value in run.captured.items()}
     return {**captured, KAFKA_RELEASE: run.kafka.partition(",")[0]}
 
 
 def setting_changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[Change]:
-    """The settings of a run that have another value, or that one run alone takes."""
+    """The settings of a run that have another value, or that only one run takes."""
     return [
         Change(SETTINGS, SETTING, key, "value", *(
             Figure(text=values[key]) if key in values else None for values in (before, after)
@@ -185,16 +185,16 @@ def checked_predictions(
 def keep_predictions(
     spark: SparkSession, before: ComparedRun, after: ComparedRun, predictions: Sequence[Prediction]
 ) -> tuple[int, int]:
-    """Put the predictions in the place of those that the same two runs had.
+    """Write the predictions instead of earlier ones of the same two runs.
 
-    Returns (how many hit, how many there are) of all predictions in the lake that are for changed settings.
+    Returns (how many hit, how many there are), over all predictions in the lake that are for changed settings.
     """
     t, identity = PREDICTIONS_CHECKED, check_id(before.run_id, after.run_id)
     if predictions or has_table(spark, after.lake, t):
         rows = prediction_rows(before.run_id, after.run_id, predictions)
         try:
             Target(after.lake, identity).write_here(spark, rows, t)
-        except (LakeError, OSError) as fault:  # who may read a lake and not write it can compare all the same
+        except (LakeError, OSError) as fault:  # somebody who may not write the lake can still compare
             sys.stderr.write(f"refetch: predictions are not kept: {fault}\n")
     if not has_table(spark, after.lake, t):
         return 0, 0

@@ -1,6 +1,6 @@
 """A comparison for programs: what `compare --json` prints, by schemas/comparison.schema.json.
 
-A field that is added leaves `schema_version` as it is; one that goes, or means something else, raises it.
+A new field leaves `schema_version` unchanged; a field that is removed, or gets another meaning, raises it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Figures as rows in Spark, one for each scope and metric, since a run may have any number of clients and topics."""
+"""Figures as rows in Spark, one for each scope and metric, because a run may have any number of clients and topics."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ KIND, SCOPE, METRIC = "kind", "scope", "metric"
 NUMBERS = ("value", "low", "high", "cases", "text")
 SIDES = ("before", "after")
 MOST_OF_A_METRIC = 100
-"""Most changes of one metric that come to the driver: so many of those that both runs have, of those that are new, and
-of those that are gone, always the largest."""
+"""How many changes of one metric come to the driver at most, from each of three groups: figures that both runs have,
+new ones, and gone ones. They are the largest of their group."""
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns that a figure is made of: a value, with its range or its number of cases, or else a text."""
+    """The columns of a figure: a value with its range or its number of cases, or a text."""
 
     value: Column | None = None
     low: Column | None = None
@@ -42,15 +42,15 @@ class Columns:
 
 
 def share_columns(part: Column, cases: Column) -> Columns:
-    """The columns of a share: `part` of so many `cases`. If there are no cases, there is no figure."""
+    """The columns of a share: `part` out of `cases`. If there are no cases, there is no figure."""
     return Columns(value=F.when(cases > 0, part / cases), cases=cases)
 
 
 def figure_rows(rows: DataFrame, kind: str, scope: Column | str, figures: Mapping[str, Columns]) -> DataFrame:
     """Rows (kind, scope, metric, *NUMBERS) of the figures in `rows`, which has one row for each scope.
 
-    scope: the column with the scope's name. figures: by metric the columns of its figure. A figure that has neither
-    value nor text gives no row.
+    scope: the column with the scope's name. figures: the columns of each metric's figure. A figure without value and
+    text gives no row.
     """
     name = F.col(scope) if isinstance(scope, str) else scope
     all_of = F.array(*(columns.struct(metric) for metric, columns in figures.items()))
@@ -59,11 +59,11 @@ def figure_rows(rows: DataFrame, kind: str, scope: Column | str, figures: Mappin
 
 
 def side_by_side_rows(before: DataFrame, after: DataFrame, lone: Collection[str] = ()) -> DataFrame:
-    """The figures that differ between two runs, as the structs `before` and `after`, a row each.
+    """The figures that differ between two runs, one row each, with the structs `before` and `after`.
 
-    before, after: rows of `figure_rows`. lone: metrics of which a figure that only one run has is a difference too.
-    Of each metric there are the MOST_OF_A_METRIC largest differences that both runs have, that only the first has, and
-    that only the second has; `in_all` is how many there are of the kind in all.
+    before, after: rows of `figure_rows`. lone: for these metrics a figure that only one run has is also a difference.
+    Each kind and metric has at most MOST_OF_A_METRIC differences, the largest ones, from each of three groups: figures
+    of both runs, of the first run only, of the second run only. `in_all` is the size of the whole group.
     """
     key = [KIND, SCOPE, METRIC]
     sides = [
@@ -87,6 +87,6 @@ def change_in_row(row: Row, part: str) -> Change:
 
 
 def number_left_out(rows: Sequence[Row]) -> int:
-    """How many changes are not among these rows of `side_by_side_rows`, which has only the largest of each metric."""
+    """How many changes `side_by_side_rows` has left out of these rows, since it returns only the largest ones."""
     groups = {row["group"]: row[IN_ALL] for row in rows}
     return sum(groups.values()) - len(rows)

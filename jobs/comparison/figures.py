@@ -8,19 +8,20 @@ from math import inf, sqrt
 from typing import Literal
 
 Judgement = Literal["same", "noise", "exact", "beyond", "new", "gone"]
-"""`beyond`: the ranges of the two figures do not meet. `noise`: they do. `exact`: neither figure has a range, so any
-difference is real. `new`, `gone`: only the second run or only the first has the figure."""
+"""`beyond`: the ranges of the two figures do not overlap. `noise`: they do. `exact`: neither figure has a range, so any
+difference is real. `new`: only the second run has the figure. `gone`: only the first run has it."""
 NO_CHANGE = ("same", "noise")
 SCORE = 1.2816
-"""The standard normal's 90th percentile: 80 % lie between -SCORE and SCORE, as between p10 and p90."""
+"""The 90th percentile of the standard normal distribution: 80 % lie between -SCORE and SCORE, as between p10 and p90.
+"""
 
 
 @dataclass(frozen=True)
 class Figure:
     """A number that describes a run, or a text such as a setting's value.
 
-    value: None for a text, inf for a time without end. low, high: p10 and p90 of the values that it takes when pace or
-    time varies; None where it is exact. cases: of how many a share is a share; None for other figures.
+    value: None for a text, inf for an infinite time. low, high: p10 and p90 of the value as pace or time varies; None
+    if it is exact. cases: the number of cases behind a share; None for other figures.
     """
 
     value: float | None = None
@@ -31,7 +32,7 @@ class Figure:
 
     @property
     def range(self) -> tuple[float, float] | None:
-        """The range of the figure, which always has its value in it; None where the figure is exact or a text."""
+        """The range of the figure, which always includes its value; None if the figure is exact or a text."""
         if self.value is None:
             return None
         if self.cases is not None:
@@ -62,7 +63,7 @@ class Change:
 
     @property
     def size(self) -> float:
-        """How large the change is, from 0 to 1, relative to the larger figure; 1 where only one is a number."""
+        """How large the change is relative to the larger figure, from 0 to 1; 1 if only one figure is a number."""
         before, after = (None if figure is None else figure.value for figure in (self.before, self.after))
         if before is None or after is None:
             return 1.0
@@ -93,7 +94,7 @@ def judge_figures(before: Figure | None, after: Figure | None) -> Judgement:
 
 
 def range_of_share(share: float, cases: float) -> tuple[float, float]:
-    """The range in which 80 % of such samples lie: Wilson's score interval, which also holds near 0 and 1."""
+    """The range in which 80 % of such samples lie: Wilson's score interval, which is also valid near 0 and 1."""
     if cases <= 0:
         return 0.0, 1.0
     z = SCORE**2 / cases
@@ -102,6 +103,6 @@ def range_of_share(share: float, cases: float) -> tuple[float, float]:
 
 
 def changes_beyond_noise(changes: Iterable[Change]) -> list[Change]:
-    """The changes that are more than noise, the largest first; equally large ones by kind, scope and metric."""
+    """The changes that are more than noise, the largest first. Equal ones are sorted by kind, scope and metric."""
     real = (change for change in changes if change.judgement not in NO_CHANGE)
     return sorted(real, key=lambda change: (-change.size, change.kind, change.scope, change.metric))

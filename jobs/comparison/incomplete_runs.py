@@ -1,4 +1,4 @@
-"""Runs of an older release whose rows lack columns of today, so that nothing can be said about them."""
+"""Runs of an older release whose rows lack columns of this release, so that nothing can be said about them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from schemas.tables.silver import SILVER
 
 
 def incomplete_runs(spark: SparkSession, lake: str, runs: Collection[Row]) -> list[str]:
-    """The runs among these that are incomplete, or whose capture set is: `migrate` lists them.
+    """The runs among these that are incomplete, or whose capture set is incomplete. `migrate` lists them.
 
     runs: rows (run_id, capture_id).
     """
@@ -37,5 +37,5 @@ def incomplete_runs_text(lake: str, incomplete: Sequence[str]) -> str:
 
 
 def run_names(runs: Sequence[str]) -> str:
-    """The ids of runs; of many, the first ones."""
+    """The ids of runs; only the first ones if there are many."""
     return ", ".join(with_rest_count(runs[:MOST_NAMED], len(runs)))

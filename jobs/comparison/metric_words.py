@@ -1,4 +1,4 @@
-"""How figures are called and written for people."""
+"""The names of figures in sentences, and how their values are written."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ WORDS: Mapping[str, str] = {
     "value": "is",
     "recommended": "advice",
 }
-"""By metric, how a sentence calls it."""
+"""The name of a metric in a sentence, by metric."""
 NOT_READ_TO_END = "not read to its end"
 
 
 def figure_in_words(one: Change, figure: Figure | None) -> str:
-    """A figure for people: `122 ms`, `1 MiB`, `12 %`, `not read to its end`."""
+    """A figure as text: `122 ms`, `1 MiB`, `12 %`, `not read to its end`."""
     if figure is None:
         return "nothing"
     if figure.text is not None:
@@ -54,7 +54,7 @@ def figure_in_words(one: Change, figure: Figure | None) -> str:
 
 
 def text_with_unit(one: Change, text: str) -> str:
-    """A text for people: a setting's value, and advice about one, with its unit."""
+    """A text figure with its unit: a setting's value, or advice about one."""
     if one.metric == ADVISED:
         verdict, _, value = text.partition(" ")
         return f"{verdict} {value_text(one.scope.partition(OF)[0], value)}"
@@ -75,5 +75,5 @@ def number_with_unit(metric: str, value: float) -> str:
 
 
 def range_with_unit(metric: str, low: float, high: float) -> str:
-    """Both ends of a range, with their unit only once if they have the same one: `78 to 219 ms`."""
+    """Both ends of a range; a common unit is written once: `78 to 219 ms`."""
     return range_text(number_with_unit(metric, low), number_with_unit(metric, high))

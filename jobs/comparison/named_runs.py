@@ -19,7 +19,7 @@ from udfs.errors import ArgumentError
 
 @dataclass(frozen=True)
 class ComparedRun:
-    """A run that is compared: the lake it is in, and its capture set."""
+    """A run that is compared: the lake that has it, and its capture set."""
 
     lake: str
     run: KnownRun
@@ -33,16 +33,16 @@ class ComparedRun:
 
 
 def is_lake(name: str) -> bool:
-    """Whether a resolved name is that of a lake: a path from the root, a URI, or a schema of a catalog."""
+    """Whether a resolved name is that of a lake: an absolute path, a URI, or a schema of a catalog."""
     return "/" in name or is_in_catalog(name)
 
 
 def resolve_run_names(spark: SparkSession, lake: str, names: Sequence[str]) -> tuple[ComparedRun, ComparedRun]:
-    """The two runs, in the order of their names. Raises LakeError where a lake has no run, ArgumentError where it has
-    not those named, and where both are the same run.
+    """The two runs, in the order of their names. Raises LakeError if a lake has no run, and ArgumentError if it does
+    not have the named ones, or if both are the same run.
     """
     by_place: dict[int, tuple[str, KnownRun]] = {}
-    # Which run `previous` is follows from the other one.
+    # `previous` depends on the other run, so it is resolved last.
     for place in sorted(range(len(names)), key=lambda place: names[place] == PREVIOUS):
         other = next(iter(by_place.values()), None)
         by_place[place] = resolve_run_name(spark, lake, names[place], other)
@@ -57,7 +57,7 @@ def resolve_run_name(
 ) -> tuple[str, KnownRun]:
     """(the lake, the run) that a name stands for.
 
-    other: the lake and the run that it is compared with, if they are known already; `previous` needs them.
+    other: the lake and the run with which it is compared, if already known; `previous` needs them.
     """
     if is_lake(name):
         return name, known_run(spark, name, None)
@@ -68,7 +68,7 @@ def resolve_run_name(
 
 
 def previous_id(spark: SparkSession, lake: str, run: KnownRun) -> str:
-    """The id of the newest run before another one; if possible, a run on another capture set.
+    """The id of the newest run before a run; of a run on another capture set if there is one.
 
     Raises ArgumentError if there is no run before it.
     """

@@ -1,6 +1,6 @@
-"""The figures of a night: what a run comes to at the settings in force, for the table `trends`.
+"""The figures of a night for the table `trends`: a run's results with the settings in force.
 
-They are made of the figures that `compare` shows. Each is that of the client or broker that has most, or of all
+They are made from the figures that `compare` shows. Each is that of the client or broker with the largest, or of all
 together.
 """
 
@@ -18,7 +18,7 @@ from jobs.comparison.traffic_figures import RATE, TimeSpan, client_figures
 from jobs.replays.algorithm import OwnRows
 
 SUMMED = (RATE, "bytes_per_s", "partitions", "failed_batches")
-"""Metrics whose figures are added up. Shares are taken over all cases together, and of all other metrics the largest
+"""Metrics whose figures are added up. Shares are computed over all cases together. For all other metrics the largest
 figure counts.
 """
 
@@ -26,13 +26,13 @@ figure counts.
 def night_figures(own_rows: OwnRows, span: TimeSpan, replays: Collection[str]) -> DataFrame:
     """(kind, metric, scope, value, low, high, cases): a row for each metric of a run.
 
-    A value is infinite if it is a time without end. replays: the names of the run's replays.
+    A value may be an infinite time. replays: the names of the run's replays.
     """
     frames = [client_figures(own_rows, span), agreement_figures(own_rows)]
     frames += [outcomes(own_rows) for name, outcomes in OUTCOMES.items() if name in replays]
     rows = reduce(DataFrame.unionByName, frames).where(F.col("value").isNotNull())
     cases, most = F.sum("cases"), F.struct("value", SCOPE, "low", "high")
-    # Of equal ones the last by name, so that the same tables give the same row.
+    # Among equal figures the last scope by name counts, so that the same tables give the same row.
     largest = F.max_by(most, F.struct(F.col("value"), F.col(SCOPE)))
     of = rows.groupBy(KIND, METRIC).agg(
         cases.alias("cases"), F.sum("value").alias("sum"), largest.alias("most"),

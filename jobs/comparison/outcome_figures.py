@@ -1,4 +1,4 @@
-"""What a run's replays come to in its captured lane, what it recommends, and how far it agrees with its capture."""
+"""Figures of a run: outcomes of its replays in the captured lane, recommendations, and agreement with its capture."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from schemas.tables.gold_splits import BATCH_SPLIT
 
 CLIENT, BROKER, REPLAY = "client", "broker", "replay"
 FETCH_METRICS = ("longest_wait_ms", "catch_up_ms", "held_bytes")
-"""The metrics of fetch_ranges that are compared. How often somebody fetches says little beside them."""
+"""The metrics of fetch_ranges that are compared. How often somebody fetches says little in addition."""
 NEVER = float("inf")
-"""What stands for the time of a backlog that is not read to its end."""
+"""The time of a backlog that is not read to its end."""
 ADVISED, OF = "recommended", " of "
-"""The metric of advice, and what stands between a setting and whose it is."""
+"""The metric of advice, and the text between a setting and its owner."""
 
 
 def fetch_outcomes(own_rows: OwnRows, lane: Column | None = None) -> DataFrame:
-    """By client the wait, catch-up and memory of its process that has most of it, with their ranges."""
+    """The largest wait, catch-up and memory among the processes of each client, with their ranges."""
     t = FETCH_RANGES
     rows = (
         own_rows(t).where(is_in_captured_lane() if lane is None else lane).where(F.col(t.metric).isin(*FETCH_METRICS))
@@ -44,7 +44,7 @@ def fetch_outcomes(own_rows: OwnRows, lane: Column | None = None) -> DataFrame:
 
 
 def memory_outcomes(own_rows: OwnRows) -> DataFrame:
-    """By client and broker the most memory in use, and how many of a producer's batches wait for it."""
+    """The most memory in use of each client and broker, and how many of a producer's batches wait for memory."""
     c, b, p = CONSUMER_MEMORY, BROKER_MEMORY, PRODUCER_MEMORY
     used = {"used_bytes_max": Columns(F.col(c.used_bytes_max))}
     of_consumers = (
@@ -64,7 +64,7 @@ def memory_outcomes(own_rows: OwnRows) -> DataFrame:
 
 
 def session_outcomes(own_rows: OwnRows) -> DataFrame:
-    """By broker the sessions that it has, refuses and loses, and how many slots it needs."""
+    """The sessions that each broker has, refuses and loses, and the slots that it needs."""
     c, s = SESSION_CACHE, SESSION_SLOTS
     of = rows_in_captured_lane(own_rows(c)).groupBy(c.broker).agg(*session_sums(), F.max(c.live_sessions).alias("live"))
     needed = rows_in_captured_lane(own_rows(s))
@@ -82,7 +82,7 @@ def session_sums() -> list[Column]:
 
 
 def session_shares() -> dict[str, Columns]:
-    """By metric the share that the sums of `session_sums` come to."""
+    """The shares that follow from the sums of `session_sums`, by metric."""
     c = SESSION_CACHE
     return {
         "full_fetch_share": share_columns(F.col(c.full_fetches), F.col(c.fetches)),
@@ -92,7 +92,7 @@ def session_shares() -> dict[str, Columns]:
 
 
 def split_outcomes(own_rows: OwnRows, lane: Column | None = None) -> DataFrame:
-    """By producer how many of its batches are split, how many fail, and the largest."""
+    """How many batches of each producer are split, how many fail, and the largest batch."""
     t = BATCH_SPLIT
     of = own_rows(t).where(is_in_captured_lane() if lane is None else lane).groupBy(t.client_id).agg(
         F.sum(t.splits).alias("splits"), F.sum(F.col(t.batches) + F.col(t.split_batches)).alias("sent"),
@@ -106,7 +106,7 @@ def split_outcomes(own_rows: OwnRows, lane: Column | None = None) -> DataFrame:
 
 
 def partition_outcomes(own_rows: OwnRows) -> DataFrame:
-    """By broker its replicas at the end."""
+    """The replicas of each broker at the end."""
     t = PARTITIONS_PER_BROKER
     of = rows_in_captured_lane(own_rows(t)).groupBy(t.broker).agg(F.max_by(t.partitions, t.at).alias("partitions"))
     return figure_rows(of, BROKER, F.col(t.broker).cast("string"), {"partitions": Columns(F.col("partitions"))})
@@ -121,7 +121,7 @@ def advice_figures(own_rows: OwnRows) -> DataFrame:
 
 
 def agreement_figures(own_rows: OwnRows) -> DataFrame:
-    """By replay and metric how often the captured settings give what was captured."""
+    """How often the captured settings give what was captured, by replay and metric."""
     t = FIDELITY
     of = own_rows(t).groupBy(t.algorithm, t.metric, t.reader).agg(
         F.sum(t.checked).alias(t.checked), F.sum(t.agreed).alias(t.agreed)
@@ -136,7 +136,7 @@ def rows_in_captured_lane(rows: DataFrame) -> DataFrame:
 
 
 def is_in_captured_lane() -> Column:
-    """Whether a row is of the lane that replays the settings in force."""
+    """Whether a row belongs to the lane that replays the settings in force."""
     return F.col(SCENARIO) == CAPTURED_LANE
 
 
@@ -147,4 +147,4 @@ OUTCOMES: Mapping[str, Callable[[OwnRows], DataFrame]] = {
     algorithms.BATCH_SPLIT: split_outcomes,
     algorithms.PARTITION_LIMITS: partition_outcomes,
 }
-"""By the name of a replay, the function that makes figures of its outcomes."""
+"""The function that makes figures of a replay's outcomes, by the replay's name."""

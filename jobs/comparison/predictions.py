@@ -1,4 +1,4 @@
-"""What an earlier run predicted of the settings that are now in force, beside what a later capture shows."""
+"""What an earlier run predicted for the settings that are now in force, and what a later capture shows."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from udfs.replay.shared.lanes import KAFKA_RELEASE
 
 BY_CAPTURE, BY_REPLAY = "capture", "replay"
 NEARLY_MS = 0.1
-"""A time counts as within a range if it is no farther from it than this, ms."""
+"""A time counts as within a range if its distance from the range is at most this, ms."""
 InForce = Mapping[str, str]
-"""Settings by key with their values as text; several values of a client with commas between."""
+"""Values of settings as text, by key; several values of a client have commas between them."""
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """A figure as an earlier run predicted it, and as it came.
+    """A figure as an earlier run predicted it, and as it was seen later.
 
     lane: of the earlier run. is_changed: other settings are in force than before. seen_by: BY_CAPTURE or BY_REPLAY.
     """
@@ -42,7 +42,7 @@ class Prediction:
 
     @property
     def range(self) -> tuple[float, float]:
-        """Between which values 80 % are to lie; the predicted value alone where it is exact."""
+        """The range in which 80 % should lie; only the predicted value if it is exact."""
         of, value = self.predicted, figure_number(self.predicted)
         if of.cases is not None and self.seen.cases:
             # Both shares are samples, so their difference has the variance of both.
@@ -59,18 +59,18 @@ class Prediction:
 
 
 def figure_number(figure: Figure) -> float:
-    """A figure's value; inf for a time without end."""
+    """A figure's value; inf for an infinite time."""
     return inf if figure.value is None else figure.value
 
 
 def settings_in_force(
     algorithm: str, captured: Mapping[str, Value], release: str, by_capture: InForce, apart_from: Iterable[str] = ()
 ) -> InForce:
-    """Every setting that a replay takes with its value in force: as a capture shows it, else as stated, else Kafka's
-    default; without those of other readers.
+    """The value in force of every setting that a replay takes: as a capture shows it, else as stated, else Kafka's
+    default.
 
-    captured: of the run, stated or default. release: that of the brokers. apart_from: what the settings that are left
-    out are set on.
+    captured: the run's values, stated or default. release: that of the brokers. apart_from: settings that are set on
+    one of these are left out.
     """
     others = tuple(apart_from)
     wanted = [
@@ -82,13 +82,13 @@ def settings_in_force(
 
 
 def default_text(key: str) -> str:
-    """Kafka's default as text; empty where captures show the value."""
+    """Kafka's default as text; empty for settings that captures show."""
     value = setting_of(key).default_value
     return "" if value is None else str(value)
 
 
 def lane_values(lane: str) -> InForce:
-    """What a lane sets, by key.
+    """The values that a lane sets, by key.
 
     >>> lane_values("consumer.fetch.max.bytes=1MiB")
     {'consumer.fetch.max.bytes': '1048576'}
@@ -97,9 +97,9 @@ def lane_values(lane: str) -> InForce:
 
 
 def lane_in_force(lanes: Mapping[str, InForce], before: InForce, after: InForce) -> str | None:
-    """The first lane of an earlier run whose settings are in force in the later one; None where no lane has them.
+    """The first lane of an earlier run whose settings are in force in the later run; None if no lane has them.
 
-    lanes: by name what they set, the captured one first.
+    lanes: the values that each lane sets, by name; the captured lane comes first.
     """
     settings_after = {**dict.fromkeys(before, ""), **after}
     for name, changed in lanes.items():
@@ -110,7 +110,7 @@ def lane_in_force(lanes: Mapping[str, InForce], before: InForce, after: InForce)
 
 
 def check_id(predicted_by: str, run_id: str) -> str:
-    """The identity of a comparison."""
+    """The identity of a comparison, under which its rows are stored."""
     return f"{predicted_by}-{run_id}"
 
 

@@ -23,7 +23,7 @@ from schemas.tables.silver import CAPTURES
 from udfs.errors import LakeError
 
 MOST_SHOWN, MOST_LISTED = 20, 1_000
-"""Runs and capture sets on the first screen, and at most."""
+"""How many runs and capture sets are on the first screen, and how many are listed at most."""
 GateVerdict = Literal["passed", "refused", "not applied"]
 HEAD = ("run", "at", "capture set", "replays of KIP", "gate", "equal", "captures")
 SET_HEAD = ("capture set", "files", "from", "to", "gate", "runs", "captures")
@@ -36,12 +36,12 @@ KIPS: Mapping[str, str] = {
     algorithms.SESSION_CACHE: "227",
     algorithms.PARTITION_LIMITS: "578",
 }
-"""By the name of a replay, a word for what it replays that is short enough for a table."""
+"""A word for what a replay replays that is short enough for a table, by the replay's name."""
 
 
 class ListedRun(BaseModel):
-    """A run. captures: the names of the first files of its capture set; none of `size`. gate: what the gates say of
-    the run and its captures. checked, agreed: results of the replay as captured.
+    """A run. captures: the names of the first files of its capture set; none for a run of `size`. gate: the verdict of
+    the gates on the run and its captures. checked, agreed: results of the replay of the captured settings.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -58,7 +58,7 @@ class ListedRun(BaseModel):
 
 
 class ListedSet(BaseModel):
-    """A capture set, with the times of its first and last packet, and how many runs there are of it."""
+    """A capture set, with the times of its first and last packet, and the number of its runs."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -72,7 +72,7 @@ class ListedSet(BaseModel):
 
 
 class RunList(BaseModel):
-    """What a lake has, the newest first; of both the first ones, and how many there are."""
+    """The newest runs and capture sets of a lake, the newest first, and how many there are of each."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -85,21 +85,21 @@ class RunList(BaseModel):
 
 
 class GateCounts(NamedTuple):
-    """What gates found of a capture set or run: rules that were applied, and critical ones that refused rows."""
+    """How many rules gates applied to a capture set or run, and how many critical ones of them refused rows."""
 
     rules: int
     refused: int
 
 
 class ResultCounts(NamedTuple):
-    """Results of a run's replay as captured, and how many of them agree with the capture."""
+    """How many results of a run's replay of the captured settings were checked, and how many agree with the capture."""
 
     checked: int
     agreed: int
 
 
 def run_list(spark: SparkSession, lake: str, most: int = MOST_LISTED) -> RunList:
-    """The lake's newest runs and capture sets, at most so many of each. Raises LakeError where it has neither."""
+    """The lake's newest runs and capture sets, at most `most` of each. Raises LakeError if it has neither."""
     has_captures, has_runs = (has_table(spark, lake, table) for table in (CAPTURES, RUNS))
     if not has_captures and not has_runs:
         raise LakeError(f"{lake}: no captures and no runs; run `pipeline` with captures and this --lake first")
@@ -127,7 +127,7 @@ def newest_runs(spark: SparkSession, lake: str, most: int) -> list[Row]:
 
 
 def checked_results(spark: SparkSession, lake: str, runs: Collection[str]) -> dict[str, ResultCounts]:
-    """What `fidelity` has of these runs, by run; nothing of runs without replays of captures."""
+    """The counts of `fidelity` for these runs, by run; runs without replays of captures have none."""
     t = FIDELITY
     if not has_table(spark, lake, t):
         return {}
@@ -143,7 +143,7 @@ def runs_by_set(spark: SparkSession, lake: str) -> dict[str, int]:
 
 
 def gate_counts(spark: SparkSession, lake: str, identities: Collection[str]) -> dict[str, GateCounts]:
-    """What gates found of these capture sets and runs."""
+    """What gates found for these capture sets and runs, by id."""
     t = GATE_RESULTS
     if not has_table(spark, lake, t):
         return {}
@@ -153,7 +153,7 @@ def gate_counts(spark: SparkSession, lake: str, identities: Collection[str]) -> 
 
 
 def combined_gate(*of_parts: GateCounts | None) -> GateVerdict:
-    """The verdict of the gates on something whose parts they were applied to.
+    """The verdict of the gates on something, from their counts for its parts.
 
     >>> combined_gate(GateCounts(12, 0), GateCounts(7, 1)), combined_gate(None)
     ('refused', 'not applied')
@@ -189,7 +189,7 @@ def listed_set(capture_set: CaptureSet, gates: dict[str, GateCounts], runs: int)
 
 
 def utc_iso_text(at: datetime) -> str:
-    """A time that Spark gave, which is without a zone and in that of this process, as ISO 8601."""
+    """A time from Spark as ISO 8601 in UTC. Spark's time has no zone and is in the zone of this process."""
     return at.astimezone(UTC).isoformat()
 
 
@@ -199,7 +199,7 @@ def first_file_names(capture_set: CaptureSet) -> list[str]:
 
 
 def list_lines(listed: RunList, most: int = MOST_SHOWN) -> Iterator[str]:
-    """The lines of two tables, of runs and of capture sets, each with at most so many rows."""
+    """The lines of two tables, of runs and of capture sets, each with at most `most` rows."""
     yield f"Runs of {listed.lake}, the newest first, times in UTC"
     yield from table_lines(HEAD, [run_cells(one) for one in listed.runs], listed.runs_in_all, most, "run")
     yield from ("", "Capture sets, the one written last first")
@@ -214,7 +214,7 @@ def list_lines(listed: RunList, most: int = MOST_SHOWN) -> Iterator[str]:
 
 
 def table_lines(head: Sequence[str], cells: Sequence[Sequence[str]], in_all: int, most: int, what: str) -> list[str]:
-    """A table as lines, the last of which says how many more rows there are, if any. what: what a row is."""
+    """A table as lines. If there are more rows, the last line says how many. what: what a row is."""
     if not cells:
         return [f"  no {what}"]
     texts = [name for name in head if name not in ("files", "runs", "equal")]

@@ -1,4 +1,4 @@
-"""What changed between two runs, in plain words on one screen; all of it as tables, where that is wanted."""
+"""What changed between two runs, in plain words on one screen; on request also everything as tables."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ HEADS = {
 }  # fmt: skip
 PREDICTED, NOISE = "PREDICTED", "NOISE"
 MOST_OF_HEAD = {**{HEADS[part]: most for part, most in MOST_LINES.items()}, PREDICTED: 5, NOISE: 1}
-"""By head, how many lines of the first screen a part may have. All together they are no more than 40."""
+"""How many lines of the first screen a part may have, by heading. Together they are at most 40."""
 NOTHING = {
     TRAFFIC: "no client or topic came or went, and every rate is within the ranges of both",
     VERSIONS: "no client has another version than before (question 18)",
@@ -63,7 +63,7 @@ def screen_lines(compared: RunComparison) -> list[str]:
 
 
 def sentences_by_part(compared: RunComparison) -> Iterator[tuple[str, Sequence[str]]]:
-    """(the head, the sentences below it) for each part of a comparison."""
+    """(heading, the sentences below it) for each part of a comparison."""
     for part in PARTS:
         yield HEADS[part], [*part_sentences(compared, part)] or [NOTHING[part]]
     yield PREDICTED, [*predicted_sentences(compared)]
@@ -71,7 +71,7 @@ def sentences_by_part(compared: RunComparison) -> Iterator[tuple[str, Sequence[s
 
 
 def page_parts(compared: RunComparison) -> Iterator[tuple[str, Sequence[str]]]:
-    """By head what a page says of each part of a comparison: the first sentences of the part."""
+    """(heading, the first sentences) for each part of a comparison, as a page shows them."""
     for head, sentences in sentences_by_part(compared):
         more = len(sentences) - MOST_ON_PAGE
         left = [f"and {more:,} more, which `compare --verbose` prints"] if more > 0 else []
@@ -79,12 +79,12 @@ def page_parts(compared: RunComparison) -> Iterator[tuple[str, Sequence[str]]]:
 
 
 def run_text(run: ComparedRun) -> str:
-    """A run: its id, clock and captures."""
+    """A run as text: its id, clock and captures."""
     return f"run {run.run_id}, {utc_time(run.run.rows[0][RUNS.run_at])}: capture {run.captures}"
 
 
 def lines_below_head(head: str, sentences: Sequence[str], most: int) -> list[str]:
-    """Sentences below a head, on so many lines at most; the last says how many more there are."""
+    """Sentences below a heading, on at most `most` lines; the last line says how many more sentences there are."""
     lines: list[str] = []
     for place_of, sentence in enumerate(sentences):
         own = labelled_lines("" if lines else head, sentence)
@@ -96,7 +96,7 @@ def lines_below_head(head: str, sentences: Sequence[str], most: int) -> list[str
 
 
 def part_sentences(compared: RunComparison, part: str) -> Iterator[str]:
-    """What changed in a part of the comparison, a sentence each."""
+    """What changed in a part of the comparison, one sentence for each change."""
     changes = [one for one in compared.changes if one.part == part]
     both = changes_beyond_noise(one for one in changes if one.before is not None and one.after is not None)
     if part == TRAFFIC:
@@ -116,7 +116,7 @@ def part_sentences(compared: RunComparison, part: str) -> Iterator[str]:
 
 
 def came_and_went_sentences(changes: Iterable[Change]) -> Iterator[str]:
-    """Which clients and topics one run alone has."""
+    """Which clients and topics only one of the runs has."""
     lone = [change for change in changes if change.metric in LONE and (change.before is None or change.after is None)]
     for kind in (CLIENT, TOPIC):
         for judgement, word in (("new", "new"), ("gone", "gone")):
@@ -143,13 +143,13 @@ def change_sentence(change: Change) -> str:
 
 
 def lone_setting_sentence(change: Change) -> str:
-    """A setting that one run alone takes."""
+    """A sentence on a setting that only one run takes."""
     which, figure = ("second", change.after) if change.before is None else ("first", change.before)
     return f"{change.scope}={figure.text if figure else ''}  taken by the {which} run alone"
 
 
 def advice_sentences(changes: Iterable[Change]) -> Iterator[str]:
-    """A sentence for what is recommended now and was not before. To keep a value is news only if it was to change."""
+    """A sentence for each new recommendation. Advice to keep a value is new only if it was to change it before."""
     for change in sorted(
         changes, key=lambda change: (change.judgement != "exact", change.judgement == "gone", change.scope)
     ):
@@ -159,7 +159,7 @@ def advice_sentences(changes: Iterable[Change]) -> Iterator[str]:
 
 
 def upgrade_sentences(upgrade: Upgrade) -> Iterator[str]:
-    """Question 18: the versions, and what of the fetches changed by more than chance."""
+    """Question 18: the versions, and how fetches changed beyond noise."""
     fetches = " -> ".join(f"{low}" if low == high else f"{low} to {high}" for low, high in upgrade.apis)
     yield f"{upgrade.name} {', '.join(upgrade.was)} -> {', '.join(upgrade.now)}, Fetch {fetches} (question 18)"
     real = [
@@ -175,7 +175,7 @@ def upgrade_sentences(upgrade: Upgrade) -> Iterator[str]:
 
 
 def predicted_sentences(compared: RunComparison) -> Iterator[str]:
-    """How the predictions of the first run came out; those for changed settings one by one, misses first."""
+    """How the predictions of the first run came out. Those for changed settings are named one by one, misses first."""
     predictions = compared.checked.predictions
     new, same = (
         [prediction for prediction in predictions if prediction.is_changed is is_changed]
@@ -202,7 +202,7 @@ def predicted_sentences(compared: RunComparison) -> Iterator[str]:
 
 
 def number_of_hits(predictions: Iterable[Prediction]) -> int:
-    """How many of these predictions came true."""
+    """How many of these predictions hit."""
     return sum(prediction.is_hit for prediction in predictions)
 
 
@@ -225,13 +225,13 @@ def prediction_sentence(prediction: Prediction) -> str:
 
 
 def noise_text(compared: RunComparison) -> str:
-    """How many differences are within ranges."""
+    """Text on how many differences are within their ranges."""
     count = sum(change.judgement == "noise" for change in compared.changes)
     return f"{quantity(count, 'other figure')} {'differs' if count == 1 else 'differ'} within the ranges of both runs"
 
 
 def place_of_predictions(compared: RunComparison) -> str:
-    """Where the predictions are kept."""
+    """Text that says where the predictions are stored."""
     if not compared.checked.predictions:
         return "--verbose prints every difference; --json has the same for programs"
     path = short_path(str(address_of(compared.after.lake, PREDICTIONS_CHECKED)))

@@ -1,4 +1,4 @@
-"""What a capture set shows of its traffic: clients, topics, rates, versions of clients, and the limits they ask for."""
+"""Figures of a capture set's traffic: clients, topics, rates, versions of clients, and limits in their requests."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND
 from udfs.columns.time_units import US_PER_S
 
 SLICES = 10
-"""A capture's time is cut into so many pieces. The rates of all but the lowest and the highest of them are a range that
-has 80 % of the pieces, as between p10 and p90."""
+"""A capture's time is divided into this many slices. The rates without the lowest and the highest are a range that has
+80 % of the slices, as between p10 and p90."""
 LOWEST, HIGHEST = 1, SLICES - 2
 MOST_VALUES = 5
 PRODUCE = "PRODUCE"
@@ -36,7 +36,7 @@ LIMITS: Mapping[str, Mapping[str, str]] = {
         "replica.fetch.wait.max.ms": FETCH_PARTITIONS.max_wait_ms,
     },
 }
-"""By kind of reader the settings that its fetches show, by the column that shows them."""
+"""The settings that the fetches of a kind of reader show, by kind and by column."""
 
 
 class TimeSpan(NamedTuple):
@@ -47,7 +47,7 @@ class TimeSpan(NamedTuple):
 
 
 def span_of(first: datetime | None, last: datetime | None) -> TimeSpan:
-    """The span from the first request to the last. If they came at the same time, it is taken for a second."""
+    """The span from the first request to the last. If they came at the same time, it counts as one second."""
     if first is None or last is None:
         return TimeSpan(0, 1.0)
     return TimeSpan(
@@ -56,13 +56,13 @@ def span_of(first: datetime | None, last: datetime | None) -> TimeSpan:
 
 
 def whole_span(own_rows: OwnRows) -> DataFrame:
-    """(first, last) of the requests."""
+    """(first, last): the times of the first and the last request."""
     x = EXCHANGES
     return own_rows(x).agg(F.min(x.request_time).alias("first"), F.max(x.request_time).alias("last"))
 
 
 def client_figures(own_rows: OwnRows, span: TimeSpan) -> DataFrame:
-    """By client how much it asks for, and how its fetches are answered."""
+    """How much each client asks for, and how its fetches are answered."""
     x = EXCHANGES
     rows = own_rows(x).where(F.col(x.request_time).isNotNull())
     fetch = F.col(x.api_name) == FETCH
@@ -84,7 +84,7 @@ def client_figures(own_rows: OwnRows, span: TimeSpan) -> DataFrame:
 
 
 def topic_figures(own_rows: OwnRows, span: TimeSpan) -> DataFrame:
-    """By topic how much is produced and consumed."""
+    """How much is produced to and consumed from each topic."""
     b, f = RECORD_BATCHES, FETCH_PARTITIONS
     sent = sums_with_slices(
         batches_of_producers(own_rows), b.topic, b.request_time, {"bytes": F.sum(b.size_bytes)}, span
@@ -97,7 +97,7 @@ def topic_figures(own_rows: OwnRows, span: TimeSpan) -> DataFrame:
 
 
 def version_figures(own_rows: OwnRows) -> DataFrame:
-    """By client its software with the version, and the versions of Fetch and Produce that it uses."""
+    """The software of each client with its version, and the versions of Fetch and Produce that the client uses."""
     x = EXCHANGES
     software = F.concat_ws(" ", x.client_software_name, x.client_software_version)
     named = F.when(F.col(x.client_software_name).isNotNull(), software)
@@ -114,7 +114,7 @@ def version_figures(own_rows: OwnRows) -> DataFrame:
 
 
 def limit_figures(own_rows: OwnRows) -> DataFrame:
-    """By client the limits that its fetches ask for, by the settings that they come from."""
+    """The limits in the fetches of each client, named by the settings that they come from."""
     f = FETCH_PARTITIONS
     figures = {
         key: Columns(text=F.when(F.col(f.reader) == reader, F.col(column)))
@@ -125,14 +125,14 @@ def limit_figures(own_rows: OwnRows) -> DataFrame:
 
 
 def limits_by_client(own_rows: OwnRows) -> DataFrame:
-    """(client_id, reader, and of each column of SHOWN its values as a text): what the fetches of a client ask for."""
+    """(client_id, reader, and the values of each column of SHOWN as a text): the limits in the fetches of a client."""
     f = FETCH_PARTITIONS
     limits = (first_values_text(F.col(column)).alias(column) for column in SHOWN.values())
     return own_rows(f).groupBy(f.client_id, f.reader).agg(*limits)
 
 
 def first_values_text(column: Column) -> Column:
-    """The first values in their order, as one text; null where there are none."""
+    """The first values in ascending order, as one text; null if there are none."""
     first = F.slice(F.array_sort(F.collect_set(column)), 1, MOST_VALUES)
     return F.when(F.size(first) > 0, F.array_join(first.cast("array<string>"), ", "))
 
@@ -140,9 +140,9 @@ def first_values_text(column: Column) -> Column:
 def sums_with_slices(rows: DataFrame, of: str, at: str, sums: Mapping[str, Column], span: TimeSpan) -> DataFrame:
     """A row for each value of the column `of`, with sums over its rows.
 
-    Each sum has a second column, its name with `_by_slice` behind it: the sums of the slices of the span, ascending.
+    Each sum has a second column with the suffix `_by_slice`: the sums in the slices of the span, ascending.
 
-    at: the column with the time of a row. sums: by name the aggregate over rows.
+    at: the column with the time of a row. sums: the aggregates over rows, by name.
     """
     place = F.floor((F.unix_micros(F.col(at)) - span.first_us) * SLICES / (span.seconds * US_PER_S))
     slice_no = F.greatest(F.least(place, F.lit(SLICES - 1)), F.lit(0)).alias("slice_no")

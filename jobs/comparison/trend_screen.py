@@ -1,4 +1,4 @@
-"""Trends by night, as a table of the figures that matter most, as tables of all of them, and as JSON."""
+"""Trends by night: as a table of the most important figures, as tables of all figures, and as JSON."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ HANDFUL: dict[Name, str] = {
     (BROKER, "partitions"): "replicas",
     (REPLAY, "agreement"): "equal",
 }
-"""By the figures that matter most, the headings of their columns."""
+"""The most important figures, with the headings of their columns."""
 CHANGED, OF_ALL = "*", "all"
 
 
 class FigureOfNight(BaseModel):
-    """A figure of a night. scope: the client or broker that has most, null where it is of all together."""
+    """A figure of a night. scope: the client or broker with the largest; null if it is over all together."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -43,7 +43,7 @@ class FigureOfNight(BaseModel):
 
 
 class NightOf(BaseModel):
-    """A night. first_time, last_time: of its captures."""
+    """A night. first_time, last_time: those of its captures."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -58,8 +58,8 @@ class NightOf(BaseModel):
 class Trends(BaseModel):
     """The nights that can be compared with a run, the newest last.
 
-    others: how many capture sets cannot be. incomplete: runs that an older release wrote without columns of today, so
-    that no night can be made of them.
+    others: how many capture sets cannot be compared. incomplete: runs that an older release wrote without columns of
+    this release, so that no night can be made from them.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -95,7 +95,7 @@ def night_json(night: Night) -> NightOf:
 
 
 def trend_lines(lake: str, trend: Trend) -> Iterator[str]:
-    """The table of the figures that matter most, and what it leaves out."""
+    """The table of the most important figures, and what it leaves out."""
     cluster = "" if trend.of.cluster_id is None else f" of cluster {trend.of.cluster_id}"
     yield f"Nights{cluster} in {lake}, the newest last, captured at (UTC)"
     yield from grid_lines(main_figures_grid(trend), MOST_LISTED)
@@ -112,7 +112,7 @@ def trend_lines(lake: str, trend: Trend) -> Iterator[str]:
 
 
 def main_figures_grid(trend: Trend) -> Grid:
-    """A row a night."""
+    """A row for each night."""
     names = [name for name in HANDFUL if any(name in night.figures for night in trend.nights)]
     cells = [
         [utc_time(night.begin)[:16], duration(1000 * night.seconds),
@@ -123,7 +123,7 @@ def main_figures_grid(trend: Trend) -> Grid:
 
 
 def marked_figure(name: Name, night: Night, before: Night | None) -> str:
-    """A figure of a night as text, with a mark if it differs from that of the night before by more than noise."""
+    """A figure of a night as text, with a mark if it differs from the night before by more than noise."""
     figure = night.figures.get(name)
     if figure is None or figure.value is None:
         return "-"
@@ -133,7 +133,7 @@ def marked_figure(name: Name, night: Night, before: Night | None) -> str:
 
 
 def all_figure_lines(trend: Trend) -> Iterator[str]:
-    """The lines of a table for each metric: its figure in each night, with its range and whose it is."""
+    """The lines of a table for each metric: its figure in each night, with its range and its client or broker."""
     for name in sorted({name for night in trend.nights for name in night.figures}):
         kind, metric = name
         yield from ("", f"{WORDS.get(metric, metric).capitalize()}, by {kind}")
@@ -143,7 +143,7 @@ def all_figure_lines(trend: Trend) -> Iterator[str]:
 
 
 def night_pairs(nights: Sequence[Night]) -> Iterator[tuple[Night | None, Night]]:
-    """(the night before, the night) for each night; None in place of the one before the first."""
+    """(the night before, the night) for each night; None is before the first night."""
     return zip([None, *nights[:-1]], nights, strict=True)
 
 

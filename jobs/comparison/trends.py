@@ -1,4 +1,4 @@
-"""Nights side by side: what the runs on comparable captures of a lake come to, as kept in the table `trends`."""
+"""Nights side by side: the results of a lake's runs on comparable captures, as stored in the table `trends`."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ from udfs.errors import LakeError
 from udfs.facts.arrow_tables import arrow_schema
 
 FEWEST = 3
-"""The fewest nights that make a trend; two are a comparison."""
+"""The fewest nights of a trend; two nights are a comparison."""
 LENGTHS = 2.0
-"""Captures are comparable if the longer one is at most so many times as long as the other: the longest wait grows with
-the time in which it is looked for."""
+"""Captures are comparable if the longer one is at most this many times as long as the other: the longest wait grows
+with the length of the capture."""
 Name = tuple[str, str]
 """The name of a figure: (kind, metric)."""
 
 
 @dataclass(frozen=True)
 class Night:
-    """A run of a capture set, and what it comes to.
+    """A run of a capture set, and its results.
 
-    first, last: the times of the first and last packet; None where the captures have none. scopes: by the name of a
-    figure, the client or broker that has the largest.
+    first, last: the times of the first and last packet; None if the captures have none. scopes: the client or broker
+    with the largest figure, by the figure's name.
     """
 
     run_id: str
@@ -57,12 +57,12 @@ class Night:
 
     @property
     def seconds(self) -> float:
-        """How long the captures are."""
+        """The length of the captures in seconds."""
         return 0.0 if self.first is None or self.last is None else (self.last - self.first).total_seconds()
 
     @property
     def begin(self) -> datetime:
-        """When it was captured; of captures without a time, when it was replayed."""
+        """When the capture began; for captures without a time, when they were replayed."""
         return self.first or self.run_at
 
 
@@ -70,9 +70,9 @@ class Night:
 class Trend:
     """The nights of a trend.
 
-    of: the night that others are compared with. nights: those that can be compared, with `of`, the newest last. others:
-    how many more nights the lake has. incomplete: runs of which no night can be made, because an older release wrote
-    their rows without columns that they have to have.
+    of: the night with which others are compared. nights: those that can be compared, including `of`, the newest last.
+    others: how many more nights the lake has. incomplete: runs from which no night can be made, because an older
+    release wrote their rows without columns that rows must have.
     """
 
     of: Night
@@ -82,10 +82,11 @@ class Trend:
 
 
 def find_trend(spark: SparkSession, lake: str, run: KnownRun, most: int) -> Trend | None:
-    """At most `most` nights that can be compared with a run's: its own, and others up to it.
+    """At most `most` nights that can be compared with that of a run: the run's own, and earlier ones.
 
-    Nights that `trends` lacks are made from the tables of their runs, and kept in `trends` if the lake can be written.
-    None for a run of a window, which has only a part of its captures. Raises LakeError for an incomplete run.
+    Nights that `trends` lacks are made from the tables of their runs, and stored in `trends` if the lake can be
+    written. None for a run of a window, which covers only a part of its captures. Raises LakeError for an incomplete
+    run.
     """
     runs = newest_of_each(spark, lake, run, most)
     wanted = replayed_by(runs)
@@ -106,9 +107,9 @@ def find_trend(spark: SparkSession, lake: str, run: KnownRun, most: int) -> Tren
 
 
 def newest_night(spark: SparkSession, lake: str, most: int) -> tuple[KnownRun, Sequence[str]]:
-    """(the newest run on captures of which there is a night or one can be made, the incomplete runs that are newer).
+    """(the newest run on captures that has a night or whose night can be made, the incomplete runs that are newer).
 
-    Raises LakeError where all of the lake's newest runs are incomplete.
+    Raises LakeError if all of the lake's newest runs are incomplete.
     """
     t = RUNS
     newest = known_run(spark, lake, None)
@@ -124,14 +125,14 @@ def newest_night(spark: SparkSession, lake: str, most: int) -> tuple[KnownRun, S
 
 
 def replayed_by(runs: Iterable[Row]) -> dict[str, str]:
-    """By run id what has replayed it."""
+    """Which code has replayed each run, by run id."""
     return {row[RUNS.run_id]: row[RUNS.replayed_by] for row in runs}
 
 
 def trend_among(reference: Night, nights: Iterable[Night], most: int) -> Trend:
-    """The trend of a night: the nights that are of the same cluster and about as long, one for each capture set.
+    """The trend of a night: nights of the same cluster and of similar length, one for each capture set.
 
-    reference: the night that others are compared with.
+    reference: the night with which others are compared.
     """
     by_set = {night.capture_id: night for night in sorted(nights, key=lambda night: night.run_at)}
     all_of = sorted({**by_set, reference.capture_id: reference}.values(), key=lambda night: (night.begin, night.run_id))
@@ -149,8 +150,8 @@ def is_as_long(one: float, other: float) -> bool:
 
 
 def newest_of_each(spark: SparkSession, lake: str, run: KnownRun, most: int) -> list[Row]:
-    """Rows (run_id, capture_id, replayed_by), at most `most`: this run, and for each other capture set its newest run
-    that is not younger than this one. Runs of a window are left out.
+    """At most `most` rows (run_id, capture_id, replayed_by): this run, and for each other capture set its newest run
+    that is not newer than this run. Runs of a window are left out.
     """
     t = RUNS
     run_row = run.rows[0]
@@ -167,16 +168,16 @@ def newest_of_each(spark: SparkSession, lake: str, run: KnownRun, most: int) -> 
 
 
 def is_whole() -> Column:
-    """Whether a run is of all that was captured, and not of a window."""
+    """Whether a run covers all of its captures, and not only a window."""
     ends = (F.get_json_object(RUNS.scenario_json, f"$.{key}") for key in ("from", "to"))
     return F.coalesce(*ends).isNull()
 
 
 def kept_nights(spark: SparkSession, lake: str, wanted: Mapping[str, str], most: int) -> dict[str, Night]:
-    """By run id the nights that `trends` has: of wanted runs those that the same code has made, and of runs that have
-    left the lake the last `most`.
+    """The nights that `trends` has, by run id: those of wanted runs that the same code has replayed, and those of the
+    last `most` runs that were removed from the lake.
 
-    wanted: by run id what has replayed it.
+    wanted: which code has replayed a run, by run id.
     """
     t = TRENDS
     if not has_table(spark, lake, t):
@@ -193,7 +194,7 @@ def kept_nights(spark: SparkSession, lake: str, wanted: Mapping[str, str], most:
 
 
 def night_of(rows: Sequence[Row]) -> Night:
-    """A night by its rows of `trends`."""
+    """The night in rows of `trends`."""
     t, first = TRENDS, rows[0]
     by_name = {(row[t.kind], row[t.metric]): row for row in rows}
     return Night(
@@ -212,12 +213,12 @@ def night_of(rows: Sequence[Row]) -> Night:
 
 
 def as_utc(at: datetime | None) -> datetime | None:
-    """A time as Spark gave it, which is in the zone of this process."""
+    """A time from Spark in UTC. Spark's time is in the zone of this process."""
     return None if at is None else at.astimezone(UTC)
 
 
 def make_night(spark: SparkSession, lake: str, run_id: str) -> Night:
-    """A night by the tables of its run."""
+    """A night, made from the tables of its run."""
     run = compared_run(spark, lake, known_run(spark, lake, run_id))
     rows = night_figures(run.own_rows, run_span(run), replays_of_run(run)).collect()
     by_name = {(row["kind"], row["metric"]): row for row in rows}
@@ -234,21 +235,21 @@ def make_night(spark: SparkSession, lake: str, run_id: str) -> Night:
 
 
 def cluster_of_run(spark: SparkSession, run: ComparedRun) -> str | None:
-    """The cluster that is replayed; None where the captures do not show its id."""
+    """The cluster that is replayed; None if the captures do not show its id."""
     clusters = captured_clusters(spark, run.lake, run.run.capture_id)
     return run.run.cluster_id or next((cluster.cluster_id for cluster in clusters), None)
 
 
 def keep_night(spark: SparkSession, lake: str, night: Night, replayed_by: str) -> None:
-    """Put a night's rows in the place of those that its run had."""
+    """Write a night's rows instead of those that its run had."""
     try:
         Target(lake, night.run_id).write_here(spark, night_rows(night, replayed_by), TRENDS)
-    except (LakeError, OSError) as fault:  # who may read a lake and not write it sees trends all the same
+    except (LakeError, OSError) as fault:  # somebody who may not write the lake still sees trends
         sys.stderr.write(f"refetch: trends of run {night.run_id} are not kept: {fault}\n")
 
 
 def night_rows(night: Night, replayed_by: str) -> pa.Table:
-    """A night's rows of the table `trends`. replayed_by: what code has replayed its run."""
+    """A night's rows of the table `trends`. replayed_by: which code has replayed its run."""
     t = TRENDS
     rows: list[dict[str, object]] = [
         {
@@ -264,5 +265,5 @@ def night_rows(night: Night, replayed_by: str) -> pa.Table:
 
 
 def null_if_endless(value: float | None) -> float | None:
-    """A value as the table has it: null for one without end."""
+    """A value for the table: null for an infinite one."""
     return None if value is None else none_if_infinite(value)

@@ -1,4 +1,4 @@
-"""Question 18 over two runs: what changed with the versions of a client."""
+"""Question 18 over two runs: what changed when a client changed versions."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ SOFTWARE_ROW = ("fetches", "full", "not_found", "sessions", "request_bytes", "re
 class Upgrade:
     """A client's software that fetches with other versions than before, and how its fetches changed.
 
-    was: the versions that are gone or, if none is, all versions of the first run. now: the versions that are new. apis:
-    the oldest and the newest version of Fetch that they use.
+    was: the versions that are gone; all versions of the first run if none is gone. now: the new versions. apis: the
+    oldest and the newest version of Fetch that they use.
     """
 
     name: str
@@ -28,7 +28,7 @@ class Upgrade:
 
 
 def find_upgrades(before: Sequence[Any], after: Sequence[Any]) -> list[Upgrade]:
-    """An upgrade for each software that has versions in the second run which it did not have in the first.
+    """An upgrade for each software that has new versions in the second run.
 
     before, after: rows of the query `fetching_software`.
     """
@@ -41,13 +41,13 @@ def find_upgrades(before: Sequence[Any], after: Sequence[Any]) -> list[Upgrade]:
 
 
 def rows_by_version(name: str, rows: Iterable[Any]) -> dict[str, Any]:
-    """The rows of one software by version."""
+    """The rows of one software, by version."""
     x = EXCHANGES
     return {row[x.client_software_version] or "": row for row in rows if row[x.client_software_name] == name}
 
 
 def upgrade_of_software(name: str, before: dict[str, Any], after: dict[str, Any]) -> Upgrade | None:
-    """What changed for one software; None where no version is new."""
+    """What changed for one software; None if no version is new."""
     now = [version for version in after if version not in before]
     was = [version for version in before if version not in after] or list(before)
     if not now:
@@ -58,13 +58,13 @@ def upgrade_of_software(name: str, before: dict[str, Any], after: dict[str, Any]
 
 
 def fetch_changes(name: str, old: Sequence[Any], new: Sequence[Any]) -> tuple[Change, ...]:
-    """How the fetches of the versions before and after differ."""
+    """How fetches of the old and the new versions differ."""
     was, now = fetch_figures(old), fetch_figures(new)
     return tuple(Change("versions", "software", name, metric, was[metric], now[metric]) for metric in was)
 
 
 def fetch_figures(rows: Sequence[Any]) -> dict[str, Figure]:
-    """Shares of fetches, and their sizes, of some versions together."""
+    """Shares of fetches and sizes of fetches, over some versions together."""
     sums = {name: sum(row[name] for row in rows) for name in SOFTWARE_ROW}
     fetches = sums["fetches"]
     return {

@@ -1,1 +1,1 @@
-"""Rules about tables: how they are read and checked, how they are applied, and how their results are reported."""
+"""Rules about tables: reading and checking them, applying them, and reporting their results."""

@@ -1,5 +1,5 @@
-"""What is wrong with the expectations of rules, in refetch's words. Imported where a rule has one: Great Expectations
-takes seconds to load."""
+"""What is wrong with the expectations of rules, in refetch's words. This is imported only if a rule has an expectation:
+Great Expectations takes seconds to load."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _EXPECTED: Mapping[str, str] = {
     "value_error.number.not_ge": "at least {limit_value}",
     "value_error.number.not_le": "at most {limit_value}",
 }
-"""What is expected of an argument, by pydantic's type of the fault."""
+"""What is expected of an argument, by pydantic's error type."""
 _OF_SUITES = ("type_error.dict", "type_error.invalidparametertype")
-"""Of parameters of suites, which rules do not have."""
+"""Error types about parameters of suites. Rules do not have such parameters."""
 _LONGEST = 60
 
 
@@ -64,7 +64,7 @@ def expectation_faults(rule: ExpectationRule) -> Iterator[str]:
 
 
 def _expectation_names() -> list[str]:
-    """Every expectation as rules name it."""
+    """The name of every expectation, as in rules."""
     classes = [name for name in dir(gxe) if name.startswith("Expect") and name != Expectation.__name__]
     return [getattr(gxe, name).expectation_type for name in classes if hasattr(getattr(gxe, name), "expectation_type")]
 
@@ -78,7 +78,7 @@ def _column_faults(arguments: Mapping[str, Any], table: Table) -> Iterator[str]:
 
 
 def _argument_faults(errors: Sequence[Mapping[str, Any]], arguments: Mapping[str, Any]) -> Iterator[str]:
-    """One line for each argument that is wrong, even if pydantic names several kinds that it could be."""
+    """One line for each wrong argument, even if pydantic names several types that it could have."""
     by_argument: dict[str, list[Mapping[str, Any]]] = {}
     for error in errors:
         by_argument.setdefault(str(error["loc"][0]), []).append(error)

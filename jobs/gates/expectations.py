@@ -1,5 +1,5 @@
-"""Rules as expectations of Great Expectations, and its Data Docs. Imported where a rule or a job asks for it: it takes
-seconds to load."""
+"""Rules as expectations of Great Expectations, and its Data Docs. This is imported only if a rule or a job needs it: it
+takes seconds to load."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-# Before the import, which reads it; nothing is sent anywhere.
+# Set before the import, which reads it, so that nothing is sent anywhere.
 os.environ["GX_ANALYTICS_ENABLED"] = "false"
 
 import great_expectations as gx
@@ -42,14 +42,14 @@ from schemas.tables.table import Table
 from udfs.errors import EvaluationError
 
 BATCH = "{batch}"
-"""What Great Expectations calls the table that a query is about."""
+"""Great Expectations' placeholder for the table that a query is about."""
 _RULE = "rule"
 COMMON = ("severity", "description", "meta")
-"""Arguments that every expectation takes. A rule does not give them itself: they follow from its other keys."""
+"""Arguments that every expectation takes. A rule does not give them: they follow from its other keys."""
 _SITE = "local_site"
 MOST_LISTED = 1000
-"""So many results of tables, the newest, are listed on the first page of Data Docs, which reads each of them to know
-whether it passed. Older ones have their pages all the same."""
+"""The first page of Data Docs lists this many results of tables, the newest, because it reads each of them to know
+whether it passed. Older results also have their own pages."""
 
 
 def expectation_named(name: str) -> type[Expectation] | None:
@@ -59,11 +59,11 @@ def expectation_named(name: str) -> type[Expectation] | None:
 
 
 def _expectation_on_table(rule: SetRule, table: Table) -> Expectation:
-    """A rule that was checked before, as an expectation on a table's rows."""
+    """A rule that has already been checked, as an expectation on a table's rows."""
     if isinstance(rule, QueryRule):
         query = query_on_views(rule, table, BATCH)
         if BATCH not in query:
-            query += f" /* {BATCH} */"  # else Great Expectations prints that other rows than the batch's are asked
+            query += f" /* {BATCH} */"  # otherwise Great Expectations warns that the query does not use the batch
         return UnexpectedRowsExpectation(unexpected_rows_query=query, **_common_arguments(rule))
     return expectation_of(rule, rule.arguments)
 
@@ -97,7 +97,7 @@ def evaluate_expectations(
 
 @dataclass(frozen=True)
 class Checking:
-    """How a gate's checks are filed: under a name and a time."""
+    """The names and the time under which a gate's checks are stored."""
 
     gate: str = "gate"
     name: str = "gate"
@@ -111,12 +111,12 @@ def evaluate_with_data_docs(
     folders: tuple[str, str],
     checking: Checking,
 ) -> dict[tuple[str, str], Finding]:
-    """What each rule finds in the rows of its tables, by rule and table; renders Data Docs of it all, too.
+    """What each rule finds in the rows of its tables, by rule and table. Also renders Data Docs of all results.
 
     Raises EvaluationError if a rule cannot be applied.
 
-    row_results: those of the rules about single rows, each of which becomes an expectation, too. folders: of the
-    context, which keeps suites and earlier results, and of the pages.
+    row_results: the results of rules about single rows; each also becomes an expectation. folders: that of the context,
+    which keeps suites and earlier results, and that of the pages.
     """
     home, pages = folders
     context = gx.get_context(mode="file", project_root_dir=home)
@@ -126,7 +126,8 @@ def evaluate_with_data_docs(
         "show_how_to_buttons": False,
         "store_backend": store,
         "site_index_builder": {"class_name": "DefaultSiteIndexBuilder", "validation_results_limit": MOST_LISTED},
-        # Else that limit would be one of pages, too, and a check with an earlier --run-at would have none.
+        # Otherwise the limit would also apply to the results' own pages, and a check with an earlier --run-at would
+        # have no page.
         "site_section_builders": {"validations": {"validation_results_limit": None}},
     }
     context.update_data_docs_site(_SITE, site)
@@ -138,12 +139,12 @@ def evaluate_with_data_docs(
 
 
 def _column_of_result(result: Result) -> str:
-    """The column that has what one rule about single rows found in one table."""
+    """The column with what one rule about single rows found in one table."""
     return f"{result.rule} on {result.table}"
 
 
 def _expectation_of_result(result: Result) -> Expectation:
-    """A result of a rule about single rows as an expectation: that the rule refused none."""
+    """A result of a rule about single rows, as the expectation that the rule refused no row."""
     return ExpectColumnMaxToBeBetween(
         column=_column_of_result(result),
         max_value=0,
@@ -156,7 +157,7 @@ def _expectation_of_result(result: Result) -> Expectation:
 def _validate_tables(
     place: _Place, rules: Sequence[SetRule], rows: Callable[[Table], DataFrame]
 ) -> dict[tuple[str, str], Finding]:
-    """What each rule finds in the rows of its tables, by rule and table. Each table is a suite of its own."""
+    """What each rule finds in the rows of its tables, by rule and table. There is one suite for each table."""
     by_name = {rule.name: rule for rule in rules}
     findings: dict[tuple[str, str], Finding] = {}
     for table in dict.fromkeys(table for rule in rules for table in rule.tables):
@@ -169,7 +170,7 @@ def _validate_tables(
 
 @dataclass
 class _Place:
-    """Where validations happen: a context, and what it has filed and not rendered yet."""
+    """Where validations are made: a context, and the results that it has stored and not yet rendered."""
 
     context: AbstractDataContext
     checking: Checking
@@ -181,29 +182,31 @@ class _Place:
     def validate(
         self, name: str, rows: DataFrame, expectations: Iterable[Expectation], key: Sequence[str] = ()
     ) -> list[ExpectationValidationResult]:
-        """Validate rows as a suite of its own, in the session that is there. key: columns that tell unexpected rows
-        apart.
+        """Validate rows as a suite of their own, in the current session. key: the columns that identify unexpected
+        rows.
         """
         return self._validate(self._session, name, rows, expectations, key)
 
     def file_row_results(self, results: Sequence[Result]) -> None:
-        """File what rules about single rows found as a suite of its own: a row of numbers, for which Spark would take
-        a query each.
+        """Store what rules about single rows found as a suite of its own. Pandas validates it, because it is one row of
+        numbers, and Spark would need a query for each.
         """
         refused = pa.table({_column_of_result(result): [result.refused] for result in results}).to_pandas()
         source = self.context.data_sources.add_or_update_pandas(name="refetch_row_rules")
         self._validate(source, f"{self.checking.gate}_row_rules", refused, map(_expectation_of_result, results))
 
     def render(self) -> None:
-        """Render the pages of what was filed, and the first page, once for all tables: it lists all that was ever
-        filed.
+        """Render the pages of the stored results, and the first page. The first page lists all results that were ever
+        stored, so it is rendered once for all tables.
         """
         filed: Any = self.filed
         self.context.build_data_docs([_SITE], filed)
 
     @cached_property
     def _session(self) -> SparkDatasource:
-        """Spark's session; the context writes all it has into a file for each source that it is given."""
+        """Great Expectations' source for Spark. There is only one, because the context writes a file with all it has
+        for each new source.
+        """
         return self.context.data_sources.add_or_update_spark(name="refetch", persist=False)
 
     def _validate(
@@ -237,7 +240,7 @@ def _rule_of(result: ExpectationValidationResult) -> str:
 
 
 def _finding_of_result(rule: Rule, result: ExpectationValidationResult) -> Finding:
-    """What an expectation found. Raises EvaluationError where it could not be applied."""
+    """What an expectation found. Raises EvaluationError if it could not be applied."""
     if fault := _exception_message(result.exception_info or {}):
         raise EvaluationError(f"{rule.place}: {rule.name} could not be applied: {spark_message(fault)}")
     if result.success:

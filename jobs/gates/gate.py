@@ -1,4 +1,4 @@
-"""The gates: rules over what a job has written, before anything is built on it."""
+"""The gates: rules on what a job has written. They are applied before other jobs use it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ from jobs.terminal.progress import stage
 from schemas.tables.table import Table
 
 Evaluate = Callable[[Sequence[SetRule], Sequence[Result]], Mapping[tuple[str, str], Finding]]
-"""A function from rules about sets of rows, and the results of rules about single rows, to findings by rule and table.
-"""
+"""From rules about sets of rows, and the results of rules about single rows, to findings by rule and table."""
 RowsToCheck = Callable[..., DataFrame]
-"""A function from a table to the rows of it that are checked; with True as its second argument, to all its rows."""
+"""From a table to those of its rows that are checked; to all its rows if the second argument is True."""
 
 
 KeptTables = Callable[[], Collection[Table]]
-"""A function to the tables of a subject that were written by an earlier run of its job."""
+"""Returns the tables of a subject that an earlier run of the job wrote."""
 
 
 def pass_gate(
@@ -33,8 +32,8 @@ def pass_gate(
     """Apply a gate's rules, write `gate_results` and say what was found. Raises GateError if a critical rule refuses
     rows.
 
-    written: the counts of the tables that were just written. For tables that were kept, earlier results of these very
-    rules hold, and where there are none the tables are counted.
+    written: the counts of the tables that were just written; for kept tables a function that returns these. The earlier
+    results of exactly these rules then apply; if there are none, the rows of the tables are counted.
     """
     gates = gates.in_pipeline
     if not gates.rules_of(subject.gate):
@@ -54,8 +53,8 @@ def apply_gate(
 ) -> list[Result]:  # fmt: skip
     """Every rule's results, in the order of the rules.
 
-    counts: those of the tables that are checked. evaluate: applies rules about sets of rows; if it is None,
-    `evaluate_by_queries` does.
+    counts: those of the tables that are checked. evaluate: applies the rules about sets of rows; None for
+    `evaluate_by_queries`.
     """
     rules = [
         replace(rule, tables=tuple(t for t in rule.tables if t in counts)) for rule in gates.rules_of(subject.gate)
@@ -84,7 +83,7 @@ def row_finding(
 
 
 def with_examples(spark: SparkSession, key: tuple[str, str], rules: Sequence[SetRule], finding: Finding) -> Finding:
-    """A finding with examples of the bad rows if its rule is a query, which needs the views of `views_of_tables`.
+    """A finding, with examples of the bad rows if its rule is a query. Needs the views of `views_of_tables`.
 
     key: the names of the rule and of the table.
     """
@@ -97,7 +96,7 @@ def with_examples(spark: SparkSession, key: tuple[str, str], rules: Sequence[Set
 def results_of(
     rules: Sequence[Rule], counts: Mapping[Table, Counts], findings: Mapping[tuple[str, str], Finding]
 ) -> list[Result]:
-    """What was found as results, in the order of the rules."""
+    """The findings as results, in the order of the rules."""
     pairs = [(rule, table, findings[rule.name, table.name]) for rule in rules for table in rule.tables]
     return [
         Result(
@@ -116,8 +115,8 @@ def results_of(
 def evaluate_by_queries(
     spark: SparkSession, rows: RowsToCheck, rules: Sequence[SetRule], _: Sequence[Result]
 ) -> Mapping[tuple[str, str], Finding]:
-    """What each rule found, by rule and table: queries are applied by Spark in one job, expectations by Great
-    Expectations, which is loaded only if there are any.
+    """What each rule found, by rule and table. Spark applies the queries in one job. Great Expectations applies the
+    expectations, and is loaded only if there are any.
     """
     refused = refused_by_queries(spark, [rule for rule in rules if isinstance(rule, QueryRule)])
     expectations = [rule for rule in rules if isinstance(rule, ExpectationRule)]

@@ -1,4 +1,4 @@
-"""What gates found as JUnit's XML, which CI servers show, with a testcase for each rule."""
+"""What gates found as JUnit's XML, which CI servers show. There is a testcase for each rule."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ CRITICAL = "critical"
 
 
 class CheckedSubject(NamedTuple):
-    """A capture set or run that a gate was applied to, and what each rule found in each table."""
+    """A capture set or run to which a gate was applied, and what each rule found in each table."""
 
     subject: Subject
     results: Sequence[Result]
 
 
 def write_junit(path: Path, at: datetime, gates: Gates, checked: Iterable[CheckedSubject]) -> None:
-    """Write the file. Raises LakeError where it cannot be. at: the run's clock."""
+    """Write the file. Raises LakeError if it cannot be written. at: the run's clock."""
     suites = ElementTree.Element("testsuites", name="refetch gate")
     suites.extend(suite_element(at, gates, one) for one in checked)
     ElementTree.indent(suites)
@@ -56,7 +56,7 @@ def property_element(name: str, value: str) -> ElementTree.Element:
 
 
 def testcase_element(of: CheckedSubject, rule: Rule, results: Sequence[Result]) -> ElementTree.Element:
-    """The element of a rule. A critical rule that refused rows is a failure; what other rules refused is output."""
+    """The element of a rule. If a critical rule refused rows it is a failure; what other rules refused is output."""
     case = ElementTree.Element("testcase", classname=f"refetch.{of.subject.gate}", name=rule.name)
     refused = [one for one in results if one.refused]
     if not refused:
@@ -72,7 +72,7 @@ def testcase_element(of: CheckedSubject, rule: Rule, results: Sequence[Result]) 
 
 
 def requirement_text(rule: Rule) -> str:
-    """What a rule asks for, as its file has it."""
+    """What a rule demands, as in its file."""
     if isinstance(rule, RowRule):
         return rule.expression
     if isinstance(rule, QueryRule):

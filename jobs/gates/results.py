@@ -39,7 +39,7 @@ class Result:
 
 
 def write_results(spark: SparkSession, lake: str, gates: Gates, subject: Subject, results: Sequence[Result]) -> None:
-    """Put the results in the place of those that the same capture set or run had."""
+    """Write the results instead of those that the same capture set or run had."""
     Target(lake, subject.id).write_here(spark, result_rows(gates, subject, results), GATE_RESULTS)
 
 
@@ -66,7 +66,7 @@ def result_rows(gates: Gates, subject: Subject, results: Sequence[Result]) -> pa
 
 
 def stored_results(spark: SparkSession, lake: str, gates: Gates, subject: Subject) -> list[Result]:
-    """The results that these very rules had before; empty if not all of them were applied."""
+    """The earlier results of exactly these rules; empty if not all of them were applied."""
     t = GATE_RESULTS
     wanted = (t.rule, t.table_name, t.severity, t.reason, t.rows_checked, t.rows_refused, t.examples)
     if not has_table(spark, lake, t):
@@ -81,7 +81,7 @@ def stored_results(spark: SparkSession, lake: str, gates: Gates, subject: Subjec
 
 
 def gate_result_rows(spark: SparkSession, lake: str, identities: Collection[str]) -> DataFrame:
-    """Rows of `gate_results` of these capture sets and runs; none where no gate was ever applied."""
+    """Rows of `gate_results` of these capture sets and runs; none if no gate was ever applied."""
     t = GATE_RESULTS
     if not has_table(spark, lake, t):
         return table_without_rows(spark, t)
@@ -89,7 +89,7 @@ def gate_result_rows(spark: SparkSession, lake: str, identities: Collection[str]
 
 
 def tell_results(lake: str, subject: Subject, results: Sequence[Result]) -> None:
-    """Say on stderr what was found. Raises GateError where a critical rule refused rows."""
+    """Say on stderr what was found. Raises GateError if a critical rule refused rows."""
     refused = [result for result in results if result.refused and result.severity != "info"]
     if not refused:
         sys.stderr.write(f"refetch: gate {subject.gate}: {subject} passed {_number_of_rules(results)}\n")

@@ -1,8 +1,8 @@
-"""Rules about single rows, checked in the pass that writes a table: what is refused goes to quarantine.
+"""Rules about single rows, checked in the pass that writes a table. Refused rows go to quarantine.
 
-A silver row of an exchange that a warning or critical rule refuses is taken out of its table; `quarantine` then has it
-whole, and its bytes. Rows of other tables stay where they are, for the sums of bytes are made of them, and so do gold
-rows, which have no bytes to account for.
+If a warning or critical rule refuses a silver row that belongs to an exchange, the row is taken out of its table;
+`quarantine` then has the whole row and accounts for its bytes. Rows of other silver tables stay where they are, because
+the sums of bytes are made from them. Gold rows stay too: they have no bytes to account for.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ VIOLATIONS, CHECKED = "violations", "rows checked"
 REFUSED_ROW = "row"
 """quarantine.direction of a row that a gate refused."""
 BETWEEN_RULES = ", "
-"""In quarantine.reason, where several rules refused the same row."""
+"""The separator in quarantine.reason if several rules refused the same row."""
 JSON = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
-"""With this, Spark's JSON keeps microseconds."""
+"""Options with which Spark's JSON keeps microseconds."""
 
 
 @dataclass(frozen=True)
 class Counts:
-    """How many rows of a table were checked, and by rule how many it refused."""
+    """How many rows of a table were checked, and how many each rule refused."""
 
     checked: int
     refused: Mapping[str, int]
@@ -54,7 +54,7 @@ class Watch:
         return bool(self.gates.row_rules(table))
 
     def over(self, rows: DataFrame, table: Table) -> DataFrame:
-        """The rows to be written in place of these, without those that rules take out. They are counted as they are
+        """The rows to write instead of these: without those that rules take out. Rows are counted while they are
         written.
         """
         rules, observation = self.gates.row_rules(table), Observation()
@@ -70,14 +70,14 @@ class Watch:
         return marked.drop(VIOLATIONS)
 
     def note(self, table: Table, rows: int) -> None:
-        """Take note that so many rows of a table are written, of which no rule refuses any."""
+        """Count these rows of a table as written and not refused by any rule."""
         self._seen.pop(table, None)
         self._scanned[table] = Counts(rows, {rule.name: 0 for rule in self.gates.row_rules(table)})
 
     def with_rows_to_take_out(self, written: Mapping[Table, DataFrame], rows: Mapping[Table, int]) -> list[Table]:
-        """The tables that hold rows which have to be taken out. What rules refuse in each table is counted.
+        """The tables with rows that have to be taken out. Counts what rules refuse in each table.
 
-        written: by table its rows, whose files are written already. rows: how many rows each table has.
+        written: the rows of tables whose files are already written, by table. rows: how many rows each table has.
         """
         for table in written:
             self.note(table, rows[table])
@@ -87,12 +87,12 @@ class Watch:
         return [table for table in counts if any(counts[table].refused[name] for name in self._taken_out_by(table))]
 
     def counts(self) -> dict[Table, Counts]:
-        """What was found in the tables that are written by now."""
+        """What was found in the tables that have been written so far."""
         by_table = {table: dict(observation.get) for table, observation in self._seen.items()}
         return self._scanned | {table: Counts(counts.pop(CHECKED), counts) for table, counts in by_table.items()}
 
     def refused_rows(self) -> DataFrame | None:
-        """Rows of `quarantine`, of all that was taken out of the tables written by now; None where nothing was."""
+        """Rows of `quarantine` for all rows taken out of the tables so far; None if none were."""
         counts, refused = self.counts(), []
         for table, rows in self._marked.items():
             out = self._taken_out_by(table)
@@ -111,12 +111,12 @@ def is_taken_out(rule: RowRule, table: Table) -> bool:
 
 
 def _holds_exchanges(table: Table) -> bool:
-    """Whether a row is of an exchange, so that its bytes stay accounted for without it."""
+    """Whether a row belongs to an exchange. Its bytes can then be accounted for in quarantine."""
     return table.layer == "silver" and EXCHANGES.exchange_no in table.columns
 
 
 def violated_rules(rules: Sequence[RowRule], lanes: Iterable[str]) -> Column:
-    """The names of the rules that a row does not satisfy, in their order. One that comes to null is not satisfied."""
+    """The names of the rules that a row does not satisfy, in their order. A rule that gives null is not satisfied."""
     lanes = tuple(lanes)
     names = [F.when(~_is_satisfied(rule, lanes), F.lit(rule.name)) for rule in rules]
     return F.array_compact(F.array(*names)) if names else F.array().cast("array<string>")
@@ -156,8 +156,8 @@ def _first_of_columns(table: Table, *columns: str) -> Column:
 def count_by_scan(
     spark: SparkSession, lake: str, gates: Gates, subject: Subject, among: Collection[Table]
 ) -> dict[Table, Counts]:
-    """The counts of those tables that the lake has and that the gate has rules about, with what was taken out of them
-    when they were written.
+    """The counts of the tables that the lake has and about which the gate has rules. They include the rows that were
+    taken out when the tables were written.
 
     among: only these tables are counted.
     """
@@ -175,7 +175,7 @@ def count_by_scan(
 def count_refused(
     tables: Mapping[Table, tuple[DataFrame, Sequence[RowRule]]], lanes: Sequence[str]
 ) -> dict[Table, Counts]:
-    """By table how many rows there are and how many each rule refuses, counted in one Spark job."""
+    """How many rows each table has and how many each rule refuses, by table, counted in one Spark job."""
     counts = []
     for table, (rows, rules) in tables.items():
         each = F.array(F.count(F.lit(1)), *(F.count_if(~_is_satisfied(rule, lanes)) for rule in rules))
@@ -188,14 +188,14 @@ def count_refused(
 
 
 def refused_examples(spark: SparkSession, lake: str, rule: RowRule, table: Table, subject: Subject) -> list[str]:
-    """Some rows that a rule refuses, each as text with the columns of its key."""
+    """Some rows that a rule refuses, each as text with its key columns."""
     keys = [column for column in table.key if column != table.replaced_by]
     rows = rows_as_decoded(spark, lake, subject, table).where(~_is_satisfied(rule, subject.lanes))
     return example_texts(rows.select(*keys))
 
 
 def rows_as_decoded(spark: SparkSession, lake: str, subject: Subject, table: Table) -> DataFrame:
-    """A table's rows, together with those that a gate took out of it."""
+    """A table's rows, including those that a gate took out."""
     rows = rows_to_check(spark, lake, subject, table)
     if not _holds_exchanges(table):
         return rows

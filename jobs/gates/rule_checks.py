@@ -1,4 +1,4 @@
-"""Checks of rules by Spark and Great Expectations: whether these can read a rule, and whether its columns exist."""
+"""Checks whether Spark and Great Expectations can read rules, and whether the columns in rules exist."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ _ANY_LANE = (CAPTURED_LANE,)
 
 
 def check_rules(spark: SparkSession, gates: Gates) -> None:
-    """Have every rule read, without any data. Raises RuleError with all that is wrong in the files that have them.
+    """Have Spark and Great Expectations read every rule, without any data. Raises RuleError with everything that is
+    wrong in the rules' files.
 
-    Spark reads the rules for four seconds when it has just started. So it is noted that it had nothing against them,
-    and rules that have not changed since are not read again.
+    Spark needs four seconds to read the rules when it has just started. So a file notes that it had no objection, and
+    unchanged rules are not read again.
     """
     noted = _mark_of_checked(gates)
     of_spark = [] if noted.exists() else _faults_by_spark(spark, gates.rules)
@@ -44,8 +45,8 @@ def check_rules(spark: SparkSession, gates: Gates) -> None:
 
 
 def _mark_of_checked(gates: Gates) -> Path:
-    """The file whose existence says that this Spark has read these rules about this version's tables, and had nothing
-    against them. It is beside the kernels, whose folder is named after the version.
+    """The file that exists if this Spark has read these rules about this version's tables without objection. It is in
+    the kernels' folder, whose name has the version.
     """
     name = "-".join(("rules", pyspark.__version__, *map(gates.rules_id, GATES)))
     return Path(os.environ["NUMBA_CACHE_DIR"]) / f"{name}.read"
@@ -54,7 +55,7 @@ def _mark_of_checked(gates: Gates) -> Path:
 def _faults_by_spark(spark: SparkSession, rules: Sequence[Rule]) -> list[Fault]:
     """Each rule's first fault, in the first table where it has one."""
     with views_of_tables(spark, rules, lambda table, _: table_without_rows(spark, table)):
-        # Mostly nothing is wrong, and all together are read sooner than one by one.
+        # Usually nothing is wrong, and reading all rules together is faster than one by one.
         if not _objection_of_spark(partial(_read_together, spark, rules)):
             return []
         faults = [
@@ -67,7 +68,7 @@ def _faults_by_spark(spark: SparkSession, rules: Sequence[Rule]) -> list[Fault]:
 
 
 def _read_together(spark: SparkSession, rules: Sequence[Rule]) -> None:
-    """Have Spark read all rules, those on rows table by table."""
+    """Have Spark read all rules; rules on single rows are read together for each table."""
     for table in dict.fromkeys(table for rule in rules for table in rule.tables):
         about = [F.expr(expression_with_lanes(rule, _ANY_LANE)) for rule in rules if _is_about(rule, table)]
         if about:
@@ -90,17 +91,17 @@ def _read_rule(spark: SparkSession, rule: Rule, table: Table) -> None:
 
 
 def _read_columns(rows: DataFrame) -> None:
-    """Have Spark read what the rows are made of, which Spark Connect puts off until their columns are asked for."""
+    """Have Spark analyse the rows' query. Spark Connect does that only when somebody asks for the columns."""
     rows.schema  # noqa: B018
 
 
 def _counting_query(rule: QueryRule, table: Table) -> str:
-    """The rule's query in brackets, where nothing but a query can be read: no statement that would change something."""
+    """A count over the rule's query in brackets: there only a query can be read, and no statement that changes data."""
     return f"SELECT count(*) FROM (\n{query_on_views(rule, table)}\n)"  # noqa: S608
 
 
 def _objection_of_spark(read: Callable[[], None]) -> str:
-    """What Spark objects to when `read` is called, as text; empty if it objects to nothing."""
+    """Spark's objection when `read` is called, as text; empty if there is none."""
     try:
         read()
     except PySparkException as fault:
@@ -109,7 +110,7 @@ def _objection_of_spark(read: Callable[[], None]) -> str:
 
 
 def _faults_by_expectations(rules: Iterable[Rule]) -> Iterator[Fault]:
-    """What Great Expectations says against expectations; it is loaded where there are any."""
+    """What Great Expectations objects to in expectations. It is loaded only if there are any."""
     wanted = [rule for rule in rules if isinstance(rule, ExpectationRule)]
     if wanted:
         from jobs.gates.expectation_faults import expectation_faults

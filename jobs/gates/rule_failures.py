@@ -12,12 +12,12 @@ from jobs.gates.views import query_on_views
 from udfs.errors import EvaluationError
 
 _ENDS = " SQLSTATE"
-"""What Spark puts behind the message itself."""
+"""The text that Spark appends to a message."""
 
 
 @contextmanager
 def readable_rule_failures(rules: Sequence[Rule]) -> Iterator[None]:
-    """Raise EvaluationError with the rule's name and place where Spark fails in the block at a rule's SQL."""
+    """Raise EvaluationError with the rule's name and place if Spark fails in a rule's SQL during the block."""
     try:
         yield
     except PySparkException as fault:
@@ -29,13 +29,13 @@ def readable_rule_failures(rules: Sequence[Rule]) -> Iterator[None]:
 
 
 def spark_message(text: str) -> str:
-    """The first line of what Spark says, without the number of its kind."""
+    """The first line of Spark's message, without SQLSTATE."""
     first = next((line for line in text.splitlines() if line.strip()), "")
     return first.partition(_ENDS)[0]
 
 
 def _sql_fragments(fault: PySparkException) -> list[str]:
-    """The parts of SQL that Spark says it failed at."""
+    """The parts of SQL at which Spark says that it failed."""
     fragments = [context.fragment() for context in fault.getQueryContext() if context.contextType().name == "SQL"]
     return [fragment for fragment in fragments if fragment]
 

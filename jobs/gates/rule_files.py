@@ -1,4 +1,4 @@
-"""Files of gate rules, conf/gates and those of --gates, read into rules and faults with file and line."""
+"""Reads files of gate rules, conf/gates and those of --gates, into rules, and into faults with file and line."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def default_gates() -> Gates:
 
 
 def read_gates(paths: Sequence[str]) -> Gates:
-    """The rules of conf/gates and of these files and folders; a rule replaces an earlier one of its name.
+    """The rules of conf/gates and of these files and folders. A rule replaces an earlier one with the same name.
 
-    Raises ArgumentError where a path is not there, ScenarioError where a file is no YAML.
+    Raises ArgumentError if a path does not exist, ScenarioError if a file is not YAML.
     """
     rules: dict[str, Rule] = {}
     faults: list[Fault] = []
@@ -58,7 +58,7 @@ def read_gates(paths: Sequence[str]) -> Gates:
 
 
 def _yaml_files(path: str) -> list[Path]:
-    """The file, or a folder's YAML files by name."""
+    """The file, or a folder's YAML files in the order of their names."""
     if Path(path).is_file():
         return [Path(path)]
     files = sorted(file for pattern in ("*.yaml", "*.yml") for file in Path(path).glob(pattern))
@@ -87,7 +87,7 @@ def _rules_in_file(located: LocatedYaml, faults: list[Fault]) -> Iterable[Rule]:
 
 
 def _rule_under_name(located: LocatedYaml, gate: Gate, name: str, written: Plain, faults: list[Fault]) -> Rule | None:
-    """The rule that is written under this name; None if too much is wrong for Spark or Great Expectations to read it.
+    """The rule with this name; None if it is so wrong that Spark or Great Expectations cannot read it.
 
     What is wrong is added to `faults`.
     """
@@ -134,7 +134,7 @@ def _typed_arguments(arguments: Any) -> Any:
 def _tables_of_rule(
     located: LocatedYaml, address: Address, text: RuleText, faults: list[Fault], *, is_sure: bool
 ) -> tuple[Table, ...]:
-    """The tables that a rule is about. is_sure: it has no unknown key, which could be meant to name them."""
+    """The tables that a rule is about. is_sure: it has no unknown key that could be meant to name the tables."""
     gate, name = address
     own = {table.name: table for table in CHECKED.values() if table.layer == gate}
     if text.table is None and text.every_table_with is None and not is_sure:
@@ -157,7 +157,7 @@ def _tables_of_rule(
 
 
 def _form_faults(gate: Gate, text: RuleText, tables: tuple[Table, ...]) -> Iterable[str]:
-    """What is wrong with the rule's form, without what only Spark or Great Expectations can find out."""
+    """What is wrong with the rule's form, as far as that is known without Spark and Great Expectations."""
     if text.expression is not None:
         if QUARANTINE in tables:
             yield f"rows of {QUARANTINE.name} cannot be put there; ask by a query"

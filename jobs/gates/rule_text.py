@@ -1,4 +1,4 @@
-"""The text of a rule in a file of gate rules: its keys, and what is wrong with them one by one."""
+"""The text of a rule in a file of gate rules: its keys, and what is wrong with each of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jobs.scenarios.settings import did_you_mean
 
 
 class RuleText(BaseModel):
-    """The shape of a rule before tables are looked up."""
+    """The keys of a rule before its tables are looked up."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -34,15 +34,15 @@ _KINDS = {
     "string_type": "a text",
     "dict_type": "a mapping: of an expectation's name to its arguments",
 }
-"""What is expected, by pydantic's type of the fault."""
+"""What is expected, by pydantic's error type."""
 _STAND_INS = {"severity": SEVERITIES[0], "reason": ""}
-"""For what is wrong or missing, so that the rest of a rule is still checked."""
+"""Values that replace wrong or missing keys, so that the rest of a rule is still checked."""
 
 
 def read_rule_text(
     located: LocatedYaml, address: Address, written: Plain, faults: list[Fault]
 ) -> tuple[RuleText | None, frozenset[str]]:
-    """(the rule's text without the keys that are wrong, these keys). The text is None if it is no mapping.
+    """(the rule's text without the wrong keys, these keys). The text is None if it is not a mapping.
 
     What is wrong is added to `faults`.
     """

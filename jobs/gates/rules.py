@@ -27,8 +27,8 @@ _OF_NO_RUN = (GATE_RESULTS, PREDICTIONS_CHECKED, TRENDS)
 CHECKED: Mapping[str, Table] = {table.name: table for table in (*SILVER, *GOLD) if table not in _OF_NO_RUN}
 """The tables that rules may be about, by name."""
 OWN_TABLE, LANES, EVERYTHING = "table", "lanes", "all."
-"""Names in braces. In a query OWN_TABLE is the rule's own table, and EVERYTHING before a table means all its rows; in
-an expression LANES are the run's lanes.
+"""Names in braces. In a query, OWN_TABLE is the rule's own table, and EVERYTHING before a table's name means all its
+rows. In an expression, LANES are the run's lanes.
 """
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 
@@ -37,7 +37,7 @@ PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 class Rule:
     """One rule of a gate, about each of `tables`.
 
-    in_pipeline: the jobs that write tables apply it, and not only the job `gate`. place: where it was declared.
+    in_pipeline: the jobs that write tables apply it, too, and not only the job `gate`. place: where it was declared.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class RowRule(Rule):
-    """A rule that a row satisfies if `expression` is true for it, and neither false nor null."""
+    """A rule that a row satisfies if `expression` is true for it; false and null violate the rule."""
 
     expression: str
 
@@ -65,7 +65,7 @@ class QueryRule(Rule):
 
 @dataclass(frozen=True)
 class ExpectationRule(Rule):
-    """A rule that a table satisfies if it meets an expectation of Great Expectations, with these arguments."""
+    """A rule that a table satisfies if it meets an expectation of Great Expectations with these arguments."""
 
     expectation: str
     arguments: Mapping[str, Any] = field(hash=False)
@@ -97,7 +97,7 @@ class Gates:
 
     @property
     def quarantine_id(self) -> str:
-        """A hash of what decides which rows are taken out of silver tables; empty where no rule does."""
+        """A hash of all that decides which rows are taken out of silver tables; empty if no rule takes rows out."""
         return _hash_of_rules(rule for rule in self.rules_of("silver") if isinstance(rule, RowRule))
 
     def rules_id(self, gate: Gate) -> str:
@@ -111,5 +111,5 @@ def _hash_of_rules(rules: Iterable[Rule]) -> str:
 
 
 def _distinguishing_fields(rule: Rule) -> dict[str, Any]:
-    """The fields in which two different rules differ. The place where a rule is written is not among them."""
+    """The fields that make two rules different. The place where a rule is written is not one of them."""
     return {name: value for name, value in vars(rule).items() if name not in ("place", "tables")}

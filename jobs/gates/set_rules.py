@@ -1,4 +1,4 @@
-"""Rules about sets of rows: queries that give bad rows, counted in one Spark job, and examples of what was refused."""
+"""Rules about sets of rows: queries that return bad rows, counted in one Spark job, and examples of refused rows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Finding:
 
 
 def refused_by_queries(spark: SparkSession, rules: Sequence[QueryRule]) -> dict[tuple[str, str], Finding]:
-    """By rule and table, how many rows the rule's query gives for it. Needs the views of `views_of_tables`."""
+    """How many rows each rule's query returns, by rule and table. Needs the views of `views_of_tables`."""
     queries = [(rule, table) for rule in rules for table in rule.tables]
     if not queries:
         return {}
@@ -41,17 +41,17 @@ def refused_by_queries(spark: SparkSession, rules: Sequence[QueryRule]) -> dict[
 
 
 def bad_rows(spark: SparkSession, rule: QueryRule, table: Table) -> DataFrame:
-    """The rows that a rule's query gives for a table. Needs the views of `views_of_tables`."""
+    """The rows that a rule's query returns for a table. Needs the views of `views_of_tables`."""
     return spark.sql(query_on_views(rule, table))
 
 
 def example_texts(rows: DataFrame) -> list[str]:
-    """Up to three rows as `column=value, ...`, the same whatever the partitioning."""
+    """Up to three rows as `column=value, ...`. They do not depend on the partitioning."""
     first = rows.select(F.struct("*").alias("row")).orderBy(F.to_json("row")).limit(MOST_EXAMPLES).collect()
     return [example_text(row[0].asDict()) for row in first]
 
 
 def example_text(values: Mapping[str, object]) -> str:
-    """A row in one line. Texts from the wire are escaped, so that they cannot move a terminal's cursor."""
+    """A row in one line. Texts from the wire are escaped, so that they cannot control the terminal."""
     listed = ", ".join(f"{name}={printable_text(str(value))}" for name, value in values.items())
     return listed if len(listed) <= _LONGEST_EXAMPLE else f"{listed[:_LONGEST_EXAMPLE]}..."

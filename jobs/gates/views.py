@@ -1,4 +1,4 @@
-"""The tables that rules query, as temporary views, and their SQL with its placeholders filled in."""
+"""The tables that rules query, as temporary views, and the rules' SQL with its placeholders filled in."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jobs.lake.delta_tables import has_table, read_table, rows_for_queries, tabl
 from schemas.tables.table import Table
 
 TableAndExtent = tuple[Table, bool]
-"""A table, and whether all its rows are meant, or only those of the subject that is checked."""
+"""A table, and whether it stands for all its rows or only for those of the subject that is checked."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Subject:
 
     @property
     def id(self) -> str:
-        """The id under which its results are kept: that of the run or of the capture set."""
+        """The id under which its results are stored: that of the run or of the capture set."""
         return self.run_id if self.gate == "gold" else self.capture_id
 
     def __str__(self) -> str:
@@ -37,7 +37,7 @@ class Subject:
 def rows_to_check(
     spark: SparkSession, lake: str, subject: Subject, table: Table, everything: bool = False
 ) -> DataFrame:
-    """A table's rows that belong to the subject, or all its rows if `everything`; none if the lake lacks it."""
+    """A table's rows that belong to the subject, or all its rows if `everything`; none if the lake lacks the table."""
     if not has_table(spark, lake, table):
         return table_without_rows(spark, table)
     if everything:
@@ -49,9 +49,9 @@ def rows_to_check(
 def views_of_tables(
     spark: SparkSession, rules: Iterable[Rule], rows: Callable[[Table, bool], DataFrame]
 ) -> Iterator[None]:
-    """While the block runs, have a temporary view of every table that the rules' queries name.
+    """While the block runs, there is a temporary view of every table that the rules' queries name.
 
-    rows: from a table, and whether all its rows are meant, to its rows.
+    rows: from a table, and whether it stands for all its rows, to the rows.
     """
     pairs = {pair for rule in rules if isinstance(rule, QueryRule) for pair in _tables_in_query(rule)}
     try:
@@ -64,7 +64,7 @@ def views_of_tables(
 
 
 def _tables_in_query(rule: QueryRule) -> Iterator[TableAndExtent]:
-    """The tables that a rule's query names, each with whether all its rows are meant."""
+    """The tables that a rule's query names, each with whether it stands for all its rows."""
     yield from ((table, False) for table in rule.tables)
     for placeholder in PLACEHOLDER.findall(rule.query):
         everything, name = _placeholder_parts(placeholder)
@@ -72,7 +72,7 @@ def _tables_in_query(rule: QueryRule) -> Iterator[TableAndExtent]:
 
 
 def _placeholder_parts(placeholder: str) -> tuple[bool, str]:
-    """Whether all rows of the lake are meant, and of which table."""
+    """(whether the placeholder stands for all rows in the lake, the name of the table)."""
     name = placeholder.strip()
     return name.startswith(EVERYTHING), name.removeprefix(EVERYTHING)
 
@@ -83,9 +83,9 @@ def view_name(table: Table, everything: bool = False) -> str:
 
 
 def query_on_views(rule: QueryRule, table: Table, own_rows: str | None = None) -> str:
-    """The rule's SQL about a table, with the names of views in the place of tables.
+    """The rule's SQL about a table, with names of views instead of placeholders.
 
-    own_rows: the name that stands for the table's own rows; None for its view.
+    own_rows: the name for the table's own rows; None for its view.
     """
 
     def filled(placeholder: str) -> str:
@@ -94,11 +94,11 @@ def query_on_views(rule: QueryRule, table: Table, own_rows: str | None = None) -
             return own_rows or view_name(table)
         return view_name(table if name == OWN_TABLE else CHECKED[name], everything)
 
-    # A query may end as on a command line; here it stands in brackets.
+    # A query may end with a semicolon, as on a command line, but in brackets it must not.
     return PLACEHOLDER.sub(lambda found: filled(found[1]), rule.query).rstrip("; \n")
 
 
 def expression_with_lanes(rule: RowRule, lanes: Iterable[str]) -> str:
-    """The rule's SQL with the run's lanes in the place of their name."""
+    """The rule's SQL with the run's lanes instead of their placeholder."""
     quoted = ", ".join("'" + lane.replace("\\", "\\\\").replace("'", "\\'") + "'" for lane in lanes)
     return rule.expression.replace(f"{{{LANES}}}", f"array({quoted})")

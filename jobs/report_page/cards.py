@@ -51,7 +51,7 @@ RANKED = ("client", "setting", "now", "better", "gain", "cost", "equal to the ca
 
 @dataclass(frozen=True)
 class Card:
-    """A recommendation on the page: what it is about, lines on what to do, and terms (why, cost, sure) with their texts."""
+    """A recommendation on the page: what it is about, lines on what to do, and terms (why, cost, sure) with texts."""
 
     verdict: str
     title: str
