@@ -1,1 +1,1 @@
-"""The pages of docs that are made from declarations."""
+"""The documentation pages that are made from declarations."""

@@ -1,4 +1,4 @@
-"""The JSON Schemas of what refetch writes as JSON, made from the models that it writes."""
+"""The JSON Schemas of refetch's JSON output, made from the models that it writes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jobs.report_page.summary_json import Summary
 SUMMARY_SCHEMA = Path("schemas/summary.schema.json")
 COMPARISON_SCHEMA = Path("schemas/comparison.schema.json")
 MODELS: Mapping[Path, type[BaseModel]] = {SUMMARY_SCHEMA: Summary, COMPARISON_SCHEMA: Comparison}
-"""By the file of its schema what is written: summary.json, and what `compare --json` prints."""
+"""The model of summary.json, and of what `compare --json` prints, by the file of its schema."""
 
 
 def schema_text(file: Path) -> str:

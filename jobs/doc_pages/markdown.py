@@ -6,5 +6,5 @@ from collections.abc import Iterable
 
 
 def table_row(cells: Iterable[str]) -> str:
-    """A row of a table; a bar in a cell is text."""
+    """A row of a table. Bars in cells are escaped."""
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

@@ -55,7 +55,7 @@ def fidelity_section(group: FidelityReasons) -> Iterator[str]:
 
 
 def fault_section(group: FaultReasons) -> Iterator[str]:
-    """The words of a column."""
+    """The section with the words of a column."""
     yield from (f"### {group.title}: `{group.column}`", "", "| word | what it means | what to do |", "|---|---|---|")
     for word, reason in group.words.items():
         yield table_row((f"`{word}`", reason.means, reason.do))

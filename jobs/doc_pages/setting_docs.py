@@ -28,7 +28,7 @@ STATED_ALONE = """\
 `--captured` takes these; `--set` does not.
 """
 ENDS_OF_TYPES = (2**31 - 1, 2**63 - 1)
-"""Bounds that are nobody's choice: those of Kafka's INT and LONG."""
+"""Bounds that nobody chose: they are those of Kafka's types INT and LONG."""
 HEAD = ("| setting | values | default | stated | what it does |", "|---|---|---|---|---|")
 
 
@@ -43,7 +43,7 @@ def settings_page() -> str:
 
 
 def settings_table(listed: Iterable[Setting]) -> Iterator[str]:
-    """A row a setting."""
+    """A table with a row for each setting."""
     yield from HEAD
     for setting in listed:
         about = f"{setting.doc} ({setting.kip})" if setting.kip else setting.doc
@@ -54,7 +54,7 @@ def settings_table(listed: Iterable[Setting]) -> Iterator[str]:
 
 
 def allowed_values(setting: Setting) -> str:
-    """What may be given: the choices, or the unit and the bounds that somebody chose."""
+    """The allowed values: the choices, or the unit and the bounds that somebody chose."""
     if setting.choices:
         return ", ".join(f"`{choice}`" for choice in setting.choices)
     if setting.type == "limit":

@@ -36,7 +36,7 @@ def tables_page() -> str:
 
 
 def contents_lines(tables: Iterable[Table]) -> Iterator[str]:
-    """A line a table, with a link to its section."""
+    """A line for each table, with a link to its section."""
     for table in tables:
         yield f"- [`{table.name}`](#{table.layer}{table.name}): {table.doc}"
 
@@ -51,7 +51,7 @@ def table_section(table: Table) -> Iterator[str]:
 
 
 def fidelity_metrics() -> Iterator[str]:
-    """What `fidelity` compares, a row a metric."""
+    """What `fidelity` compares, with a row for each metric."""
     for algorithm, compared in METRICS.items():
         yield from (table_row((algorithm, metric, doc)) for metric, doc in compared.items())
 
@@ -63,5 +63,5 @@ def column_row(column: Column) -> str:
 
 
 def with_reasons_link(text: str) -> str:
-    """A text in which the page of reasons, where it is named, is a link."""
+    """A text with links where it names the page of reasons."""
     return text.replace(REASONS, f"[{REASONS}]({reason_docs.PAGE.name})")

@@ -263,9 +263,7 @@ def refused_teams_answer(findings: Findings) -> str:
     if not refusing:
         most = quantity(max(row[t.tried] for row in by_lane.values()), "captured request")
         return f"Nobody's, of {most} to change topics in the replayed lanes{harmless_limits_text(findings)}."
-    worst = max(
-        refusing, key=lambda lane: refused_by_proposals(by_lane[lane])
-    )  # of equal ones the first in the scenario
+    worst = max(refusing, key=lambda lane: refused_by_proposals(by_lane[lane]))  # of several the first in the scenario
     client, refused_there = most_refused_client(row for row in rows if row[r.scenario] == worst)
     refused, tried = refused_by_proposals(by_lane[worst]), quantity(by_lane[worst][t.tried], "captured request")
     return (

@@ -1,1 +1,1 @@
-"""What a run is to replay: the settings as declared, aims, and the YAML files of scenarios and clusters."""
+"""What a run replays: the declared settings, aims, and the YAML files of scenarios and clusters."""

@@ -1,4 +1,4 @@
-"""Aims as somebody wrote them, in a scenario file or in --find, looked up and parsed; faults are gathered."""
+"""Looks up and parses aims as somebody wrote them, in a scenario file or in --find. Faults are collected."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _AIM = re.compile(
 _CONSTRAINT = re.compile(r"\s*(\S+?)\s*(<=|>=|<|>|=)\s*([^=\s].*?)\s*")
 _AND = re.compile(r"\s+and\s+|\s*,\s*")
 MOST_ROUNDS, MOST_SETTINGS = 100, 6
-"""The most rounds that an aim may have, and the most settings that it may be over. With more settings the first grid
+"""The most rounds that an aim may have, and the most settings that it may search. With more settings the first grid
 would have hardly two values of each.
 """
 
 
 class AimText(BaseModel):
-    """The shape of an aim before anything in it is looked up."""
+    """The keys of an aim before anything in it is looked up."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -84,7 +84,7 @@ def _assigned(text: str | None, form: str, faults: list[Fault]) -> dict[str, lis
 def resolve_aims(
     located: LocatedYaml, in_file: Mapping[str, AimText], flags: Iterable[str], faults: list[Fault]
 ) -> dict[str, Aim]:
-    """The aim of each replay that has one; a flag replaces the file's, and two flags for one replay are a fault."""
+    """The aim of each replay that has one. A flag replaces the file's aim; two flags for one replay are a fault."""
     written = {name: (located, aim) for name, aim in in_file.items()}
     by_flag = dict[str, tuple[LocatedYaml, AimText]]()
     for name, where, text in flag_aims(flags, faults):
@@ -148,10 +148,10 @@ def resolve_aim(located: LocatedYaml, algorithm: str, text: AimText, faults: lis
 
 
 def default_over(algorithm: str, target: str, where: Iterable[Constraint]) -> Over:
-    """The settings and values that an aim is over if it names none.
+    """The settings and values that an aim searches if it names none.
 
-    If a setting is to be least or most, it is that setting; else it is the settings of the side that the aim is about.
-    Their ends are those that conf/settings.yaml has as `searched`.
+    If the aim minimises or maximises a setting, it is that setting; else the settings of the side (consumer, broker,
+    ...) whose outcomes the aim names. The spans of values are those in conf/settings.yaml under `searched`.
     """
     known = outcomes_of(algorithm)
     if target not in known:
@@ -168,7 +168,7 @@ def default_over(algorithm: str, target: str, where: Iterable[Constraint]) -> Ov
 
 
 def _settings_with_usual_bounds(algorithm: str) -> list[Setting]:
-    """The settings that are mostly about a replay and have usual bounds."""
+    """The settings with usual bounds (`searched`) whose first algorithm is this one."""
     return [
         setting
         for setting in settings().values()
@@ -181,7 +181,7 @@ def _place_of_aim(located: LocatedYaml, *address: str | int) -> Place:
 
 
 def _target_of_aim(located: LocatedYaml, algorithm: str, text: AimText, faults: list[Fault]) -> tuple[str | None, bool]:
-    """(the outcome or setting that is to be best, whether least); None in place of one that is not known."""
+    """(the outcome or setting of the aim, whether it is minimised); None for an unknown outcome or setting."""
     kinds = [kind for kind in ("minimise", "maximise") if getattr(text, kind) is not None]
     if len(kinds) != 1:
         fault = f"an aim has either `minimise` or `maximise`, and {' and '.join(kinds) or 'neither'} is given"
@@ -209,7 +209,7 @@ def _settings_of_replay(algorithm: str) -> list[Setting]:
 
 
 def _constraint_of_text(place: Place, algorithm: str, text: str, faults: list[Fault]) -> Constraint | None:
-    """What a text says must hold; None for one with a fault."""
+    """The constraint in a text; None if it has a fault."""
     if text == MALFORMED:
         return None
     spelt, known = _CONSTRAINT.fullmatch(text), outcomes_of(algorithm)
@@ -237,7 +237,7 @@ def _parse_constraint(
 def _values_by_setting(
     located: LocatedYaml, algorithm: str, text: AimText, faults: list[Fault]
 ) -> dict[str, Span | tuple[Value, ...]]:
-    """By setting its values; those with a fault are left out."""
+    """The values of each setting; settings with a fault are left out."""
     entries = [
         Entry(
             _place_of_aim(located, algorithm, "over", name),
@@ -252,7 +252,7 @@ def _values_by_setting(
 
 
 def _values_of_entry(setting: Setting, entry: Entry, faults: list[Fault]) -> Span | tuple[Value, ...]:
-    """The values of an entry: a span for FROM..TO, else those that are listed. What is wrong is added to `faults`."""
+    """The values of an entry: a span for FROM..TO, else the listed values. What is wrong is added to `faults`."""
     texts = [text for _, text in entry.values]
     if len(texts) != 1 or ".." not in texts[0]:
         return parse_values(setting, entry, faults)
@@ -266,7 +266,7 @@ def _values_of_entry(setting: Setting, entry: Entry, faults: list[Fault]) -> Spa
 def _number_of_entry(
     located: LocatedYaml, algorithm: str, name: str, text: str | None, default: float, faults: list[Fault]
 ) -> float:
-    """The number under a key of an aim: `step`, a share, or `rounds`, a count; `default` if it has none."""
+    """The number under a key of an aim: `step`, a share, or `rounds`, a count; `default` if the aim lacks the key."""
     if text is None or text == MALFORMED:
         return default
     try:

@@ -1,4 +1,4 @@
-"""Whom an aim is for, as somebody wrote it: clients or topics, by name or by pattern. Faults are gathered."""
+"""Whom an aim is for, as somebody wrote it: clients or topics, by name or by pattern. Faults are collected."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from schemas.tables.outcomes import Outcome
 from schemas.tables.values import CONSUMER, OF_CLIENT, OF_TOPIC, PRODUCER
 
 KINDS: Mapping[str, str] = {"client": OF_CLIENT, "client_id": OF_CLIENT, "topic": OF_TOPIC}
-"""By the word with which an aim names whom it is for, the kind of scope."""
+"""The kind of scope for each word with which an aim can name whom it is for."""
 HAVE_OWN: Mapping[str, tuple[str, ...]] = {
     CONSUMER: (OF_CLIENT,), PRODUCER: (OF_CLIENT, OF_TOPIC), "topic": (OF_TOPIC,)
 }  # fmt: skip
-"""By the kind of thing that settings are set on, the kinds of scope that can have values of their own."""
+"""The kinds of scope that can have values of their own, by what settings are set on."""
 
 
 def resolve_whom(
     place_of: Callable[[str], Place], text: Mapping[str, Sequence[str]], aimed: Iterable[Outcome], over: Over,
     faults: list[Fault],
 ) -> Whom:  # fmt: skip
-    """By kind of scope the names and patterns of those that an aim is for.
+    """The names and patterns of those that an aim is for, by kind of scope.
 
-    It is a fault if they cannot have the aim's settings by themselves, or if an outcome is not counted by client or
-    topic.
+    It is a fault if they cannot have their own values of the aim's settings, or if an outcome is not counted by client
+    or topic.
 
-    place_of: from a key of `text` to where it is written. text: by client or topic, the names. aimed: the outcomes that
-    the aim names.
+    place_of: where a key of `text` is written. text: the names, by the word for clients or topics. aimed: the outcomes
+    that the aim names.
     """
     whom = dict[str, tuple[str, ...]]()
     for key, patterns in text.items():

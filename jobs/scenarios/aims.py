@@ -1,4 +1,4 @@
-"""Aims: which outcome is to be least or most, which constraints must hold, and which values of settings may be used."""
+"""Aims: which outcome or setting is minimised or maximised, under which constraints, and over which settings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Span(NamedTuple):
 
 
 class Constraint(NamedTuple):
-    """What must hold of an outcome, in the outcome's unit."""
+    """A bound that an outcome must meet, in the outcome's unit."""
 
     outcome: str
     relation: Relation
@@ -35,12 +35,12 @@ class Constraint(NamedTuple):
 
 
 Over = Mapping[str, Span | tuple[Value, ...]]
-"""By setting, the values among which `find` looks."""
+"""The values that `find` searches, by setting."""
 Whom = Mapping[str, tuple[str, ...]]
-"""By kind of scope, client or topic, whose outcomes count: names, in which `*` and `?` stand for any text and any
+"""The clients or topics whose outcomes count, by kind of scope: names, in which `*` stands for any text and `?` for any
 character."""
 COLUMNS: Mapping[str, str] = {OF_CLIENT: str(FETCH_RANGES.client_id), OF_TOPIC: str(BATCH_SPLIT.topic)}
-"""By kind of scope, the column of names that all tables have which are counted by client or by topic."""
+"""The column with the names of clients or topics, by kind of scope. All tables that count by these have it."""
 _FOR = re.compile(r" for (.+?)(?: where | over |$)")
 
 
@@ -48,10 +48,10 @@ _FOR = re.compile(r" for (.+?)(?: where | over |$)")
 class Aim:
     """What `find` looks for in one replay.
 
-    target: what is to be best: an outcome's name, or the key of a setting in `over`. is_least: whether the least is
-    best, or the most. where: the constraints. step: outcomes that differ by a smaller share are equally good, and
-    values in bytes that do are taken for the same. rounds: the most rounds in which lanes are replayed. whom: the
-    clients or topics that it is for; empty for all.
+    target: what is minimised or maximised: an outcome's name, or the key of a setting in `over`. is_least: whether it
+    is minimised. where: the constraints. step: outcomes that differ by a smaller share are equally good, and values in
+    bytes that differ by less count as the same. rounds: the most rounds in which lanes are replayed. whom: the clients
+    or topics that it is for; empty for all.
     """
 
     algorithm: str
@@ -65,11 +65,11 @@ class Aim:
 
     @property
     def is_of_setting(self) -> bool:
-        """Whether a setting itself is to be least or most, and no outcome."""
+        """Whether a setting itself is minimised or maximised, and not an outcome."""
         return self.target not in outcomes_of(self.algorithm)
 
     def __str__(self) -> str:
-        """The aim as --find has it."""
+        """The aim as for --find."""
         where = " and ".join(constraint_text(self.algorithm, constraint) for constraint in self.where)
         over = " and ".join(f"{key}={values_text(key, values)}" for key, values in self.over.items())
         best = f"{self.algorithm}: {'least' if self.is_least else 'most'} {self.target}"
@@ -82,7 +82,7 @@ class Aim:
 
 
 def whom_in(text: str) -> Whom:
-    """The clients or topics that an aim is for; the text is as `str` of the aim has it."""
+    """The clients or topics that an aim is for. text: `str` of the aim."""
     spelt = _FOR.search(text)
     parts = (part.partition("=") for part in spelt[1].split(" and ")) if spelt else ()
     return {kind: tuple(names.split(",")) for kind, _, names in parts}
@@ -98,7 +98,7 @@ def is_meant(name: str, patterns: Sequence[str]) -> bool:
 
 
 def values_text(key: str, values: Span | tuple[Value, ...]) -> str:
-    """The values of a setting as --find has them: `64KiB..100MiB`, `100,500`."""
+    """The values of a setting as for --find: `64KiB..100MiB`, `100,500`."""
     setting = setting_of(key)
     if isinstance(values, Span):
         return "..".join(setting.format(setting.parse(str(end))) for end in values)
@@ -106,13 +106,13 @@ def values_text(key: str, values: Span | tuple[Value, ...]) -> str:
 
 
 def constraint_text(algorithm: str, constraint: Constraint) -> str:
-    """A constraint as --find has it: `held <= 64MiB`."""
+    """A constraint as for --find: `held <= 64MiB`."""
     name, relation, bound = constraint
     return f"{name} {relation} {bound_text(outcomes_of(algorithm)[name], bound)}"
 
 
 def bound_text(outcome: Outcome, figure: float) -> str:
-    """A figure as constraints have it; `parse_bound` reads it back if it is whole or a share."""
+    """A figure as text for a constraint. `parse_bound` reads it back if it is a whole number or a share."""
     if outcome.unit == "bytes" and float(figure).is_integer():
         return format_bytes(int(figure))
     if outcome.unit == "ms" and float(figure).is_integer():
@@ -121,7 +121,7 @@ def bound_text(outcome: Outcome, figure: float) -> str:
 
 
 def parse_bound(outcome: Outcome, text: str) -> float:
-    """The bound that a text spells in the outcome's unit. Raises ValueError with what is wrong."""
+    """The bound in a text, in the outcome's unit. Raises ValueError with what is wrong."""
     if outcome.unit == "bytes":
         return float(parse_bytes(text))
     if outcome.unit == "ms":

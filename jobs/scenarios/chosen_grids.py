@@ -1,4 +1,4 @@
-"""Which settings to replay where nobody names any: grids of a few values, around what a capture set shows.
+"""Which settings to replay if nobody names any: grids of a few values, around what a capture set shows.
 
 Pure functions: the same amounts give the same grids.
 """
@@ -16,11 +16,11 @@ from udfs.replay.batch_split.settings import BATCH_SIZE
 from udfs.replay.session_cache.settings import SLOTS
 
 DEFAULT_SHARDS = 8
-"""Shards of a broker's cache of fetch sessions since Kafka 3.8. With fewer slots than shards there is none at all."""
+"""Shards of a broker's fetch-session cache since Kafka 3.8. With fewer slots than shards there are no slots at all."""
 FULL = 0.5
-"""A response that holds this share of what its request allows may have been bounded by it."""
+"""A response that has this share of the bytes that its request allows may have been limited by the request."""
 NumberGrid = Mapping[str, tuple[int, ...]]
-"""By setting of a replay, its values in ascending order. Empty if only the captured lane is replayed."""
+"""The values of a replay's settings in ascending order, by setting. Empty if only the captured lane is replayed."""
 
 
 class FetchLimitKeys(NamedTuple):
@@ -40,9 +40,9 @@ BROKER_PARTITIONS = "max.broker.partitions"
 class FetchAmounts:
     """What readers of one kind ask for and get, in bytes.
 
-    max_bytes, partition_max_bytes: the most that a request allows, in all and of a partition. response, partition: the
-    most records that came in a response, and of a partition in one. held: the most that one client holds if all its
-    brokers send their largest responses at once.
+    max_bytes, partition_max_bytes: the most that a request allows, in total and for a partition. response, partition:
+    the most record bytes in a response, and of a partition in a response. held: the most that one client holds if all
+    its brokers send their largest responses at the same time.
     """
 
     max_bytes: int
@@ -54,12 +54,12 @@ class FetchAmounts:
 
 @dataclass(frozen=True)
 class Amounts:
-    """The amounts in a capture set that settings bound; None where it shows nothing of the kind.
+    """The amounts in a capture set that settings limit; None for what it does not show.
 
     consumers, followers: what they fetch. batch: bytes of the largest batch. readers: the most connections that fetch
-    in sessions from one broker at the same time. produced: bytes of the largest batch that a broker took and that has
-    several records, 0 if all have a single one. sent: bytes of the largest produce request. replicas: the most replicas
-    on one broker, without internal topics, by the last Metadata responses.
+    in sessions from one broker at the same time. produced: bytes of the largest batch of several records that a broker
+    accepted, 0 if all batches have a single record. sent: bytes of the largest produce request. replicas: the most
+    replicas on one broker, without internal topics, by the last Metadata responses.
     """
 
     consumers: FetchAmounts | None = None
@@ -72,10 +72,10 @@ class Amounts:
 
 
 def choose_grids(amounts: Amounts, stated: Mapping[str, Value]) -> Grids:
-    """The grid of each replay, with at most 12 lanes beside the captured one. Where captures show nothing to choose by,
-    the grid is empty. `batch_split` is left out where no producer is captured.
+    """The grid of each replay, with at most 12 lanes in addition to the captured one. A grid is empty if captures show
+    nothing from which to choose. `batch_split` is left out if no producer is captured.
 
-    stated: by key the settings that somebody stated to be in force.
+    stated: the settings that somebody stated as in force, by key.
     """
     grids = {
         algorithms.FETCH_MAX_BYTES: fetch_limit_grid(amounts),
@@ -89,8 +89,11 @@ def choose_grids(amounts: Amounts, stated: Mapping[str, Value]) -> Grids:
 
 
 def fetch_limit_grid(amounts: Amounts) -> NumberGrid:
-    """Limits from the largest batch up to what requests ask for: those of consumers, or of followers if no consumer
-    fetches.
+    """Fetch limits of consumers, or of followers if no consumer fetches. They begin at the largest batch.
+
+    Limits of a response go up to the largest response, and include what requests ask for. Limits of a partition go up
+    to what requests ask for. If a response is at least half as large as the request allows, they go up to four times
+    what requests ask for.
     """
     fetched, keys = (amounts.consumers, OF_CONSUMERS) if amounts.consumers else (amounts.followers, OF_FOLLOWERS)
     if fetched is None:
@@ -107,8 +110,8 @@ def fetch_limit_grid(amounts: Amounts) -> NumberGrid:
 
 
 def memory_grid(amounts: Amounts) -> NumberGrid:
-    """Pools of a consumer: all that it may hold, a quarter and a sixteenth. Pools of a producer: its largest request,
-    four times and sixteen times that.
+    """Pools of a consumer: all that it may hold, a quarter and a sixteenth of it. Pools of a producer: its largest
+    request, and four and sixteen times as much. All start from a power of two.
     """
     grid = dict[str, tuple[int, ...]]()
     if amounts.consumers:
@@ -120,7 +123,9 @@ def memory_grid(amounts: Amounts) -> NumberGrid:
 
 
 def slot_grid(amounts: Amounts) -> NumberGrid:
-    """Half, all and twice the slots that would be enough if all readers had a session at once, in whole shards."""
+    """The slots that would be enough if all readers had a session at the same time, half and twice as many, in whole
+    shards.
+    """
     if amounts.readers is None:
         return {}
     enough = -(-amounts.readers // DEFAULT_SHARDS) * DEFAULT_SHARDS
@@ -129,8 +134,8 @@ def slot_grid(amounts: Amounts) -> NumberGrid:
 
 
 def batch_size_grid(produced: int, stated: Mapping[str, Value]) -> NumberGrid:
-    """From a quarter of the batch.size in force to four times as much. In force is what was stated; else
-    Kafka's default or, if captured batches are larger, the power of two that is nearest to the largest.
+    """From a quarter of the batch.size in force to four times as much. The stated value counts as in force; else
+    Kafka's default, or the power of two nearest to the largest captured batch if that is larger.
     """
     default = int(setting_of(BATCH_SIZE).default_value or 0)
     base = int(stated.get(BATCH_SIZE, max(default, nearest_doubling(produced))))
@@ -138,14 +143,14 @@ def batch_size_grid(produced: int, stated: Mapping[str, Value]) -> NumberGrid:
 
 
 def partition_grid(amounts: Amounts) -> NumberGrid:
-    """Limits from three quarters of the replicas that the fullest broker has to twice as many."""
+    """Limits from three quarters to twice the number of replicas on the broker with most of them."""
     if amounts.replicas is None:
         return {}
     return {BROKER_PARTITIONS: tuple(sorted({round_limit(amounts.replicas * part / 4) for part in (3, 4, 5, 8)}))}
 
 
 def next_doubling(amount: int) -> int:
-    """The least power of two that is no smaller, from 1 KiB on.
+    """The smallest power of two that is at least the amount and at least 1 KiB.
 
     >>> next_doubling(40_000), next_doubling(65_536), next_doubling(0)
     (65536, 65536, 1024)
@@ -154,7 +159,7 @@ def next_doubling(amount: int) -> int:
 
 
 def nearest_doubling(amount: int) -> int:
-    """The power of two that is nearest by ratio.
+    """The power of two that is nearest to the amount by ratio.
 
     >>> nearest_doubling(17_900), nearest_doubling(30_000)
     (16384, 32768)
@@ -164,7 +169,7 @@ def nearest_doubling(amount: int) -> int:
 
 
 def doublings_between(least: int, most: int, count: int) -> tuple[int, ...]:
-    """`count` powers of two from `least` to `most`, with both, evenly spread by ratio; fewer if there are not so many.
+    """`count` powers of two from `least` to `most`, both included, evenly spread by ratio; fewer if there are fewer.
 
     >>> doublings_between(1 << 16, 1 << 20, 3), doublings_between(1 << 20, 1 << 16, 3)
     ((65536, 262144, 1048576), (1048576,))

@@ -1,4 +1,4 @@
-"""A cluster on paper: its brokers, its topics, and the topics that are to come."""
+"""A cluster on paper: its brokers, its topics, and future topics."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 MAX_COUNT = 1_000_000_000
-"""The largest count of anything: more is a slip of the pen."""
+"""The largest count of anything; more counts as a typing error."""
 
 _STRICT = ConfigDict(extra="forbid", frozen=True)
 _Factor = Annotated[int, Field(ge=1, le=32767, alias="replication.factor")]
@@ -23,7 +23,7 @@ class Broker(BaseModel):
 
 
 class Topics(BaseModel):
-    """Topics of one size that are there: NAME, or NAME-0, NAME-1, ... if there are several."""
+    """Existing topics of one size: NAME, or NAME-0, NAME-1, ... if there are several."""
 
     model_config = _STRICT
     name: str
@@ -33,7 +33,7 @@ class Topics(BaseModel):
 
 
 class SizeClass(BaseModel):
-    """Topics of one size that are created, so many a day: NAME-0, NAME-1, ..."""
+    """Topics of one size that will be created, a number of them each day: NAME-0, NAME-1, ..."""
 
     model_config = _STRICT
     name: str
@@ -43,7 +43,7 @@ class SizeClass(BaseModel):
 
 
 class Growth(BaseModel):
-    """The topics that are created in so many days."""
+    """The topics that will be created, and in how many days."""
 
     model_config = _STRICT
     start: Annotated[AwareDatetime, Field(alias="from")] = datetime(2026, 1, 1, tzinfo=UTC)

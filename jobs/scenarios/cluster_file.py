@@ -1,4 +1,4 @@
-"""Reading a cluster that a YAML file describes, with its topics and their growth, to size partition limits on paper."""
+"""Reads a cluster from a YAML file, with its topics and their growth, to size partition limits on paper."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from jobs.scenarios.settings import did_you_mean
 from udfs.errors import ScenarioError
 
 MAX_PARTITIONS = 5_000_000
-"""The most partitions that a described cluster may come to; more is a slip of the pen."""
+"""The most partitions that a described cluster may have in the end; more counts as a typing error."""
 _MODELS: Mapping[tuple[str, ...], type[BaseModel]] = {
     (): Cluster, ("brokers",): Broker, ("topics",): Topics, ("growth",): Growth, ("growth", "topics"): SizeClass
 }  # fmt: skip
-"""What a mapping of the file is, by the keys that lead to it."""
+"""The model of each mapping in the file, by the keys that lead to it."""
 _LISTS = (("brokers",), ("growth", "topics"))
 """Where the file must have a list of mappings."""
 _BROKERS = "`brokers` is a list of {id, rack}, or {count: N, racks: [a, b]}"
@@ -40,13 +40,13 @@ _EXPECTED = {
     "model_type": "a mapping",
     "string_type": "one value",
 }
-"""What is expected, by pydantic's type of the fault."""
+"""What is expected, by pydantic's error type."""
 _LEAST = {"id": "0", "partitions": "1", "replication.factor": "1", "topics.per.day": "5e-324", "days": "5e-324"}
-"""The least that a value can be."""
+"""The smallest allowed value of a key."""
 
 
 def read_cluster(path: str) -> Cluster:
-    """The cluster that a file describes. Raises ScenarioError with every fault of the file and its line."""
+    """The cluster that a file describes. Raises ScenarioError, which has every fault of the file with its line."""
     located = read_located_yaml(path, f"a file that describes a cluster, such as {SHOWN_CONF}/clusters/example.yaml")
     faults, unknown = list(located.faults), set[Address]()
     data = {} if located.data is None else located.data
@@ -70,9 +70,9 @@ def read_cluster(path: str) -> Cluster:
 
 
 def _brokers_from_count(short: dict[str, Plain]) -> Plain:
-    """The list of brokers that `{count: N, racks: [...]}` stands for: their ids begin at 1, and the racks take turns.
+    """The list of brokers for `{count: N, racks: [...]}`: their ids begin at 1, and the racks take turns.
 
-    If the mapping is wrong, what is wrong with it as text.
+    If the mapping is wrong, a text that says what is wrong.
     """
     count, racks = short.get("count"), short.get("racks") or []
     if not isinstance(racks, list) or any(isinstance(rack, list | dict) for rack in racks):
@@ -112,7 +112,7 @@ def _kind_or_value(value: object) -> str:
 
 
 def _with_stand_ins(data: Plain, errors: Iterable[ErrorDetails]) -> Plain:
-    """The data without what is wrong, or with stand-ins for it, so that everything around it is still checked."""
+    """The data without wrong values, or with stand-ins for them, so that everything around them is still checked."""
     for error in errors:
         if not error["loc"]:
             return _stand_in(())
@@ -129,7 +129,7 @@ def _with_stand_ins(data: Plain, errors: Iterable[ErrorDetails]) -> Plain:
 
 
 def _stand_in(address: Address) -> Plain:
-    """The least value that can be at an address, so that it contradicts nothing. A name is made of the address."""
+    """The smallest value allowed at an address, which contradicts nothing. A name is made from the address."""
     if address in _LISTS:
         return [_stand_in((*address, 0))]
     if address and address[-1] == "name":
@@ -142,7 +142,7 @@ def _stand_in(address: Address) -> Plain:
 def contradictions(located: LocatedYaml, cluster: Cluster, unknown: Set[Address]) -> Iterator[Fault]:
     """The contradictions in a file, such as a broker that is given twice.
 
-    unknown: the addresses at which the file is malformed; there the cluster has the least that is possible.
+    unknown: the addresses at which the file is malformed; there the cluster has the smallest allowed values.
     """
     sized: dict[Address, Topics | SizeClass] = {("topics", i): topics for i, topics in enumerate(cluster.topics)}
     sized |= {("growth", "topics", i): topics for i, topics in enumerate(cluster.growth.topics)}
@@ -165,7 +165,7 @@ def _short_of_brokers(
 ) -> Iterator[Fault]:
     """A fault for each entry of topics with more replicas than there are brokers.
 
-    sized: by address the entry. brokers: how many there are.
+    sized: the entries by address. brokers: how many brokers there are.
     """
     for address, topics in sized.items():
         if topics.replication_factor > brokers:
@@ -174,7 +174,7 @@ def _short_of_brokers(
 
 
 def partitions_in_the_end(cluster: Cluster) -> int:
-    """Partitions of the topics that are there and of those that are to come."""
+    """The number of partitions of existing and future topics."""
     present = sum(topics.count * topics.partitions for topics in cluster.topics)
     growth = cluster.growth
     return present + sum(int(growth.days * size.per_day) * size.partitions for size in growth.topics)

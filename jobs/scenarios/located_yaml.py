@@ -1,4 +1,4 @@
-"""YAML read as plain text values, with the line of each: what a checker needs to say where a fault is."""
+"""Reads YAML as plain text values with the line of each, so that a checker can say where a fault is."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Address = tuple[str | int, ...]
 """Where a value is: keys and list positions from the top."""
 MOST_NESTED = 32
 MALFORMED = "\0"
-"""What stands in the place of a value whose fault is noted already, so that the values around it are still checked. No
-YAML has this character.
+"""Replaces a value whose fault is already noted, so that the values around it are still checked. No YAML has this
+character.
 """
 
 
@@ -31,9 +31,9 @@ def empty_as_mapping(value: object) -> object:
 
 
 Texts = Annotated[list[str], BeforeValidator(_as_list)]
-"""A list of texts in a model of what a file says; one text alone is a list of it."""
+"""A list of texts in a model of a file; a single text counts as a list of one."""
 TextsByKey = Annotated[dict[str, Texts], BeforeValidator(empty_as_mapping)]
-"""A mapping from names to such lists in a model of what a file says; an empty one may be left out."""
+"""A mapping from names to such lists in a model of a file; an empty value counts as an empty mapping."""
 
 
 class Place(NamedTuple):
@@ -60,8 +60,8 @@ class Fault(NamedTuple):
 class LocatedYaml:
     """A YAML file: `data` with every scalar as written (null is None), `lines` by address, `faults` of form.
 
-    Of a key that is given several times it has the first value.
-    others: for each further value the file with that value alone; within lists there are none.
+    If a key is given several times, the data has the first value.
+    others: for each further value, the file with only that value; for keys within lists there are none.
     """
 
     name: str
@@ -71,17 +71,17 @@ class LocatedYaml:
     others: list[LocatedYaml] = field(default_factory=list)
 
     def at(self, address: Address) -> Place:
-        """The place of the value at this address or, without one, of the nearest value around it."""
+        """The place of the value at this address; if there is none, of the nearest value around it."""
         while address and address not in self.lines:
             address = address[:-1]
         return Place(self.lines.get(address, 1), self.name)
 
 
 def read_located_yaml(path: str, kind: str) -> LocatedYaml:
-    """Read one YAML document. Scalars stay text: a profile written 4.10 must not become the number 4.1.
+    """Read one YAML document. Scalars stay text: a profile written as 4.10 must not become the number 4.1.
 
-    kind: what file is wanted, as `a scenario file`. Raises ScenarioError where the file cannot be read, is no YAML, or
-    has an alias. A key given twice is in `faults`.
+    kind: the kind of file for messages, such as `a scenario file`. Raises ScenarioError if the file cannot be read, is
+    not YAML, or has an alias. A key that is given twice is in `faults`.
     """
     try:
         text = Path(path).read_bytes()
@@ -106,9 +106,9 @@ def read_located_yaml(path: str, kind: str) -> LocatedYaml:
 
 
 def _aliases_in(path: str, text: bytes) -> list[yaml.AliasEvent]:
-    """The aliases in a YAML file: one may nest without end or make a small file huge, and no scenario needs one.
+    """The aliases in a YAML file. An alias may nest without end or make a small file huge, and no scenario needs one.
 
-    Raises ScenarioError where lists and mappings nest deeper than any scenario's.
+    Raises ScenarioError if lists and mappings nest deeper than those of any scenario.
     """
     aliases, depth = [], 0
     for event in yaml.parse(text, yaml.SafeLoader):
@@ -128,7 +128,7 @@ def _error_at_line(path: str, line: int, text: str) -> ScenarioError:
 
 
 def _plain_value(located: LocatedYaml, node: yaml.Node, address: Address) -> Plain:
-    """The node as plain text values; on the way, the lines and the keys given twice are noted in `located`."""
+    """The node as plain text values. Lines, and keys that are given twice, are noted in `located`."""
     located.lines.setdefault(address, node.start_mark.line + 1)
     if isinstance(node, yaml.MappingNode):
         return _plain_mapping(located, node, address)
@@ -153,7 +153,7 @@ def _plain_mapping(located: LocatedYaml, node: yaml.MappingNode, address: Addres
 
 
 def _file_with_one_value(located: LocatedYaml, node: yaml.Node, address: Address, line: int) -> LocatedYaml:
-    """The file with this value alone, inside the mappings that are around it. Its data is None if a list is around it.
+    """The file with only this value, inside the mappings around it. Its data is None if a list is around the value.
 
     node: the value. address, line: where it is.
     """

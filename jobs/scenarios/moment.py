@@ -1,4 +1,4 @@
-"""Begin and end of a window, as people write them: a time, or how long after the capture's begin."""
+"""Begin and end of a window as people write them: a time, or a time span after the capture's begin."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ _AFTER = re.compile(rf"\+?(?:{_PART})+", re.ASCII)
 _PARTS = re.compile(_PART, re.ASCII)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MOST_AFTER_US = 100 * 366 * US_PER_DAY
-"""The longest time after a capture's begin that is accepted, us: a hundred years, which no capture lasts."""
+"""The longest accepted time after a capture's begin, us: a hundred years, longer than any capture."""
 
 
 class Moment(NamedTuple):
-    """A time (us since 1970), or how long after the capture's begin it is (us)."""
+    """A time (us since 1970), or a time after the capture's begin (us)."""
 
     us: int
     is_after_begin: bool = False
 
     def __str__(self) -> str:
-        """The one spelling of it that `parse_moment` reads back: in seconds, or in UTC."""
+        """Its canonical spelling, in seconds or in UTC. `parse_moment` reads it back."""
         if not self.is_after_begin:
             return utc_datetime(self.us).isoformat().replace("+00:00", "Z")
         seconds, us = divmod(self.us, US_PER_S)
         return f"{seconds}s" if us == 0 else f"{seconds}.{us:06}".rstrip("0") + "s"
 
     def in_capture(self, begin_us: int) -> int:
-        """The time that is meant in a capture which begins at `begin_us`; both are us since 1970."""
+        """The time in a capture that begins at `begin_us`; both are us since 1970."""
         return self.us + begin_us if self.is_after_begin else self.us
 
 
 def parse_moment(text: str) -> Moment:
-    """The time that `text` spells. Raises ValueError that says what is wrong.
+    """The time in `text`. Raises ValueError, which says what is wrong.
 
     >>> str(parse_moment("1m30s")), str(parse_moment("2026-01-31T13:00+01:00"))
     ('90s', '2026-01-31T12:00:00Z')

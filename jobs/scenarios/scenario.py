@@ -1,4 +1,4 @@
-"""A resolved scenario: the settings that were in force, and the lanes to replay beside them."""
+"""A resolved scenario: the settings that were in force, and the other lanes to replay."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from udfs.replay.shared.lanes import NO_LIMIT, stated_release_numbers
 from udfs.replay.shared.window import Window
 
 Grids = Mapping[str, Mapping[str, tuple[Value, ...]]]
-"""By algorithm and by setting that is varied, its values."""
+"""The values of varied settings, by algorithm and by setting."""
 CAPTURED_LANE = "captured"
-"""Name of the lane that replays what was captured, with no setting changed."""
+"""The name of the lane that replays the captured settings, without any change."""
 
 MOST_LANES = 1024
-"""Most lanes of one algorithm. A larger grid is taken for a mistake, since its state would not fit a task's memory."""
+"""The most lanes of one algorithm. A larger grid counts as a mistake: its state would not fit in a task's memory."""
 
 
 @dataclass(frozen=True)
 class Lane:
-    """One run of an algorithm: the settings it changes, none in the captured lane."""
+    """One replay by an algorithm: the settings that it changes, none in the captured lane."""
 
     name: str
     settings: Mapping[str, Value]
@@ -46,20 +46,20 @@ class Lane:
 class Scenario:
     """What to replay. Its identity (`scenario_id`) depends on settings, aims and window, and not on where files are.
 
-    captured: by key the value in force of each setting that concerns the replays; Kafka's default where nothing was
-    stated. A bound whose value is `none`, by default or as stated, is not among them.
-    replay: by algorithm and by setting that is varied, its values in ascending order.
-    captures, lake, cluster: as written in the scenario file, resolved against its folder; None where it names none.
-    places: by capture the file and line that name it.
-    log_zone: the zone of times in request logs, as written; None where it names none.
-    assumed: keys of `captured` that nobody stated.
-    stated: by key the values in force that somebody stated.
+    captured: the value in force of each setting that matters for the replays, by key; Kafka's default if nobody stated
+    a value. A bound whose value is `none`, by default or as stated, is left out.
+    replay: the values of varied settings in ascending order, by algorithm and by setting.
+    captures, lake, cluster: as written in the scenario file, resolved against its folder; None if it names none.
+    places: the file and line that name a capture, by capture.
+    log_zone: the time zone of request logs, as written; None if the file names none.
+    assumed: keys of settings that matter for the replays and that nobody stated.
+    stated: the values in force that somebody stated, by key.
     names_replays: whether somebody names a replay, or a value to replay; if nobody does, grids are chosen from the
     capture.
-    begin, end: those of the window; None for one that is the capture's own.
-    aims: by algorithm what `find` looks for.
-    listed: by algorithm the lanes to replay beside the captured one, instead of those of the grid. Searches find them;
-    they follow from aims and captures, and so are no part of the identity.
+    begin, end: those of the window; None for an end that is the capture's own.
+    aims: what `find` looks for, by algorithm.
+    listed: lanes to replay in addition to the captured one, instead of those of the grid, by algorithm. Searches find
+    them. They follow from aims and captures, so they are no part of the identity.
     """
 
     captured: Mapping[str, Value]
@@ -79,7 +79,7 @@ class Scenario:
 
     @property
     def window(self) -> Window:
-        """The time that counts. Begin and end must already be times, and no longer relative to the capture's begin."""
+        """The time that counts. Begin and end must be times that are no longer relative to the capture's begin."""
         return Window(ALWAYS if self.begin is None else self.begin.us, NEVER if self.end is None else self.end.us)
 
     @property
@@ -107,8 +107,8 @@ class Scenario:
         return [Lane(CAPTURED_LANE, {}), *(make_lane(changed) for changed in varied if changed)]
 
     def to_json(self) -> str:
-        """The canonical form that is stored with each run: scenarios of the same meaning have the same text. It has no
-        paths.
+        """The canonical form, which is stored with each run. Scenarios with the same meaning have the same text. It has
+        no paths.
         """
         grids = {
             algorithm: {key: list(values) for key, values in grid.items()} for algorithm, grid in self.replay.items()
@@ -126,7 +126,7 @@ class Scenario:
 
 
 def with_grids(scenario: Scenario, grids: Grids) -> Scenario:
-    """The scenario with these grids, as if somebody had named them, and with the values in force that concern them."""
+    """The scenario with these grids, as if somebody had named them, and the values in force that matter for them."""
     named = {
         *scenario.stated,
         *itertools.chain.from_iterable([*grids.values(), *(aim.over for aim in scenario.aims.values())]),
@@ -151,9 +151,9 @@ def with_grids(scenario: Scenario, grids: Grids) -> Scenario:
 
 
 def with_defaults_of(scenario: Scenario, release: str | None) -> Scenario:
-    """The scenario with the defaults that brokers of a release have, for settings of theirs that nobody states.
+    """The scenario with the defaults of a release's brokers, for broker settings that nobody states.
 
-    release: a value of the setting `kafka`; None where none is known.
+    release: a value of the setting `kafka`; None if none is known.
     """
     numbers = stated_release_numbers(release)
     of_brokers = [key for key in scenario.assumed if setting_of(key).set_on == "broker"]
@@ -163,8 +163,8 @@ def with_defaults_of(scenario: Scenario, release: str | None) -> Scenario:
 
 
 def with_names(scenario: Scenario, called: Called) -> Scenario:
-    """The scenario with topics, users and client.ids called as the lake calls them, in the keys of settings that are
-    for one of them, and with racks as it calls them.
+    """The scenario with the lake's names for racks, and with its names for topics, users and client.ids in the keys of
+    settings that are for one of them.
     """
     grids = {
         algorithm: {key_with_names(key, called): values for key, values in grid.items()}
@@ -182,12 +182,12 @@ def with_names(scenario: Scenario, called: Called) -> Scenario:
 
 
 def lane_count(grid: Mapping[str, Sequence[object]]) -> int:
-    """Lanes of a grid, the captured lane included."""
+    """The number of lanes of a grid, including the captured lane."""
     return 1 + (math.prod(map(len, grid.values())) if grid else 0)
 
 
 def without_captured_traffic(changed: Mapping[str, Value]) -> dict[str, Value]:
-    """What a lane changes, without `traffic.speed` and `traffic.consumers` where these are 1, as in the capture."""
+    """What a lane changes, without `traffic.speed` and `traffic.consumers` if these are 1, which is as captured."""
     return {key: value for key, value in changed.items() if key not in TRAFFIC or value != 1}
 
 

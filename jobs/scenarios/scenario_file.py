@@ -1,4 +1,4 @@
-"""From a scenario file, --set and --captured to a resolved Scenario, or to one error with every fault in it."""
+"""Resolves a scenario file, --set, --captured and --find into a Scenario, or into one error with every fault."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from udfs.replay.partition_limits.schedule import EXPECTED
 
 
 class ScenarioText(BaseModel):
-    """The shape of a scenario file before any setting is looked up."""
+    """The keys of a scenario file before any setting is looked up."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -68,7 +68,7 @@ _MEANING = {
 }
 
 _MOST_WRITTEN = 100 * MOST_LANES
-"""The most lanes that the values as written may make. Values of a larger grid are not even parsed."""
+"""The most lanes that a grid may have by its values as written. Values of a larger grid are not even parsed."""
 
 
 def resolve_scenario(
@@ -78,8 +78,8 @@ def resolve_scenario(
     aimed: Iterable[str] = (),
     window: Mapping[str, str | None] = MappingProxyType({}),
 ) -> Scenario:
-    """The scenario of a file (None: an empty one) under `--set KEY=VALUE[,VALUE...]`, `--captured KEY=VALUE` and
-    `--find AIM`.
+    """The scenario of a file (None for an empty one) with the flags `--set KEY=VALUE[,VALUE...]`,
+    `--captured KEY=VALUE` and `--find AIM`.
 
     A `--set` replaces the values of that setting in every algorithm that takes it, a `--captured` the file's value, and
     a `--find` the file's aim for that replay. window: the values of `--from` and `--to`, by `from` and `to`; each
@@ -117,8 +117,8 @@ def resolve_scenario(
 def _window_of(
     located: LocatedYaml, in_file: Mapping[str, str | None], in_flags: Mapping[str, str | None], faults: list[Fault]
 ) -> tuple[Moment | None, Moment | None]:
-    """The begin and the end of the window; None for one that is not given. Whether they lie in the capture is checked
-    later, when the capture is known.
+    """The begin and the end of the window; None for one that is not given. Whether they lie within the capture is
+    checked later, when the capture is known.
     """
     ends: dict[str, tuple[Place, Moment]] = {}
     for key in ("from", "to"):
@@ -149,8 +149,8 @@ def _resolve_parts(
 
 
 def _from_folder(folder: Path, path: str) -> str:
-    """A path in a scenario file, relative to the file's folder; an absolute path, a URI and a lake in a catalog stay as
-    they are.
+    """A path in a scenario file, resolved against the file's folder. An absolute path, a URI and a lake in a catalog
+    stay unchanged.
     """
     return str(folder / path) if is_folder(path) else path
 
@@ -195,7 +195,7 @@ def _shape_fault_text(error: ErrorDetails) -> str:
 
 
 def _form_of(address: Address) -> str:
-    """How a limit is written, where the value at this address is one: people write times as a mapping or a list."""
+    """How to write a limit, if the value at this address is one: people write its times as a mapping or a list."""
     name = next(str(step) for step in reversed(address) if isinstance(step, str))
     try:
         is_limit = find_setting(name, settings().values()).type == "limit"
@@ -207,7 +207,7 @@ def _form_of(address: Address) -> str:
 def _captured_settings(
     located: LocatedYaml, text: ScenarioText, flags: Sequence[Entry], faults: list[Fault]
 ) -> dict[str, Value]:
-    """By key the value of each setting that somebody stated to be in force; a flag overrides the file."""
+    """The value of each setting that somebody stated as in force, by key; a flag overrides the file."""
     known = [setting for setting in settings().values() if setting.captured]
     in_file = file_entries(located, ("captured",), {name: [value] for name, value in text.captured.items()})
     entries = look_up_settings(in_file, known, faults, _why_not_captured) | look_up_settings(
@@ -227,8 +227,8 @@ def _replay_grids(
 ) -> dict[str, dict[str, tuple[Value, ...]]]:  # fmt: skip
     """The grid of each algorithm that is replayed.
 
-    If the file names no replay, all are replayed, with the captured lane alone where no flag adds values. Those of
-    ON_REQUEST are then left out unless a flag names one of their settings, or they have an aim.
+    If the file names no replay, all are replayed, with only the captured lane if no flag adds values. Those in
+    ON_REQUEST are then left out, unless a flag names one of their settings, or they have an aim.
     """
     names = [*dict.fromkeys(name for name in (*text.replay, *aims) if name in algorithms())]
     names = names if text.replay else [*algorithms()]
@@ -242,7 +242,7 @@ def _replay_grids(
         entries = file_entries(located, ("replay", name), text.replay.get(name, {}))
         in_file = look_up_settings(entries, takes, faults, _why_not_taken(name))
         given_settings = in_file | {key: pair for key, pair in in_flags.items() if name in pair[0].algorithms}
-        # Values may be written in several ways, so that few too many are counted behind this.
+        # One value may be written in several ways. So this count may be too high, and is only for very large grids.
         written = {key: tuple({text for _, text in entry.values}) for key, (_, entry) in given_settings.items()}
         lanes = lane_count(written)
         if lanes <= _MOST_WRITTEN:
@@ -258,8 +258,8 @@ def _replay_grids(
 def _wanted_replays(
     located: LocatedYaml, text: ScenarioText, requested: Set[str], aimed: Iterable[str], faults: list[Fault]
 ) -> list[str]:
-    """The names of the algorithms to replay: those that the file and the aims name; if the file names none, all that
-    need no request or are among `requested`. Unknown names in the file are faults.
+    """The names of the algorithms to replay: those that the file and the aims name. If the file names none: all that
+    need no request, and those in `requested`. Unknown names in the file are faults.
     """
     known = algorithms()
     usual = [name for name in known if name not in ON_REQUEST or name in requested]
@@ -271,7 +271,7 @@ def _wanted_replays(
 
 
 def _why_not_captured(name: str) -> str:
-    """Why a setting that exists may not be stated as captured; empty where none of that name exists."""
+    """Why an existing setting may not be stated as captured; empty if no setting has this name."""
     try:
         setting = find_setting(name, settings().values())
     except KeyError:
@@ -280,8 +280,8 @@ def _why_not_captured(name: str) -> str:
 
 
 def _why_not_taken(replays: str) -> Callable[[str], str]:
-    """A function from a name to the reason why lanes of these replays cannot vary the setting of that name; empty where
-    no setting has it.
+    """A function that says why lanes of these replays cannot vary the setting with a given name; empty if no setting
+    has the name.
     """
 
     def why_not(name: str) -> str:
@@ -295,7 +295,7 @@ def _why_not_taken(replays: str) -> Callable[[str], str]:
 
 
 def _where_it_belongs(setting: Setting) -> str:
-    """Where to state a setting that lanes cannot vary in the place where it is given, as the end of a message."""
+    """Where to give a setting that lanes cannot vary where it was given, as the end of a message."""
     if not setting.algorithms:
         return "no replay varies it; state it under `captured:`, or with --captured"
     first, *others = setting.algorithms

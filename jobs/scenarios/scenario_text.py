@@ -13,7 +13,7 @@ HEAD = "# What was replayed, as a scenario: --scenario=FILE does it again, and a
 
 
 def scenario_file_text(scenario: Scenario, captures: Iterable[str]) -> str:
-    """The text of a file that states this scenario. captures: paths and URIs that the file names, as absolute ones."""
+    """The text of a file that states this scenario. captures: the paths and URIs that the file names, all absolute."""
     stated: dict[str, object] = {"captures": list(captures)}
     if scenario.log_zone is not None:
         stated["log_zone"] = scenario.log_zone
@@ -25,5 +25,5 @@ def scenario_file_text(scenario: Scenario, captures: Iterable[str]) -> str:
 
 
 def grid_texts(grid: Mapping[str, tuple[Value, ...]]) -> dict[str, list[str]] | None:
-    """A grid's values as people write them; None for an empty grid, which asks for the captured lane alone."""
+    """A grid's values as people write them; None for an empty grid, which asks only for the captured lane."""
     return {key: [setting_of(key).format(value) for value in values] for key, values in grid.items()} or None

@@ -1,4 +1,4 @@
-"""Settings as somebody wrote them, in a file or a flag, looked up in the catalogue and parsed; faults are gathered."""
+"""Looks up settings that somebody wrote in a file or a flag in the catalogue, and parses them. Faults are collected."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def file_entries(located: LocatedYaml, address: Address, grid: dict[str, list[st
 def look_up_settings(
     entries: Iterable[Entry], known: Iterable[Setting], faults: list[Fault], why_not: Callable[[str], str]
 ) -> dict[str, tuple[Setting, Entry]]:
-    """By key the setting and its entry. Unknown settings, and those that are given twice, are faults.
+    """Each setting with its entry, by key. Unknown settings, and those that are given twice, are faults.
 
-    why_not: from the name of an unknown setting to why it may not be given here; empty if there is no such setting.
+    why_not: says why a setting with this name may not be given here; empty if there is no such setting.
     """
     known = list(known)
     entries_by_key: dict[str, tuple[Setting, Entry]] = {}
@@ -54,13 +54,13 @@ def look_up_settings(
             continue
         if setting.key in entries_by_key:
             faults.append(Fault(entry.place, f"{setting.key} is given twice"))
-            parse_values(*entries_by_key[setting.key], faults)  # nobody else will
+            parse_values(*entries_by_key[setting.key], faults)  # its faults count, too
         entries_by_key[setting.key] = (setting, entry)
     return entries_by_key
 
 
 def parse_values(setting: Setting, entry: Entry, faults: list[Fault]) -> tuple[Value, ...]:
-    """The entry's values, parsed, ascending, each once; without MALFORMED, whose fault is noted already."""
+    """The entry's values, parsed, ascending, each once; without MALFORMED, whose fault is already noted."""
     values: set[Value] = set()
     for place, text in entry.values:
         if text == MALFORMED:

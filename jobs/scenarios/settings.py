@@ -28,7 +28,7 @@ _PARSERS: Mapping[str, Callable[[str], int | float]] = {
 _FORMATS: Mapping[str, Callable[[int], str]] = {"bytes": format_bytes, "ms": format_ms}
 ON_REQUEST = frozenset({"batch_split"})
 """Replays that read more of a capture than others do. They are made only if a scenario names them, if a flag names a
-setting whose `algorithms` begin with them, or if nobody names anything."""
+setting whose `algorithms` begin with them, if they have an aim, or if nobody names anything."""
 TRIES: Mapping[str, str] = {
     "fetch_max_bytes": "consumer.fetch.max.bytes=1MiB,8MiB,50MiB",
     "consumer_memory": "consumer.buffer.memory=16MiB,64MiB",
@@ -36,9 +36,9 @@ TRIES: Mapping[str, str] = {
     "batch_split": "producer.batch.size=16KiB,64KiB",
     "partition_limits": "max.broker.partitions=2000,4000",
 }
-"""By replay, an example of --set that asks for it."""
+"""An example of --set that asks for a replay, by replay."""
 MOST_LISTED, NEAREST = 12, 3
-"""Where a word is unknown, all known words are named if there are at most MOST_LISTED, else the NEAREST ones."""
+"""For an unknown word, messages name all known words if there are at most MOST_LISTED, else the NEAREST ones."""
 _SETTINGS_FILE = CONF / "settings.yaml"
 _TOPIC = "[a-zA-Z0-9._-]{1,249}"
 """A topic's name (org.apache.kafka.common.internals.Topic)."""
@@ -46,9 +46,9 @@ NOT_REPLAYED: Mapping[str, str] = {
     "request_percentage": ": no replay has this quota (KIP-124), for packets do not show how long a broker's threads "
     "worked on a request; QUOTA lines say whom it held back in the capture"
 }
-"""By name, why a setting that operators have cannot be varied or stated: the end of a message."""
+"""Why a setting that operators use cannot be varied or stated, as the end of a message, by the setting's name."""
 Called = Callable[[str, str], str]
-"""A function from a kind of thing (topic, user, client) and a name to what a lake calls it."""
+"""A function from a kind of thing (topic, user, client) and a name to the lake's name for it."""
 _NAME = r"[^\s,=]{1,249}"
 """A client.id or a user's name, as far as a lane's name can have it."""
 NAMED: Mapping[str, str] = {
@@ -59,7 +59,7 @@ NAMED: Mapping[str, str] = {
     "user": rf"user\.{_NAME}",
     "user.client": rf"user(\.{_NAME})?\.client(\.{_NAME})?",
 }
-"""By `named` of a setting, how its key begins where it is for one of them."""
+"""How the key of a setting for one topic, broker, client or user begins, by the setting's `named`."""
 _RACK = r"[^\s,=]{1,249}"
 """The name of a rack, as far as a key or a flag can have it."""
 _RELEASE = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}(\.[0-9]{1,4})?")
@@ -68,7 +68,7 @@ _RELEASE = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}(\.[0-9]{1,4})?")
 class Setting(BaseModel):
     """One setting; the fields are described at the top of conf/settings.yaml.
 
-    one: whom it is for where it is not for all, as its key spells it: topic.orders, or user.ann.client.app.
+    one: whom it is for if it is not for all, as in its key: topic.orders, or user.ann.client.app.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -105,7 +105,7 @@ class Setting(BaseModel):
 
     @property
     def key(self) -> str:
-        """The unambiguous spelling: consumer.fetch.max.bytes, replica.fetch.max.bytes, kafka; of one topic
+        """The unambiguous spelling: consumer.fetch.max.bytes, replica.fetch.max.bytes, kafka; for one topic
         topic.orders.max.message.bytes.
         """
         if self.one is not None:
@@ -120,7 +120,7 @@ class Setting(BaseModel):
 
     @property
     def is_in_production(self) -> bool:
-        """Whether a cluster in production can have it. Only then can a capture show whether a prediction was right."""
+        """Whether a cluster in production can have it. Only then a capture can show whether a prediction was right."""
         return self.exists_as in ("setting", "release")
 
     @property
@@ -130,18 +130,18 @@ class Setting(BaseModel):
 
     @property
     def default_value(self) -> Value | None:
-        """The default, parsed; None where the capture shows the value."""
+        """The default, parsed; None if the capture shows the value."""
         return None if self.default is None else self.parse(str(self.default))
 
     def default_in(self, release: tuple[int, ...] | None) -> Value | None:
-        """The default in a release such as (2, 4) of what the setting is set on; None stands for the newest release."""
+        """The default in a release such as (2, 4) of the software that has the setting; None for the newest release."""
         for first, value in sorted(self.default_before.items(), key=lambda earlier: numbers_of_release(earlier[0])):
             if release is not None and release < numbers_of_release(first):
                 return self.parse(str(value))
         return self.default_value
 
     def parse(self, text: str) -> Value:
-        """The value that `text` spells. Raises ValueError that says what is wrong with it and what would be right."""
+        """The value in `text`. Raises ValueError, which says what is wrong with it and what would be right."""
         if self.type == "enum":
             if text not in self.choices:
                 raise ValueError(f"`{text}` is none of {', '.join(self.choices)}{self._of_a_release(text)}")
@@ -160,7 +160,7 @@ class Setting(BaseModel):
         return value
 
     def _rack(self, text: str) -> str:
-        """The name of a rack. Raises ValueError for another text, and for a key with an address that is none."""
+        """The name of a rack. Raises ValueError if the text is no such name, or if the key has an invalid address."""
         kind, _, address = (self.one or "").partition(".")
         if kind == ADDRESS:
             subnet_of(address)
@@ -169,7 +169,7 @@ class Setting(BaseModel):
         return text
 
     def span(self, text: str) -> tuple[int, int]:
-        """The ends of FROM..TO. Raises ValueError that says what is wrong with it."""
+        """The ends of FROM..TO. Raises ValueError, which says what is wrong with it."""
         if self.choices or self.type in ("number", "rack"):
             raise ValueError(f"`{text}`: only whole numbers have values between; list the values, as A,B")
         ends = [self.parse(end.strip()) for end in text.split("..", 1)]
@@ -192,13 +192,15 @@ class Setting(BaseModel):
         return f"; the rules of {text} are those of {followed}" if followed else ""
 
     def format(self, value: Value) -> str:
-        """The short spelling of a value, as lane names show it; parse() reads it back."""
+        """The short spelling of a value, as in lane names; parse() reads it back."""
         if isinstance(value, str):
             return value
         return _FORMATS[self.type](int(value)) if self.type in _FORMATS else format_number(value)
 
     def order(self, value: Value) -> tuple[float, ...]:
-        """Sort key of a value: numbers by size and then `none`, choices as declared, limits by their first value."""
+        """Sort key of a value: numbers by size and then `none`, choices as declared, limits by their values and times,
+        racks as text.
+        """
         if self.type == "limit":
             schedule = parse_schedule(str(value))
             return *schedule.values, *schedule.times
@@ -210,8 +212,8 @@ class Setting(BaseModel):
 
 
 def subnet_of(address: str) -> IPv4Network | IPv6Network | None:
-    """The subnet that an address, or a subnet, spells; None for the pseudonym of an address. Raises ValueError for
-    another text.
+    """The subnet in a text that is an address or a subnet; None for the pseudonym of an address. Raises ValueError for
+    any other text.
 
     >>> str(subnet_of("10.0.1.0/24")), str(subnet_of("2001:db8::1")), subnet_of("host-0123456789abcdef")
     ('10.0.1.0/24', '2001:db8::1/128', None)
@@ -226,7 +228,7 @@ def subnet_of(address: str) -> IPv4Network | IPv6Network | None:
 
 def followed_for(release: str, releases: Sequence[str]) -> str | None:
     """The release among `releases`, newest first, whose rules `release` follows: the oldest one that is not older than
-    it. None if `release` is newer than all.
+    `release`. None if `release` is newer than all.
 
     >>> followed_for("3.5", ["4.0", "3.7", "2.4"]), followed_for("3.7.1", ["4.0", "3.7", "2.4"])
     ('3.7', '3.7')
@@ -237,8 +239,8 @@ def followed_for(release: str, releases: Sequence[str]) -> str | None:
 
 @cache
 def settings(path: Path = _SETTINGS_FILE) -> Mapping[str, Setting]:
-    """Every setting by key, in the order of the file. Raises SettingError with all faults of the file, and
-    SetupError where it cannot be read.
+    """Every setting by key, in the order of the file. Raises SettingError with all faults of the file, and SetupError
+    if it cannot be read.
     """
     try:
         listed = TypeAdapter(list[Setting]).validate_python(yaml.safe_load(own_text(path)))
@@ -259,14 +261,12 @@ def algorithms() -> tuple[str, ...]:
 
 
 def setting_of(key: str) -> Setting:
-    """The setting that has this key, also for one topic, client or user. Raises KeyError where there is none."""
+    """The setting with this key, also for one topic, client or user. Raises KeyError if there is none."""
     return settings().get(key) or find_setting(key, settings().values())
 
 
 def key_with_names(key: str, called: Called) -> str:
-    """The key of a setting with its topic, user and client.id called by other names. Keys that name none stay as they
-    are.
-    """
+    """The key of a setting, with other names for its topic, user and client.id. Keys without these stay unchanged."""
     setting = setting_of(key)
     if setting.one is None or setting.named == "broker":
         return key
@@ -281,7 +281,7 @@ def key_with_names(key: str, called: Called) -> str:
 
 
 def value_with_names(key: str, value: Value, called: Called) -> Value:
-    """The value of a setting; a rack is called by another name, as hosts are."""
+    """The value of a setting; a rack gets another name, as hosts do."""
     return called(HOST, str(value)) if setting_of(key).type == "rack" else value
 
 
@@ -297,19 +297,19 @@ def in_catalogue_order(keys: Iterable[str]) -> list[str]:
 
 
 def setting_of_one(name: str, setting: Setting) -> Setting | None:
-    """The setting for one topic, client or user, if `name` is spelt like topic.NAME.max.message.bytes; else None."""
+    """The setting for one topic, client or user, if `name` has the form topic.NAME.max.message.bytes; else None."""
     if setting.named is None or not re.fullmatch(rf"{NAMED[setting.named]}\.{re.escape(setting.name)}", name):
         return None
     return setting.model_copy(update={"one": name.removesuffix(f".{setting.name}")})
 
 
 def find_setting(name: str, candidates: Iterable[Setting]) -> Setting:
-    """The candidate with this key, else the first with this Kafka name, else that of one topic, client or user, else
-    the only one whose name holds the word: `slots` is max.incremental.fetch.session.cache.slots.
+    """The candidate with this key; else the first one with this Kafka name; else the one for a single topic, client or
+    user; else the only one whose name contains the word: `slots` is max.incremental.fetch.session.cache.slots.
 
-    A bare Kafka name means the first setting in conf/settings.yaml that may be given in that place: `fetch.max.bytes`
-    is the consumer's among lanes, and the broker's among captured settings. Raises KeyError with a hint where there is
-    none.
+    A bare Kafka name stands for the first setting in conf/settings.yaml that may be given in that place:
+    `fetch.max.bytes` is the consumer's among lanes, and the broker's among captured settings. Raises KeyError with a
+    hint if there is none.
     """
     candidates = tuple(candidates)
     for setting in candidates:
@@ -330,23 +330,23 @@ def find_setting(name: str, candidates: Iterable[Setting]) -> Setting:
 
 
 def nearest_word_hint(word: str, known: Iterable[str]) -> str:
-    """`; did you mean ...?` with the nearest known word; empty where none is near."""
+    """`; did you mean ...?` with the nearest known word; empty if none is near."""
     near = difflib.get_close_matches(word, tuple(known), n=1)
     return f"; did you mean `{near[0]}`?" if near else ""
 
 
 def nearest_or_all_hint(word: str, known: Iterable[str], beside: Iterable[str] = ()) -> str:
-    """`; did you mean ...?` with the nearest known word, if one is near, and all of them.
+    """`; did you mean ...?` with the nearest word, if one is near, and a list of all known words.
 
-    beside: words that may be meant as well and are too many to be listed.
+    beside: further words that may be meant, too many for the list.
     """
     known = tuple(dict.fromkeys(known))
     return f"{nearest_word_hint(word, (*known, *beside)) or ';'} known are {', '.join(known)}"
 
 
 def did_you_mean(word: str, known: Iterable[str], listed: str = f"{SHOWN_DOCS}/settings.md") -> str:
-    """`; did you mean ...?` with the nearest known word. Where none is near, the list of them; of a long one those that
-    are nearest, and where it is.
+    """`; did you mean ...?` with the nearest known word. If none is near, the list of known words; if that is long, the
+    nearest ones and where the list is.
     """
     known = tuple(dict.fromkeys(known))
     if near := nearest_word_hint(word, known):

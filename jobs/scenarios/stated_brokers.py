@@ -1,4 +1,4 @@
-"""The file of --brokers: which node a server is, if the capture does not show it."""
+"""Reads the file of --brokers, which says which node a server is if the capture does not show it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ MOST_NODE, MOST_PORT = 2**31 - 1, 65_535
 
 
 def read_stated_brokers(path: str | None, pseudonyms: Pseudonyms | None) -> dict[str, str]:
-    """Node id by server, both as tables have them: pseudonyms if there are any. Empty if no file is named.
+    """Node id by server, both as in tables: servers are pseudonyms if there are any. Empty if no file is named.
 
-    Raises ScenarioError with every fault of the file and its line.
+    Raises ScenarioError, which has every fault of the file with its line.
     """
     if path is None:
         return {}
@@ -39,7 +39,7 @@ def read_stated_brokers(path: str | None, pseudonyms: Pseudonyms | None) -> dict
 
 
 def server_of(text: str) -> str | None:
-    """A text of the form address:port as tables write it, with brackets around IPv6; None for any other text.
+    """A text of the form address:port as in tables, with brackets around IPv6; None for any other text.
 
     >>> server_of("[2001:DB8:0::1]:9092"), server_of("10.0.0.1"), server_of("kafka-1:9092")
     ('[2001:db8::1]:9092', None, None)
@@ -56,7 +56,7 @@ def server_of(text: str) -> str | None:
 
 
 def brokers_digest(stated: Mapping[str, str]) -> str:
-    """A hash of what a file of --brokers states, which differs between two files that state something else."""
+    """A hash of what a file of --brokers states. Files that state different things have different hashes."""
     return hashlib.sha256("\n".join(map("=".join, sorted(stated.items()))).encode()).hexdigest()[:12]
 
 

@@ -1,1 +1,1 @@
-"""What a run says on the screen while it works, when it is done, and when it fails."""
+"""What a run prints on the screen while it works, when it is done, and when it fails."""

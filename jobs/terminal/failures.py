@@ -1,4 +1,4 @@
-"""Spark's own failures as one line: what went wrong at the root, and where the rest is."""
+"""Spark's failures as one line: the root cause, and where the rest is."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PYTHON_FAULT = re.compile(r"^(?:\w+\.)*(\w+(?:Error|Exception|Exit)\b.*)$", re.
 _JAVA_CAUSE = re.compile(r"^(?:Caused by)?: (?:[\w$]+\.)*([\w$]+.*)$", re.MULTILINE)
 _LONGEST = 500
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
-"""The loggers to which pyspark writes, as lines of JSON, exceptions that it raises as well."""
+"""The loggers to which pyspark writes, as lines of JSON, the exceptions that it also raises."""
 _JAVA_GONE = (
     "its Java process has ended: somebody ended it, or the system did because memory ran out. Try the same command "
     "again, with less running beside it"
@@ -26,12 +26,12 @@ _JAVA_GONE = (
 
 
 class ReadableSparkFailures:
-    """Raise SparkError with the root cause in place of what Spark or its gateway raises in the block, and
-    KeyboardInterrupt in place of what fails behind an interrupt.
+    """Raise SparkError with the root cause instead of what Spark or its gateway raises in the block, and
+    KeyboardInterrupt instead of what fails after an interrupt.
     """
 
     def __enter__(self) -> None:
-        """Silence what Spark's client would log of failures besides raising them."""
+        """Silence what Spark's client would log about failures that it also raises."""
         for name in _LOGGERS:
             PySparkLogger.getLogger(name).disabled = True
         logging.getLogger().addFilter(_is_no_lost_connection)
@@ -39,9 +39,9 @@ class ReadableSparkFailures:
     def __exit__(
         self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Raise what is to be read; a fault that is neither Spark's nor an interrupt's goes on as it is."""
+        """Raise the readable error. A fault that comes neither from Spark nor from an interrupt stays unchanged."""
         logging.getLogger().removeFilter(_is_no_lost_connection)
-        if isinstance(fault, Exception) and is_interrupted():  # what an interrupt breaks fails as whatever was at work
+        if isinstance(fault, Exception) and is_interrupted():  # an interrupt can appear as any error
             raise KeyboardInterrupt from fault
         if isinstance(fault, Py4JError | PySparkException | ConnectionError):
             raise _spark_error(fault) from fault
@@ -55,13 +55,15 @@ def _spark_error(fault: Exception) -> SparkError:
 
 
 def _is_no_lost_connection(record: logging.LogRecord) -> bool:
-    """Whether a record is no stack trace that Py4J logs, besides failing, where a connection to Java has broken."""
+    """Whether a record is something else than the stack trace that Py4J also logs when a connection to Java breaks."""
     fault = record.exc_info[1] if record.exc_info else None
     return not (record.module == "java_gateway" and isinstance(fault, Py4JNetworkError))
 
 
 def root_cause(text: str) -> str:
-    """The line of Spark's message that names the cause: a Python worker's own, else Java's innermost, else line one."""
+    """The line of Spark's message with the cause: that of a Python worker, else Java's innermost one, else the first
+    line.
+    """
     _, traceback, worker = text.partition("Traceback (most recent call last):")
     if traceback and (faults := _PYTHON_FAULT.findall(worker.partition("\n\tat ")[0])):
         return _cut_to_longest(faults[-1])

@@ -1,4 +1,4 @@
-"""An interrupt while Spark works: its jobs are cancelled, and what then fails is the interrupt."""
+"""An interrupt while Spark works: its jobs are cancelled, and later failures count as the interrupt."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ CANCELLING = "refetch-cancel"
 """Name of the thread that cancels."""
 _INTERRUPTED = Event()
 _OF_PY4J = ("java_gateway", "clientserver")
-"""Modules of Py4J whose calls to Java an interrupt breaks off."""
+"""Modules of Py4J whose calls to Java an interrupt breaks."""
 _GROUPS: list[str] = []
-"""The groups that the main thread's jobs are in, the innermost last."""
+"""The groups of the main thread's jobs, the innermost last."""
 _PAUSE_S, _TRIES = 0.1, 50
 """The seconds between two tries to cancel, and how many tries may fail in a row."""
 
 
 @contextmanager
 def cancel_at_interrupt(spark: SparkSession) -> Iterator[None]:
-    """Have SIGINT raise KeyboardInterrupt, and cancel the jobs of a session that this process has started: those that
-    run, and those that the block, or a thread that it has begun, still submits.
+    """While the block runs, SIGINT raises KeyboardInterrupt and cancels the jobs that this process has started in the
+    session: those that run, and those that the block or its threads still submit.
 
-    Spark's own handler cancels on the main thread's connection to Java. Where that waits for an answer both calls fail,
-    and Py4J writes them to stderr.
+    Spark's own handler cancels on the main thread's connection to Java. If that connection is waiting for an answer,
+    both calls fail, and Py4J writes them to stderr.
     """
 
     over = Event()
@@ -43,15 +43,15 @@ def cancel_at_interrupt(spark: SparkSession) -> Iterator[None]:
 
     def interrupted(number: int, frame: FrameType | None) -> NoReturn:
         _INTERRUPTED.set()
-        # The list is shorter once the main thread goes on.
+        # The groups are copied here: the list gets shorter as soon as the main thread goes on.
         cancel = partial(_cancel_until, over, canceller, tuple(_GROUPS))
         Thread(target=cancel, name=CANCELLING, daemon=True).start()
         raise KeyboardInterrupt
 
     _INTERRUPTED.clear()
     signal.signal(signal.SIGINT, interrupted)
-    # Of a call that an interrupt ends Py4J tells the root logger, with a stack trace; of a connection that is shut down
-    # behind it, its own.
+    # Py4J logs a call that an interrupt breaks to the root logger, with a stack trace, and the connection that is then
+    # shut down to its own logger.
     for name in (None, "py4j.clientserver"):
         logging.getLogger(name).addFilter(_is_no_interrupt)
     try:
@@ -63,9 +63,10 @@ def cancel_at_interrupt(spark: SparkSession) -> Iterator[None]:
 
 @contextmanager
 def job_group(spark: SparkSession, description: str | None = None) -> Iterator[str]:
-    """Have the block's jobs be of one group, which an interrupt cancels; yields its name.
+    """Put the block's jobs into one group, which an interrupt cancels. Yields the group's name.
 
-    Spark never again runs a job of a cancelled group, and one session may serve many processes: no name comes twice.
+    Every name is used only once, because Spark never runs a job of a cancelled group again, and several processes may
+    share a session.
     """
     group = f"refetch-{uuid4()}"
     _GROUPS.append(group)
@@ -82,10 +83,11 @@ def is_interrupted() -> bool:
 
 
 def _cancel_until(over: Event, cancel: Cancel, groups: tuple[str, ...]) -> None:
-    """Cancel all jobs again and again until the work is over, and behind it those of its groups that come late.
+    """Cancel all jobs again and again until the work is over, and after that once more the late jobs of its groups.
 
-    A call to Java that an interrupt ends has Py4J shut the connections of all threads. One that was just made for
-    cancelling fails then, and what another thread waited for is sent to Java a second time, without its group.
+    When an interrupt breaks a call to Java, Py4J shuts the connections of all threads. Then a connection that was just
+    made for cancelling fails, and a request for which another thread was waiting is sent to Java again, without its
+    group.
     """
     failed = 0
     while failed < _TRIES:

@@ -1,4 +1,4 @@
-"""The rows of lanes as they are shown: in the lanes' own order, and without those that change nothing."""
+"""The rows of lanes as they are shown: in the order of the lanes, and without lanes that change nothing."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from jobs.terminal.screen import Grid
 from schemas.tables.gold import FETCH_FAIRNESS
 
 SCENARIO = str(FETCH_FAIRNESS.scenario)
-"""The column of every gold table that has the lane's name."""
+"""The column with the lane's name in every gold table."""
 BETWEEN = "  "
-"""What stands between the settings of a lane in a table for people."""
+"""The text between the settings of a lane in a table on the screen."""
 _OF_CLIENTS = ("consumer.", "memory.", "processing.")
 OF_OTHERS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(
@@ -23,17 +23,18 @@ OF_OTHERS: Mapping[str, tuple[str, ...]] = {
     "brokers": (*_OF_CLIENTS, "producer.", "fetch."),
     "producers": (*_OF_CLIENTS, "broker."),
 }
-"""By subject, the prefixes of settings that belong to others. In the subject's own tables its settings have no prefix.
-"""
+"""The prefixes of settings that belong to others, by subject. A subject's own settings have no prefix in its tables."""
 
 
 def settings_in_name(lane: str) -> dict[str, str]:
-    """The settings that a lane changes, by key, with their values as its name has them; of the captured lane none."""
+    """The settings that a lane changes with their values as in its name, by key; none for the captured lane."""
     return dict(part.split("=", 1) for part in lane.split(",") if "=" in part)
 
 
 def in_lane_order(rows: Iterable[Row], lane_names: Sequence[str]) -> list[Row]:
-    """The rows by lane, each lane's in the order that they came in; without any row no lane need be known."""
+    """The rows in the order of the lanes; rows of the same lane keep their order. If there are no rows, `lane_names`
+    may be empty.
+    """
     place = {name: at for at, name in enumerate(lane_names)}
     return sorted(rows, key=lambda row: place[row[SCENARIO]])
 
@@ -42,7 +43,7 @@ def grid_by_lane(
     head: Sequence[str], cells_of: Callable[[Row], list[str]], notes: Sequence[str],
     rows: Iterable[Row], lane_names: Sequence[str],
 ) -> Grid:  # fmt: skip
-    """A table for people: a row a lane, in their order, under `head` as `cells_of` writes it."""
+    """A table with a row for each lane, in the order of the lanes, below `head`. `cells_of` writes the cells."""
     return Grid(head, [cells_of(row) for row in in_lane_order(rows, lane_names)], ("lane",), notes)
 
 
@@ -51,12 +52,12 @@ NO_ROW = "    A lane with the same results as `captured` has no row."
 
 
 def merge_equal_lanes(cells: Sequence[Sequence[str]]) -> list[list[str]]:
-    """The rows, each a subject, a lane and what the lane comes to, with one row for lanes that come to the same.
+    """The rows, each a subject, a lane and the lane's results, with a single row for lanes with the same results.
 
-    A lane that comes to the same as the captured one goes into its row: it changes nothing for the subject, as
-    consumers' settings do for followers. Where lanes come to the same whatever the value of one setting, one row has
-    all values: `fetch.max.bytes=1MiB|8MiB`. The setting is still named, for the captured value may come to something
-    else; one that is not the subject's (OF_OTHERS) is not.
+    A lane with the same results as the captured one goes into its row: it changes nothing for the subject, as
+    consumers' settings change nothing for followers. If results do not depend on the value of one setting, one row has
+    all its values: `fetch.max.bytes=1MiB|8MiB`. The setting is still named, because the captured value may have other
+    results. A setting that belongs to others (OF_OTHERS) is not named.
     """
     lanes: dict[str, list[str]] = {}
     same: dict[tuple[str, ...], set[str]] = {}
@@ -79,7 +80,7 @@ def shortest_lane_name(subject: str, lane: str, same: Collection[str], lanes: Se
     for part in reversed(list(by_part)):
         others = [other for other in parts if other != part]
         more = [other for other in lanes if set(others) <= set(other.split(BETWEEN))]
-        # What all lanes have in common stays, because it distinguishes them from the captured one.
+        # A setting that all lanes have in common stays, because it distinguishes them from the captured lane.
         if others and len(more) > len(alike) and all(other in same for other in more):
             parts, alike = others, more
             by_part[part] = "" if part.startswith(OF_OTHERS.get(subject, ())) else setting_with_values(part, more)
@@ -87,7 +88,7 @@ def shortest_lane_name(subject: str, lane: str, same: Collection[str], lanes: Se
 
 
 def setting_with_values(part: str, lanes: Sequence[str]) -> str:
-    """A setting with the values that these lanes have of it: `a=1`, `a=1|2`, of more the first and last, `a=1..8`."""
+    """A setting with its values in these lanes: `a=1`, `a=1|2`; if there are more, the first and last: `a=1..8`."""
     key = part.partition("=")[0] + "="
     parts = (other for lane in lanes for other in lane.split(BETWEEN))
     values = list(dict.fromkeys(other.removeprefix(key) for other in parts if other.startswith(key)))

@@ -17,19 +17,21 @@ from jobs.session.driver import driver_of
 from jobs.terminal.interrupts import job_group
 
 _EVERY_SECONDS = {True: 0.25, False: 30.0}
-"""Between two lines, on a terminal and in a log."""
+"""The seconds between two lines: on a terminal (True), in a log (False)."""
 
 
 @dataclass(frozen=True)
 class TaskProgress:
-    """Tasks of a stage's Spark jobs so far: done, known, and the seconds since its start. Known grows as jobs start."""
+    """The tasks of a stage's Spark jobs so far: how many are done, how many are known, and the seconds since the start.
+    More tasks become known as jobs start.
+    """
 
     done: int
     total: int
     seconds: float
 
     def line(self, name: str) -> str:
-        """`decode  12/40 tasks  3.1/s  ETA 9 s`; what is not known yet is left out."""
+        """`decode  12/40 tasks  3.1/s  ETA 9 s`. What is not known yet is left out."""
         parts = [name]
         if self.total:
             parts.append(f"{self.done}/{self.total} tasks")
@@ -45,9 +47,9 @@ class TaskProgress:
 def stage(name: str, spark: SparkSession, out: TextIO | None = None) -> Iterator[None]:
     """Show the progress of the Spark jobs that the block starts, then one line with its tasks and seconds.
 
-    The jobs carry `name` as their description, so that Spark's own UI reads like the pipeline. Output goes to stderr
-    unless `out` is given; a terminal gets one line that follows the tasks, anything else a line at start and end and
-    every 30 s between.
+    The jobs have `name` as their description, so that Spark's UI shows the stages of the pipeline. Output goes to
+    stderr unless `out` is given. A terminal gets one line that follows the tasks; anything else gets a line at the
+    start, every 30 s, and at the end.
     """
     out = out or sys.stderr
     started, driver = time.monotonic(), driver_of(spark)
@@ -69,7 +71,7 @@ def _progress_lines(name: str, progress: Callable[[], TaskProgress], out: TextIO
     terminal = out.isatty()
 
     def follow() -> None:
-        # The gateway may go down during the work, which then fails by itself and says so.
+        # The gateway may go down. The work then fails itself, and reports it.
         with suppress(Py4JError):
             while not over.wait(_EVERY_SECONDS[terminal]):
                 _write_line(out, progress().line(name), end="" if terminal else "\n")
@@ -88,6 +90,6 @@ def _progress_lines(name: str, progress: Callable[[], TaskProgress], out: TextIO
 
 
 def _write_line(out: TextIO, line: str, end: str) -> None:
-    # On a terminal: back to the first column, the text, and the rest of an older line erased (ECMA-48 EL).
+    # On a terminal: return to the first column, write the text, and erase the rest of an older line (ECMA-48 EL).
     out.write(f"\r{line}\x1b[K{end}" if out.isatty() else f"refetch: {line}{end}")
     out.flush()

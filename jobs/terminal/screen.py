@@ -14,7 +14,8 @@ MOST_LINES = 20
 WIDTH = 120
 """The most characters of a line, and of a cell."""
 _LONGEST_NAME, _KEPT = 249, 60
-"""Characters of the longest name that Kafka takes for a topic, and of each end of a longer word that is shown."""
+"""The length of the longest topic name that Kafka accepts, and how many characters of each end of a longer word are
+shown."""
 _TOO_LONG = re.compile(rf"\S{{{_LONGEST_NAME + 1},}}")
 
 
@@ -25,7 +26,7 @@ AS_CAPTURED = "replayed as captured"
 
 @dataclass(frozen=True)
 class Grid:
-    """A table for people: cells as text, the columns named in `texts` to the left, and notes below it."""
+    """A table on the screen: cells as text, notes below it. The columns named in `texts` are aligned to the left."""
 
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -34,7 +35,7 @@ class Grid:
 
     @property
     def display_rows(self) -> list[list[str]]:
-        """The rows, with the captured lane called what it is: a replay of the settings that were in force."""
+        """The rows. The captured lane has a name that says what it is: the replay of the settings in force."""
         return [
             [AS_CAPTURED if (name, cell) == OF_CAPTURED else cell for name, cell in zip(self.head, row, strict=True)]
             for row in self.rows
@@ -48,7 +49,9 @@ def aligned_lines(
     notes: Sequence[str] = (),
     most: int = MOST_LINES,
 ) -> list[str]:
-    """The rows as lines of columns, so many at most; columns named in texts to the left, others right."""
+    """The rows as lines with aligned columns, at most `most` rows. Columns named in `texts` are aligned to the left,
+    the others to the right.
+    """
     cells = [head, *([shortened_text(printable_text(cell)) for cell in row] for row in rows[:most])]
     widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
 
@@ -62,12 +65,12 @@ def aligned_lines(
 
 
 def grid_lines(grid: Grid, most: int = MOST_LINES) -> list[str]:
-    """A table as lines of a screen, so many rows at most."""
+    """A table as lines of a screen, with at most `most` rows."""
     return aligned_lines(grid.head, grid.display_rows, grid.texts, grid.notes, most)
 
 
 def wrapped_lines(head: str, text: str, indent: int | None = None, width: int = WIDTH) -> list[str]:
-    """A paragraph that begins with `head`; the lines after the first are indented, as far as the head unless told."""
+    """A paragraph that begins with `head`. Further lines are indented by `indent`, or by the length of the head."""
     after = " " * (len(head) if indent is None else indent)
     return textwrap.wrap(
         with_short_words(text), width, initial_indent=head, subsequent_indent=after, break_on_hyphens=False
@@ -75,8 +78,8 @@ def wrapped_lines(head: str, text: str, indent: int | None = None, width: int = 
 
 
 def printable_text(text: str) -> str:
-    """A text in which all that a terminal would obey is spelt out, such as moves of the cursor and changes of
-    direction: topics and clients may have any name.
+    """A text in which all characters that control a terminal are escaped, such as those that move the cursor or change
+    the writing direction: topics and clients may have any name.
     """
     if text.isprintable():
         return text
@@ -84,17 +87,17 @@ def printable_text(text: str) -> str:
 
 
 def with_short_words(text: str) -> str:
-    """A text in which what is longer than any name that Kafka takes is cut in its middle: it would fill the screen."""
+    """A text in which words longer than any name in Kafka are cut in the middle: they would fill the screen."""
     return _TOO_LONG.sub(lambda word: f"{word[0][:_KEPT]}…{word[0][-_KEPT:]}", text)
 
 
 def shortened_text(text: str) -> str:
-    """A text no longer than a line."""
+    """A text that is cut to the length of a line."""
     return text if len(text) <= WIDTH else f"{text[: WIDTH - 1]}…"
 
 
 def with_rest_count(texts: Iterable[str], in_all: int) -> list[str]:
-    """These texts, and one more that says how many others there are. in_all: how many there are in all.
+    """These texts, and one more that says how many others there are. in_all: the total number.
 
     >>> with_rest_count(["a", "b"], 5)
     ['a', 'b', '3 more']
@@ -104,7 +107,7 @@ def with_rest_count(texts: Iterable[str], in_all: int) -> list[str]:
 
 
 def share_text(part: int, whole: int) -> str:
-    """A share in percent that says 100 only when all are, and 0.00 only when none is."""
+    """A share in percent. It is 100 only if `part` is all of `whole`, and 0.00 only if `part` is 0."""
     if whole == 0:
         return "-"
     if part in (0, whole):
@@ -113,7 +116,7 @@ def share_text(part: int, whole: int) -> str:
 
 
 def size_text(value: int | None) -> str:
-    """Bytes with a unit, rounded for reading."""
+    """Bytes with a unit, rounded so that they are easy to read."""
     if value is None:
         return "-"
     for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
@@ -123,5 +126,5 @@ def size_text(value: int | None) -> str:
 
 
 def rounded_size(count: float) -> str:
-    """As `size_text`, of a number of bytes that is not whole."""
+    """As `size_text`, for a number of bytes that may not be whole."""
     return size_text(round(count))

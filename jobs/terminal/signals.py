@@ -1,11 +1,10 @@
-"""How a signal ends a command: at once, in one line, with every program that the command has started.
+"""How a signal ends a command: at once, with one line, together with every program that the command has started.
 
 Standard library only: the set-up of the Python environment can be interrupted, too.
 
 Python would raise KeyboardInterrupt in whatever the main thread is doing. If that is a hook that cannot raise, such as
-one that logging has around a fork, the interrupt is lost and a lock may stay held for good. Therefore a thread of its
-own ends the command, while the main thread waits. A command may end anywhere: the same command again leaves the same
-tables.
+one that logging has around a fork, the interrupt is lost and a lock may be held for ever. Therefore a separate thread
+ends the command, while the main thread waits. A command may end anywhere: running it again leaves the same tables.
 """
 
 from __future__ import annotations
@@ -23,20 +22,20 @@ from typing import NoReturn
 from jobs.session.child_process import end_children
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""The signals that end a command: Ctrl-C, the default of `kill` and of schedulers, and a terminal that is closed."""
+"""The signals that end a command: those of Ctrl-C, of `kill` and schedulers by default, and of a closed terminal."""
 MORE_THAN_SIGNALS = 128
-"""A command that a signal ends leaves with the signal's number and this, as shells have it."""
+"""The exit code of a command that a signal ends is this plus the signal's number, as in shells."""
 _PATIENCE_S = 5.0
-"""How long Java may take to delete its temporary files before it is killed, in seconds."""
+"""The seconds that Java has to delete its temporary files before it is killed."""
 _ENDED_BY = {signal.SIGINT: "interrupted", signal.SIGTERM: "ended by SIGTERM", signal.SIGHUP: "ended by SIGHUP"}
 _SAME_TABLES = "the same command again leaves the same tables"
 
 
 def end_at_signals() -> None:
-    """From now on have the signals end this process, and what `end_at_exit` names. Main thread only.
+    """From now on the signals end this process, and the programs given to `end_at_exit`. Main thread only.
 
-    A signal that is ignored, as by `nohup` or in the background of a script, stays so. Those that `hold_signals` has
-    held are let through.
+    A signal that is ignored, as by `nohup` or in the background of a script, stays ignored. Signals that `hold_signals`
+    has held are delivered.
     """
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
@@ -54,7 +53,7 @@ def are_watched() -> bool:
 
 
 def end_plainly() -> None:
-    """From now on have the signals end this process as they end any other: nothing is left to be done for them."""
+    """From now on the signals end this process as by default, because there is nothing left to clean up."""
     for number in ENDING:
         if signal.getsignal(number) == _wait_for_the_end:
             signal.signal(number, signal.SIG_DFL)
@@ -66,7 +65,7 @@ def hold_signals() -> None:
 
 
 def interrupted_text(number: signal.Signals = signal.SIGINT) -> str:
-    """What the screen says of a command that a signal has ended."""
+    """The message for a command that a signal has ended."""
     return f"{_ENDED_BY[number]}; {_SAME_TABLES}"
 
 
@@ -83,7 +82,9 @@ def _end_at_first(reading: int) -> None:
 
 
 def _write_last_line(text: str) -> None:
-    """Write a last line to stderr, past Python's own buffers, whose locks may be held; nothing is written behind it."""
+    """Write a last line to stderr, without Python's own buffers, whose locks may be held. Nothing can be written after
+    it.
+    """
     line = f"refetch: {text}\n"
     with suppress(OSError):
         os.write(2, f"\r\x1b[K{line}".encode() if os.isatty(2) else line.encode())

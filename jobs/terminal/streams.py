@@ -1,6 +1,6 @@
-"""Standard output and error of a command that nobody reads any more, or that were closed when it began.
+"""Standard output and error of a command that nobody reads any more, or that were closed when the command began.
 
-Standard library only. `pipeline | head -1` closes the pipe while the run goes on: its tables are still wanted.
+Standard library only. `pipeline | head -1` closes the pipe while the run goes on, because its tables are still wanted.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _STANDARD = (0, 1, 2)
 
 
 class _Pipe(io.FileIO):
-    """A stream whose reader may leave: what is written from then on is dropped."""
+    """A stream whose reader may leave. What is written after that is dropped."""
 
     def write(self, data: object, /) -> int:
         try:
@@ -25,8 +25,8 @@ class _Pipe(io.FileIO):
 
 
 def survive_closed_streams() -> None:
-    """Have writing to stdout and stderr go on without them: nothing fails once their reader has left, and where they
-    were closed from the start no other file takes their place.
+    """Make stdout and stderr survive: nothing fails after their reader has left, and if they were closed from the
+    start, no other file gets their numbers.
     """
     for number in _STANDARD:
         _open_if_closed(number)

@@ -18,13 +18,13 @@ _SIZES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 SEPARATOR = " · "
 
 LEAST_CASES = 10
-"""The fewest cases of a share that is ranked among others: with fewer, one case could make it the least or the
+"""The fewest cases with which a share is ranked among others. With fewer, a single case could make it the least or the
 greatest.
 """
 
 
 def duration(ms: float | None) -> str:
-    """A time as people say it: `0.4 ms`, `105 ms`, `2.3 s`, `4 min`, `3 h`, `5 days`."""
+    """A time span as text: `0.4 ms`, `105 ms`, `2.3 s`, `4 min`, `3 h`, `5 days`."""
     if ms is None:
         return "-"
     if ms >= 2 * 86_400_000:
@@ -36,7 +36,7 @@ def duration(ms: float | None) -> str:
 
 
 def range_text(first: str, last: str) -> str:
-    """A range with its unit once where both ends have the same.
+    """A range. The unit is written once if both ends have the same.
 
     >>> range_text("120 ms", "210 ms"), range_text("700 ms", "2.4 s")
     ('120 to 210 ms', '700 ms to 2.4 s')
@@ -46,7 +46,7 @@ def range_text(first: str, last: str) -> str:
 
 
 def elapsed_times(times: Sequence[datetime]) -> tuple[list[float], str]:
-    """Times as what has gone by since the first, in the unit that suits, and what an axis of them is called."""
+    """(the times since the first one in a suitable unit, the title of an axis with them)."""
     first, last = min(times), max(times)
     seconds = (last - first).total_seconds()
     unit, name = next(((size, name) for size, name in _SPANS if seconds >= 2 * size), (1, "seconds"))
@@ -54,7 +54,7 @@ def elapsed_times(times: Sequence[datetime]) -> tuple[list[float], str]:
 
 
 def days_or_hours(span: timedelta) -> str:
-    """A time as `--retention` takes it, in days or hours.
+    """A time span as for `--retention`, in days or hours.
 
     >>> days_or_hours(timedelta(days=7)), days_or_hours(timedelta(hours=36))
     ('7 days', '36 hours')
@@ -69,7 +69,7 @@ def utc_time(at: datetime) -> str:
 
 
 def short_size(value: float) -> str:
-    """Bytes in three digits at most: `195 KiB`, `1.4 MiB`, `1 MiB`, `17 B`."""
+    """Bytes with at most three digits: `195 KiB`, `1.4 MiB`, `1 MiB`, `17 B`."""
     for unit, name in _SIZES:
         if value >= unit:
             share = value / unit
@@ -78,7 +78,7 @@ def short_size(value: float) -> str:
 
 
 def exact_size(value: int) -> str:
-    """Bytes as somebody is to set them: as `short_size` has them if that is exact, else in full.
+    """Bytes for somebody who has to set them: as from `short_size` if that is exact, else in full.
 
     >>> exact_size(1 << 20), exact_size(1536), exact_size(1408), exact_size(200_000)
     ('1 MiB', '1.5 KiB', '1408 B', '200000 B')
@@ -89,7 +89,7 @@ def exact_size(value: int) -> str:
 
 
 def percent(share: float | None) -> str:
-    """A share in percent, with `100 %` and `0 %` for nothing but all and none; a ratio may be above 1."""
+    """A share in percent, with `100 %` only for all and `0 %` only for none. A ratio may be above 1."""
     if share is None:
         return "-"
     if share in (0, 1):
@@ -106,14 +106,14 @@ def quantity(count: int, one: str, many: str | None = None) -> str:
 
 
 def printable_value(value: object) -> object:
-    """The value for a page or plot. In a text, signs are spelt out with which a name from the wire could reverse other
-    text.
+    """The value for a page or plot. In a text, characters with which a name from the wire could reverse other text are
+    escaped.
     """
     return printable_text(value) if type(value) is str else value  # markup is ours
 
 
 def client_name(client_id: str | None) -> str:
-    """A client in a sentence or a table."""
+    """The name of a client in a sentence or a table."""
     return client_id or "(no client.id)"
 
 
@@ -123,12 +123,12 @@ def changed_settings(lane: str) -> dict[str, str]:
 
 
 def lane_label(lane: str) -> str:
-    """A lane in a plot or table whose heading says the settings: `captured`, or the values, `256 KiB · 1 MiB`."""
+    """The name of a lane in a plot or table whose heading has the settings: `captured`, or `256 KiB · 1 MiB`."""
     return lane if lane == CAPTURED_LANE else SEPARATOR.join(changed_settings(lane).values())
 
 
 def lane_heading(lanes: Sequence[str]) -> str:
-    """What the values in these lanes' labels are of; all lanes of a grid change the same settings."""
+    """The heading for the labels of these lanes: their settings. All lanes of a grid change the same settings."""
     return next((SEPARATOR.join(changed_settings(lane)) for lane in lanes if lane != CAPTURED_LANE), "lane")
 
 
@@ -145,7 +145,7 @@ def changes_phrase(lane: str) -> str:
 
 
 def lanes_phrase(lanes: Sequence[str]) -> str:
-    """The lanes of a replay: by setting the values tried, where the lanes are all combinations of these; else each."""
+    """The lanes of a replay: the values of each setting if the lanes are all combinations of them; else each lane."""
     others = [lane for lane in lanes if lane != CAPTURED_LANE]
     values: dict[str, dict[str, None]] = {}
     for lane in others:
@@ -160,11 +160,11 @@ def lanes_phrase(lanes: Sequence[str]) -> str:
 
 
 def capitalized(text: str) -> str:
-    """The text as the begin of a sentence; what is in it keeps its case, as names of settings must."""
+    """The text with a capital first letter. The rest keeps its case, as names of settings must."""
     return text[:1].upper() + text[1:]
 
 
 def _shortest_name(key: str) -> str:
-    """Kafka's own name of a setting, where --set would take it for this one."""
+    """Kafka's own name of a setting, if --set would take that name for this setting; else its key."""
     name = settings()[key].name if key in settings() else key
     return name if name == key or find_setting(name, settings().values()).key == key else key
