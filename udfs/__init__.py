@@ -17,9 +17,9 @@ from udfs.errors import SetupError
 
 
 def code_digest(*packages: Traversable) -> str:
-    """16 hex digits that change with any Python source of the packages, be they in folders or in a zip.
+    """16 hex digits that change with any Python source of the packages, in folders or in a zip.
 
-    Raises SetupError where a package has no source: versions without would be taken for each other.
+    Raises SetupError if a package has no source: without sources, different versions would look the same.
     """
     digest = hashlib.sha256()
     for package in packages:
@@ -36,7 +36,7 @@ def code_digest(*packages: Traversable) -> str:
 
 
 def sources_of(folder: Traversable, path: str) -> Iterator[tuple[str, Traversable]]:
-    """The Python sources in a folder and those in it, each with its path. path: that of the folder."""
+    """The Python sources in a folder and its subfolders, each with its path. path: that of the folder."""
     for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
         if entry.is_dir():
             yield from sources_of(entry, f"{path}/{entry.name}")
@@ -46,7 +46,7 @@ def sources_of(folder: Traversable, path: str) -> Iterator[tuple[str, Traversabl
 
 @cache
 def cache_dir() -> Path:
-    """Where refetch keeps what it can make again: among the user's caches, or a folder for temporary files."""
+    """The folder for what refetch can make again: among the user's caches, or a folder for temporary files."""
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     if os.access(home, os.W_OK) or os.access(home.parent, os.W_OK):
         return home / "refetch"
@@ -54,7 +54,7 @@ def cache_dir() -> Path:
 
 
 def private_folder() -> Path:
-    """The user's own folder for temporary files. Where others could have put files in it, which are run, a new one."""
+    """The user's own folder for temporary files; a new one if others could have put files there, which would be run."""
     folder = Path(tempfile.gettempdir()) / f"refetch-{os.getuid()}"
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
@@ -64,15 +64,15 @@ def private_folder() -> Path:
 
 
 CODE = code_digest(files("udfs"), files("schemas"))
-"""Differs between any two versions of the code that decode or replay otherwise."""
+"""A digest that differs between any two versions of the code that decodes and replays."""
 
 
 KERNELS_OF = "kernels-"
-"""How the name of a folder with a version's machine code begins."""
+"""The beginning of the name of a folder with a version's machine code."""
 
 
 def kernel_cache_dir() -> str:
-    """Where the machine code of this version of the kernels is kept: a folder beside those of other versions."""
+    """The folder for the machine code of this version of the kernels, next to those of other versions."""
     return str(cache_dir() / f"{KERNELS_OF}{CODE}")
 
 

@@ -1,6 +1,7 @@
 """Reads unsigned integers from a byte array. The caller has checked that the bytes are there.
 
-Each is compiled to one load: LLVM sees that the bytes are neighbours, since `cell` allows no index from the end.
+Each function is compiled to one load: LLVM sees that the bytes are neighbours, since `cell` allows no index from the
+end.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """Several capture files as one capture: which continue each other, which share packets, and whose clock counts.
 
 A *capture point* is a place at which packets were captured. Its files (`tcpdump -C`, `-G`) follow one another. Packets
-that pass two points are captured at both, by clocks that differ. The samples of two files show which packets they share
-(`udfs.capture.fingerprints`), and the times of these packets show how far their clocks are apart.
+that pass two points are captured at both, with clocks that differ. The samples of two files show which packets the
+files share (`udfs.capture.fingerprints`), and the times of these packets show how far the clocks are apart.
 
-The packets of all files are put in one order, in which those of a point keep theirs. If two points share packets, those
-of the second come a little later: a byte that both have gets its time from the first, and the second fills gaps.
+The packets of all files are put in one order. Packets of the same point keep their order. If two points share packets,
+the packets of the second are put a little later: a byte that both have gets its time from the first point, and the
+second point fills gaps.
 """
 
 from __future__ import annotations
@@ -19,13 +20,15 @@ import numpy as np
 from udfs.capture.file_index import CaptureIndex
 from udfs.columns.arrays import Ints
 
-# A file may begin so long before the last packet of the file that it follows: processors deliver packets in parallel.
+# A file may begin up to this long before the last packet of the file that it follows, because processors deliver
+# packets in parallel.
 OVERLAP_NS = 10_000_000
-# Files share packets if so many of the smaller sample, and so large a part of it, are in both at a steady distance.
+# Files share packets if at least this many packets of the smaller sample, and at least this part of it, are in both at
+# a steady distance in time.
 LEAST_SHARED, LEAST_PART = 4, 0.005
 STEADY_NS = 100_000_000
-# How far behind the first point's packets those of the next are put, in addition to half of what their distance varies
-# by. It is short, or a request that the first point lost would come behind its response.
+# How much later the packets of the next point are put than those of the first, in addition to half of the variation of
+# their distance. It is short, because otherwise a request that the first point lost would come after its response.
 BEHIND_NS = 20_000
 # A packet that is in more files than this is not used to compare them.
 MOST_COPIES = 8
@@ -38,9 +41,9 @@ LAST_NS = 1 << 62
 class FileOrder:
     """How the packets of a file are dated and ordered among those of other files.
 
-    point: number of the capture point, from 0. offset_ns: what has to be added to the file's times to have them on the
-    clock of the first point that it shares packets with. after_ns: no packet is ordered before this time. delay_ns: how
-    much later than its time a packet is ordered.
+    point: number of the capture point, from 0. offset_ns: what is added to the file's times to get times on the clock
+    of the first point with which it shares packets. after_ns: no packet is ordered before this time. delay_ns: how much
+    later than its time a packet is ordered.
     """
 
     point: int = 0
@@ -49,7 +52,7 @@ class FileOrder:
     delay_ns: int = 0
 
     def dated(self, times: Ints) -> Ints:
-        """The file's times, int64[n] ns, on the clock of the first point; 0, which stands for no time, stays 0."""
+        """The file's times, int64[n] ns, on the clock of the first point; 0, which means no time, stays 0."""
         return np.where(times == 0, 0, _shift_times(times, self.offset_ns)) if self.offset_ns else times
 
     def ordered(self, latest: Ints) -> Ints:
@@ -61,7 +64,7 @@ class FileOrder:
 
 
 def _shift_times(times: Ints, by: int) -> Ints:
-    """The times, none later than LAST_NS, plus so many ns."""
+    """The times, cut to LAST_NS, plus `by` ns."""
     return np.minimum(times, LAST_NS) + by
 
 
@@ -77,12 +80,12 @@ class Shared:
     apart: Ints
 
     def where(self, chosen: np.ndarray) -> Shared:
-        """The pairs that are chosen; chosen: bool[n]."""
+        """The chosen pairs; chosen: bool[n]."""
         return Shared(self.first[chosen], self.second[chosen], self.apart[chosen])
 
 
 def in_time_order(indexes: Sequence[CaptureIndex]) -> tuple[CaptureIndex, ...]:
-    """The files in the order of their first packets' times, whatever their names; files without times come last."""
+    """The files in the order of their first packets' times; files without times come last. Names do not matter."""
 
     def key(index: CaptureIndex) -> tuple[bool, int, int, str]:
         return index.first_ts_ns is None, index.first_ts_ns or 0, index.last_ts_ns or 0, index.sha256
@@ -91,7 +94,7 @@ def in_time_order(indexes: Sequence[CaptureIndex]) -> tuple[CaptureIndex, ...]:
 
 
 def file_orders(indexes: Sequence[CaptureIndex]) -> tuple[FileOrder, ...]:
-    """How each file's packets are ordered among those of all files; indexes: as by `in_time_order`."""
+    """How each file's packets are ordered among those of all files; indexes: in the order of `in_time_order`."""
     shared = steady_pairs(shared_packets(indexes), [len(index.sample.digests) for index in indexes])
     points = capture_points(indexes, set(zip(shared.first.tolist(), shared.second.tolist(), strict=True)))
     clocks = clocks_of_points(points, shared)
@@ -121,10 +124,10 @@ def shared_packets(indexes: Sequence[CaptureIndex]) -> Shared:
 
 
 def steady_pairs(shared: Shared, sizes: Sequence[int]) -> Shared:
-    """The pairs whose distance in time is that of most pairs of their two files, if these files truly share packets.
+    """The pairs with the distance in time that most pairs of their two files have, if these files really share packets.
 
     That leaves out retransmissions without time stamps, which another file of the same point may have.
-    sizes: of each file's sample.
+    sizes: the size of each file's sample.
     """
     keep = np.zeros(len(shared.first), np.bool_)
     keys = shared.first * len(sizes) + shared.second
@@ -143,8 +146,8 @@ def steady_pairs(shared: Shared, sizes: Sequence[int]) -> Shared:
 def capture_points(indexes: Sequence[CaptureIndex], sharing: set[tuple[int, int]]) -> list[int]:
     """The capture point of each file.
 
-    A file belongs to the point whose last file ended where it begins, if it shares no packet with the point's files. If
-    there are several such points, it is the one with the most similar name, and then the one that ended last.
+    A file belongs to a point if the point's last file ended where it begins, and it shares no packet with the point's
+    files. Of several such points it is the one with the most similar name, and then the one that ended last.
     sharing: the pairs of files that share packets.
     """
     points: list[list[int]] = []
@@ -177,9 +180,10 @@ def continues_file(index: CaptureIndex, before: CaptureIndex) -> bool:
 
 
 def clocks_of_points(points: Sequence[int], shared: Shared) -> list[tuple[int, int]]:
-    """(offset_ns, delay_ns) of each point; points: of each file.
+    """(offset_ns, delay_ns) of each point; points: the point of each file.
 
-    Packets go both ways, so that the clocks are apart by the middle between the extremes of the packets' distances.
+    Packets go in both directions, so the distance of the clocks is the middle between the extremes of the packets'
+    distances.
     """
     point_of = np.array(points, np.int64)
     first, second = point_of[shared.first], point_of[shared.second]

@@ -1,4 +1,4 @@
-"""What a chunk of packets is turned into: requests, responses, and ranges of bytes that belong to no frame."""
+"""The output for a chunk of packets: requests, responses, and ranges of bytes that belong to no frame."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FEWEST_ROWS = 64
 
 
 class ChunkOutput(NamedTuple):
-    """Requests, responses and losses of a chunk. Rows behind the count of their kind are free for more."""
+    """Requests, responses and losses of a chunk. Rows after the count of their kind are free."""
 
     requests: Records  # FRAME
     responses: Records  # FRAME
@@ -30,9 +30,9 @@ class ChunkOutput(NamedTuple):
 
 
 def new_output(requests: Records, packets: int) -> ChunkOutput:
-    """The output of a chunk before it is read: the requests that earlier chunks left open, FRAME[n].
+    """The output of a chunk before the chunk is read. It has the requests that earlier chunks left open, FRAME[n].
 
-    packets: of the chunk; there is room for one request and one response per packet.
+    packets: how many the chunk has; there is room for one request and one response per packet.
     """
     all_requests = np.empty(len(requests) + packets, FRAME)
     all_requests[: len(requests)] = requests
@@ -58,7 +58,7 @@ def is_output_full(output: ChunkOutput) -> bool:
 
 @allocating_kernel
 def with_free_row(rows: Records, used: int) -> Records:
-    """The rows with at least one free row behind those in use: the same array, or a larger copy of it.
+    """The rows with at least one free row after those in use: the same array, or a larger copy of it.
 
     rows: kind[n], of any kind of record. used: how many of them are in use.
     """
@@ -94,7 +94,7 @@ def blank_frame(output: ChunkOutput, frames: Records, kind: int) -> Record:
 
 @kernel
 def close_requests(output: ChunkOutput, first: int, end: int) -> None:
-    """Mark the requests [first, end) as waiting for no response any more."""
+    """Mark the requests [first, end) as no longer waiting for a response."""
     for i in range(first, end):
         output.requests[i].is_open = 0
 

@@ -17,12 +17,12 @@ from udfs.errors import CaptureError
 
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-ZSTD_SKIPPABLE = b"\x2a\x4d\x18"  # behind a byte 0x50 to 0x5f (RFC 8878 3.1.2)
+ZSTD_SKIPPABLE = b"\x2a\x4d\x18"  # after a byte 0x50 to 0x5f (RFC 8878 3.1.2)
 
-# Compressed bytes given to a decompressor at once. They bound what one call can return: gzip expands at most 1032
-# times, a zstd block of 4 bytes to 128 KiB.
+# How many compressed bytes a decompressor gets at once. This limits what one call can return: gzip expands at most 1032
+# times, and zstd expands a block of 4 bytes to 128 KiB.
 GZIP_STEP, ZSTD_STEP = 16_384, 2_048
-ZSTD_WINDOW = 128 << 20  # `zstd --long=27`, the most that zstd's own tool decompresses without an option
+ZSTD_WINDOW = 128 << 20  # `zstd --long=27`, the largest that zstd's own tool decompresses without an option
 LEAST_LIMIT = 1 << 30
 MOST_EXPANSION = 1_024
 USUAL_EXPANSION = 10  # of captures, to estimate their size
@@ -37,7 +37,7 @@ class Compression(StrEnum):
 
 
 class Decompressor(Protocol):
-    """What the decompression objects of zlib and zstandard have in common; one is for one gzip member or zstd frame."""
+    """The common interface of zlib's and zstandard's decompression objects, each for one gzip member or zstd frame."""
 
     @property
     def eof(self) -> bool: ...
@@ -84,8 +84,8 @@ CODECS: dict[Compression, tuple[int, Callable[[], Decompressor]]] = {
 def decompress(stored: io.BufferedIOBase, compression: Compression, faults: list[CaptureFault]) -> Iterator[bytes]:
     """The uncompressed bytes of a stored file, all its gzip members or zstd frames, in blocks.
 
-    The blocks depend on the file alone. A file that is cut or damaged, or that expands more than MOST_EXPANSION times
-    beyond the first GiB, gives the bytes before that place, and a fault is added to `faults`.
+    The blocks depend only on the file. A file that is cut or damaged, or that expands more than MOST_EXPANSION times
+    after the first GiB, gives the bytes before that place, and a fault is added to `faults`.
     """
     step, begin = CODECS[compression]
     decompressor: Decompressor | None = None
@@ -112,7 +112,7 @@ def decompress(stored: io.BufferedIOBase, compression: Compression, faults: list
 
 
 def _compression_fault(reason: FaultReason, offset: int, read: int, stored: io.BufferedIOBase) -> CaptureFault:
-    """A fault in the compressed bytes [offset, read); the rest of the file is read, to count its bytes."""
+    """A fault in the compressed bytes [offset, read). The rest of the file is read to count its bytes."""
     rest = read - offset
     while data := stored.read(1 << 20):
         rest += len(data)

@@ -1,4 +1,4 @@
-"""Where one connection of two endpoints ends and their next one begins, and how much each side had sent by then."""
+"""Where one connection of two endpoints ends and their next one begins, and how much each side had sent until then."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ FIRST_FLIGHT = 65_536
 
 @kernel
 def new_connection(connections: Records, directions: Records, index: int, run: int, requests: int) -> None:
-    """Set the state of a connection of which no packet was read yet.
+    """Set the state of a connection whose packets have not been read yet.
 
     connections: FOLLOWED_CONNECTION[n]. directions: DIRECTION[2 * n], two for each connection. run: its run of packets.
-    requests: how many requests the connections before it have.
+    requests: how many requests the earlier connections have.
     """
     conn = connections[index]
     repeats = index > 0 and connections[index - 1].run == run
@@ -51,11 +51,12 @@ def note_sequence(conn: Record, side: int, sequence: int) -> None:
 
 @kernel
 def is_opening_syn(packets: Packets, conn: Record, row: int) -> bool:
-    """Whether the client's SYN in `row` is the one that opened a connection of which packets were read before it.
+    """Whether the client's SYN in `row` opened a connection of which other packets were read before it.
 
-    This happens where one capture point lost the SYN and another has it, whose packets are ordered a little later. Then
-    all that the capture has of the client follows the SYN's sequence number; or it has nothing of the client, and the
-    SYN was answered. When the same endpoints connect again, the new number is ahead of what was sent (RFC 6528).
+    This happens if one capture point lost the SYN and another has it: packets of the other point are ordered a little
+    later. Then everything that the capture has of the client follows the SYN's sequence number, or the capture has
+    nothing of the client, and the SYN was answered. If the same endpoints connect again, the new sequence number is
+    ahead of what was sent (RFC 6528).
     """
     lowest = conn.lowest_0 if packets.direction[row] == 0 else conn.lowest_1
     if conn.syn_sequence != UNKNOWN or lowest == UNKNOWN:
@@ -65,7 +66,7 @@ def is_opening_syn(packets: Packets, conn: Record, row: int) -> bool:
 
 @kernel
 def note_first_frame(packets: Packets, conn: Record, row: int) -> None:
-    """Take from a dump's first frame of a connection its name, its protocol, and which side is the client."""
+    """Take the connection's name, its protocol, and which side is the client from its first frame in a dump."""
     is_request = packets.flags[row] & IS_REQUEST != 0
     conn.name, conn.protocol = packets.sequence[row], KAFKA
     conn.client = packets.direction[row] if is_request else 1 - packets.direction[row]
@@ -73,7 +74,7 @@ def note_first_frame(packets: Packets, conn: Record, row: int) -> None:
 
 @kernel
 def connection_end(packets: Packets, conn: Record, first: int) -> int:
-    """Index behind the last of one connection's packets, which begin at `first`.
+    """Index after the last of one connection's packets, which begin at `first`.
 
     A connection ends with its run of packets, or where the same endpoints open another: a client's SYN with another
     sequence number. Frames with another name belong to another connection. So do frames that follow packets and packets
@@ -106,13 +107,13 @@ def connection_end(packets: Packets, conn: Record, first: int) -> int:
 
 @kernel
 def farther_sequence(sequence: int, known: int) -> int:
-    """The one of two sequence numbers that is ahead; `known` may be UNKNOWN."""
+    """The later of two sequence numbers; `known` may be UNKNOWN."""
     return sequence if known == UNKNOWN or signed_distance(sequence, known) > 0 else known
 
 
 @kernel
 def note_stream_end(direction: Record, flags: int, sequence: int, wire_bytes: int) -> None:
-    """Keep where the FIN or RST of a packet ends its side's stream; sequence: of the packet's first payload byte."""
+    """Note where the FIN or RST of a packet ends its side's stream; sequence: of the packet's first payload byte."""
     if flags & FIN != 0:
         direction.fin = farther_sequence((sequence + wire_bytes) & 0xFFFFFFFF, direction.fin)
     if flags & RST != 0:
@@ -121,7 +122,7 @@ def note_stream_end(direction: Record, flags: int, sequence: int, wire_bytes: in
 
 @kernel
 def ahead_of_stream(direction: Record, sequence: int) -> int:
-    """Distance from the last captured byte of a side to a sequence number; UNKNOWN if too far to be this stream's."""
+    """Distance from the last captured byte of a side to a sequence number; UNKNOWN if it is too far for this stream."""
     if sequence == UNKNOWN or direction.is_started == 0:
         return UNKNOWN
     ahead: int = direction.offset + signed_distance(sequence, direction.sequence) - direction.highest
@@ -130,10 +131,10 @@ def ahead_of_stream(direction: Record, sequence: int) -> int:
 
 @kernel
 def end_of_sent(direction: Record) -> int:
-    """Stream offset behind all that a side sent before it ended its stream; BEHIND_ALL where no packet shows the end.
+    """Stream offset of the end of what a side sent; BEHIND_ALL if no packet shows the end.
 
     Nothing follows a FIN (RFC 9293, 3.6): a FIN before captured bytes belongs to another stream. An RST may have the
-    number that the other side had acknowledged (3.5.2), so that an RST before captured bytes ends this stream too.
+    number that the other side had acknowledged (3.5.2), so an RST before captured bytes ends this stream, too.
     """
     fin, rst = ahead_of_stream(direction, direction.fin), ahead_of_stream(direction, direction.rst)
     if fin >= 0:

@@ -1,7 +1,7 @@
 """One TCP connection as a conversation: who is the client, what each side sent, which response answers which request.
 
-A broker answers the requests of a connection in order: kafka.network.SocketServer mutes it until the response is sent.
-So once a response has come, the requests before the one it answers will not be answered any more.
+A broker answers the requests of a connection in order: kafka.network.SocketServer mutes the connection until the
+response is sent. So after a response has come, requests before the one that it answers will not be answered any more.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ from udfs.wire.produce_start import expects_response
 UNDECIDED, KAFKA, TLS, OTHER = 0, 1, 2, 3
 # Why bytes are in no frame; SASL_TOKENS is one more such code. `udfs.facts.quarantine_reasons` names them for users.
 BEFORE_FIRST_FRAME, BEHIND_GAP, IMPLAUSIBLE_HEADER, CUT_AT_END = 0, 1, 2, 3
-# A first request is looked for in this much of a direction before the connection is called not Kafka.
+# A connection counts as not Kafka's if no request is found in this many bytes of a direction.
 PROBE_BYTES = 1 << 20
-# Kafka adds a version to an API once or twice a year.
+# Kafka adds a version to an API once or twice a year, so a higher version is not believable.
 LAST_BELIEVABLE_VERSION = 100
 
 OK, TRUNCATED, UNKNOWN_API = int(DecodeFault.OK), int(DecodeFault.TRUNCATED), int(DecodeFault.UNKNOWN_API)
@@ -62,12 +62,12 @@ FOLLOWED_CONNECTION = np.dtype(
         for name in (
             "index",  # row in the call's connections
             "run",  # of packets, in the call that reports it
-            "incarnation",  # 0, 1, ...: how often the same endpoints had connected before
+            "incarnation",  # 0, 1, ...: how often the same endpoints connected before
             "syn_sequence",  # of the client's SYN, or UNKNOWN when the capture does not show it
             "is_accepted",  # the capture has a SYN with ACK
             "lowest_0",  # lowest sequence number that direction 0 sent, or UNKNOWN
             "lowest_1",  # lowest sequence number that direction 1 sent, or UNKNOWN
-            "name",  # by which the frames of a dump name their connection, UNKNOWN for captured packets
+            "name",  # the connection's name in the frames of a dump, UNKNOWN for captured packets
             "client",  # the direction that sends requests, or UNKNOWN
             "protocol",
             "packets",
@@ -105,8 +105,8 @@ def request_place(stream: Stream, offset: int) -> int:
 
 @kernel
 def earliest_request(stream: Stream, state: int, offset: int) -> int:
-    """Place of the first packet by which the request that `probe_side` found or waits for can be there, or
-    BEHIND_ALL.
+    """Place of the earliest packet that can bring the request that `probe_side` found or waits for; BEHIND_ALL if there
+    is none.
     """
     if state == HOLE or offset + SIZE_BYTES > stream_end(stream):
         return BEHIND_ALL
@@ -115,7 +115,7 @@ def earliest_request(stream: Stream, state: int, offset: int) -> int:
 
 @kernel
 def end_of_probe(stream: Stream, state: int, offset: int) -> int:
-    """Place of the packet with which a side has sent PROBE_BYTES without a request; BEHIND_ALL if it has not.
+    """Place of the packet with which a side has sent PROBE_BYTES without a request; BEHIND_ALL if there is none.
 
     state, offset: what `probe_side` returned for this side.
     """
@@ -127,7 +127,8 @@ def end_of_probe(stream: Stream, state: int, offset: int) -> int:
 
 @kernel
 def probe_side(stream: Stream, direction: Record, apis: Shorts, is_client: bool) -> tuple[int, int]:
-    """Whether this side sends requests: (COMPLETE, where they begin), (WAIT, ...) if not known yet, (HOLE, ...) if not.
+    """Whether this side sends requests: (COMPLETE, where they begin); (WAIT, ...) if that is not known yet; (HOLE, ...)
+    if it does not.
 
     is_client: whether it is known that only this side can send requests.
     """
@@ -139,7 +140,7 @@ def probe_side(stream: Stream, direction: Record, apis: Shorts, is_client: bool)
 
 @kernel
 def recognise_protocol(conn: Record, streams: tuple[Stream, Stream], directions: Records, apis: Shorts) -> None:
-    """Decide the protocol and which side is the client, if what has been captured allows it: what came first counts.
+    """Decide the protocol and which side is the client, if the captured bytes allow it. What came first counts.
 
     directions: DIRECTION[2], the sides of the connection. apis: API_TABLE.
     """
@@ -156,9 +157,9 @@ def recognise_protocol(conn: Record, streams: tuple[Stream, Stream], directions:
     place_0 = earliest_request(streams[0], state_0, offset_0)
     place_1 = earliest_request(streams[1], state_1, offset_1)
     tls = min(tls_packet(streams[0]), tls_packet(streams[1]))
-    neither = max(end_0, end_1)  # where it is known that neither side sends requests
+    neither = max(end_0, end_1)  # from this place on it is known that neither side sends requests
     first = min(tls, place_0, place_1, neither)
-    is_settled = first <= min(streams[0].barrier, streams[1].barrier)  # nothing can come to light before it
+    is_settled = first <= min(streams[0].barrier, streams[1].barrier)  # nothing before it can still appear
     if is_settled and tls < min(place_0, place_1, neither):
         conn.protocol = TLS
     elif is_settled and place_0 != place_1 and (state_0 if place_0 < place_1 else state_1) == COMPLETE:
@@ -173,12 +174,12 @@ def recognise_protocol(conn: Record, streams: tuple[Stream, Stream], directions:
 
 @kernel
 def is_believable(stream: Stream, frame: Record, state: int, apis: Shorts) -> bool:
-    """Whether a frame that sizes lead to can be a request, even of an API or version that is not known yet."""
+    """Whether a frame to which sizes lead can be a request, even of an API or version that refetch does not know."""
     end = frame.start + min(frame.prefix, MOST_OF_HEADER)
     fault, key, version, _, client_id, length, _ = request_header(stream.arena, frame.start, end, apis)
     if fault != OK and fault != UNKNOWN_API:
         most = MOST_OF_HEADER if state == WAIT else ENOUGH_OF_HEADER
-        is_cut = state != COMPLETE and frame.prefix < most  # a length may lead out of what is in hand
+        is_cut = state != COMPLETE and frame.prefix < most  # a length may lead beyond the captured bytes
         return is_cut and (fault == TRUNCATED or (key >= 0 and 0 <= version <= LAST_BELIEVABLE_VERSION))
     return key >= 0 and 0 <= version <= LAST_BELIEVABLE_VERSION and is_client_id(stream.arena, client_id, length)
 
@@ -223,7 +224,7 @@ def loss_reason(state: int, stream: Stream, position: int) -> int:
 
 @kernel
 def frame_requests(stream: Stream, direction: Record, conn: Record, apis: Shorts, output: ChunkOutput) -> bool:
-    """Frame the client's side. Returns False when the output is full: call it again with room in the output."""
+    """Frame the client's side. Returns False if the output is full: call it again with room in the output."""
     while direction.position < stream_end(stream):
         if direction.is_synced == 0:
             state, offset = find_request(stream, direction.position, 1 << 62, apis, True)
@@ -262,8 +263,8 @@ def frame_requests(stream: Stream, direction: Record, conn: Record, apis: Shorts
 def next_response(stream: Stream, direction: Record, waiting: OpenRequests, frame: Record) -> tuple[int, int]:
     """Measure the response at the direction's position and find its request: (state, request index or UNKNOWN).
 
-    The state is WAIT, too, for a response that came behind the barrier, where requests are not framed yet. A response
-    that no request waits for is accepted if a plausible size follows it, or nothing: the capture began between the
+    The state is also WAIT for a response that came after the barrier, where requests are not framed yet. A response for
+    which no request waits is accepted if a plausible size follows it, or nothing: the capture then began between the
     request and the response.
     """
     state = measure_frame(stream, direction.position, frame)
@@ -288,7 +289,7 @@ def next_response(stream: Stream, direction: Record, waiting: OpenRequests, fram
 
 @kernel
 def pair_response(conn: Record, match: int, frame: Record, output: ChunkOutput) -> None:
-    """Join a response, the next one of `output`, with its request. Requests before that one get no response any more.
+    """Join the next response of `output` with its request. Requests before that one will get no response any more.
 
     match: index of the request, or UNKNOWN for a response whose request was not captured.
     """
@@ -309,7 +310,7 @@ def frame_responses(
 ) -> bool:
     """Frame the broker's side and pair responses with the requests that wait for them.
 
-    Returns False when the output is full: call it again with room in the output.
+    Returns False if the output is full: call it again with room in the output.
     """
     while direction.position < stream_end(stream):
         waiting.first[0] = conn.first_open

@@ -1,6 +1,6 @@
-"""A digest of bytes, eight at a step. It spreads connections over buckets and recognises packets captured twice.
+"""A digest of bytes, eight at a step. It assigns connections to buckets and recognises packets captured twice.
 
-It may change with the code, so that no table has it: names there are hashed by FNV-1a (`udfs.facts.hashed_names`).
+It may change with the code, so no table contains it: names in tables are hashed by FNV-1a (`udfs.facts.hashed_names`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MIX_1, MIX_2 = np.uint64(0xFF51_AFD7_ED55_8CCD), np.uint64(0xC4CE_B9FE_1A85_EC53
 
 @kernel
 def mix_bits(value: np.uint64) -> np.uint64:
-    """A number, different for each value, whose bits all depend on every bit of the value."""
+    """A number that is different for each value. Each of its bits depends on every bit of the value."""
     value = (value ^ (value >> np.uint64(33))) * MIX_1
     value = (value ^ (value >> np.uint64(33))) * MIX_2
     return value ^ (value >> np.uint64(33))
@@ -27,7 +27,7 @@ def mix_bits(value: np.uint64) -> np.uint64:
 
 @kernel
 def continue_digest(digest: np.uint64, chunk: Bytes, first: int, end: int) -> np.uint64:
-    """The digest of the bytes that `digest` is of already, followed by chunk[first:end].
+    """The digest of some bytes followed by chunk[first:end]. digest: that of the bytes before.
 
     The last bytes, fewer than eight, are read as one number, in which leading zeros do not count.
     """

@@ -17,7 +17,7 @@ from udfs.columns.arrow_columns import compute as pc
 
 ADDRESS_BYTES = 16
 MAPPED = bytes(10) + b"\xff\xff"
-"""What stands before an IPv4 address in the bytes of an IPv6 address."""
+"""The bytes before an IPv4 address that is written as an IPv6 address."""
 NUMBERS = pa.array([str(number) for number in range(256)])
 
 
@@ -47,7 +47,7 @@ def _ipv4_texts(addresses: Bytes) -> pa.Array[Any]:
 
 
 def _ipv6_texts(addresses: Bytes, wanted: Bools) -> pa.Array[Any]:
-    """IPv6 addresses, uint8[n, 16], in brackets; null where not `wanted`. Each distinct one is formatted once."""
+    """IPv6 addresses, uint8[n, 16], as text in brackets; null where not `wanted`. Equal ones are formatted once."""
     raw = np.ascontiguousarray(addresses).ravel()
     coded = (
         binary_column(raw, np.arange(len(addresses) + 1) * ADDRESS_BYTES)
@@ -64,7 +64,7 @@ def logged_connection(text: str) -> tuple[bytes, int] | None:
     """(36 bytes: lower endpoint, higher endpoint; which of the two is the client) of a connection in a request log.
 
     text: SERVER:PORT-CLIENT:PORT-INDEX, since Kafka 4.0 with the network thread before the index
-    (org.apache.kafka.common.network.ServerConnectionId). None if it is no such name.
+    (org.apache.kafka.common.network.ServerConnectionId). Returns None if it is no such name.
     """
     named = LOGGED.fullmatch(text)
     if named is None:
@@ -85,11 +85,11 @@ LOGGED = re.compile(
 
 
 def _pack_endpoint(address: str, port: int) -> bytes:
-    """An endpoint in 18 bytes. Raises ValueError if the text is no address, OverflowError if the port is none."""
+    """An endpoint in 18 bytes. Raises ValueError if the text is no address, OverflowError for an invalid port."""
     return endpoint_bytes(ip_address(address.partition("%")[0]), port)
 
 
 def endpoint_bytes(address: IPv4Address | IPv6Address, port: int) -> bytes:
-    """An endpoint in 18 bytes, as the column `connection` of PACKETS has it. Raises OverflowError if it is no port."""
+    """An endpoint in 18 bytes, as in the column `connection` of PACKETS. Raises OverflowError for an invalid port."""
     packed = address.packed if isinstance(address, IPv6Address) else MAPPED + address.packed
     return packed + port.to_bytes(2, "big")

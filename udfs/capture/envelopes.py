@@ -1,7 +1,7 @@
 """Envelopes: IP packets that carry another packet, as overlays, tunnels and port mirrors send them.
 
-The functions go from the payload of the outer packet to the IP header of the inner one. A packet that is no envelope,
-or whose envelope cannot be read, is NOT_TCP like a packet of any other protocol.
+The functions find the IP header of the inner packet in the payload of the outer one. A packet that is no envelope, or
+whose envelope cannot be read, is NOT_TCP like a packet of any other protocol.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from udfs.kernels.kernel import kernel
 
 IPV4_IN_IP, UDP, IPV6_IN_IP, GRE = 4, 17, 41, 47
 UDP_HEADER, VXLAN_HEADER, GENEVE_HEADER = 8, 8, 8
-VXLAN_PORTS = (4789, 8472)  # IANA's, and the one that Linux used before, which overlays have kept
+VXLAN_PORTS = (4789, 8472)  # IANA's port, and Linux's earlier one, which overlays still use
 GENEVE_PORT = 6081
 VXLAN_FLAGS = 0x0800_0000  # "has an identifier" and no other (RFC 7348)
-# With a group policy (draft-smith-vxlan-group-policy) flag G is set, D and A may be, and 16 bits are the group's.
+# With a group policy (draft-smith-vxlan-group-policy) flag G is set, D and A may be set, and 16 bits are the group's.
 GROUP_FLAGS, GROUP_MASK = 0x8800_0000, 0xFFB7_0000
 GENEVE_CONTROL_AND_RESERVED = 0xBF
 GRE_CHECKSUM, GRE_KEY, GRE_SEQUENCE = 0x8000, 0x2000, 0x1000
@@ -91,7 +91,7 @@ def _behind_geneve(chunk: np.ndarray, at: int, end: int, wire_end: int) -> tuple
 
 @kernel
 def _behind_udp(chunk: np.ndarray, at: int, end: int, wire_end: int) -> tuple[int, int, int]:
-    """(verdict, where the payload of VXLAN or GENEVE begins, its ethertype). Both are checked beyond their UDP port."""
+    """(verdict, where the payload of VXLAN or GENEVE begins, its ethertype). More than the UDP port is checked."""
     if at + UDP_HEADER > end:
         return NOT_TCP, at, 0
     port, length = u16(chunk, at + 2, True), u16(chunk, at + 4, True)
@@ -108,7 +108,7 @@ def _behind_udp(chunk: np.ndarray, at: int, end: int, wire_end: int) -> tuple[in
 
 @kernel
 def _behind_envelope(chunk: np.ndarray, at: int, end: int, wire_end: int, ethertype: int) -> tuple[int, int]:
-    """(TCP_SEGMENT or why there is no IP header in the payload of an envelope, where the IP header begins)."""
+    """(TCP_SEGMENT or why the payload of an envelope has no IP header, where the IP header begins)."""
     if ethertype == TRANSPARENT_ETHERNET:
         verdict, network = find_network_header(chunk, at, end, wire_end, ETHERNET)
     else:
@@ -129,7 +129,7 @@ def open_envelope(chunk: np.ndarray, protocol: int, at: int, end: int, wire_end:
     chunk[at:end]: the captured part of the outer packet's payload. wire_end: where the payload ended on the wire.
     protocol: that of the payload, which is not TCP.
     """
-    verdict, ethertype = TCP_SEGMENT, ETHERTYPE_IPV4  # for IPv6, too: the version in the header is what counts
+    verdict, ethertype = TCP_SEGMENT, ETHERTYPE_IPV4  # also for IPv6: only the version in the header counts
     if protocol == UDP:
         verdict, at, ethertype = _behind_udp(chunk, at, end, wire_end)
     elif protocol == GRE:

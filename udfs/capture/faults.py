@@ -30,9 +30,9 @@ class FaultReason(StrEnum):
 class CaptureFault:
     """One place at which reading stopped, or that was skipped.
 
-    offset:         the byte: of the stored file for the `compression_*` reasons, else of the uncompressed stream; of a
+    offset:         the byte: of the stored file for the `compression_*` reasons, else of the uncompressed stream; for a
                     frame dump the first row with this fault
-    bytes_not_read: bytes from there to where packets go on, or to the end of the same file or stream: no packet's
+    bytes_not_read: bytes from there to where packets go on, or to the end of the same file or stream
     unit:           what `offset` counts, `byte` or `row`
     """
 

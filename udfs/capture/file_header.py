@@ -16,7 +16,7 @@ from udfs.capture.packet_walk import CaptureFormat
 from udfs.errors import AlienError
 
 HEAD_BYTES = 512
-"""So many bytes are enough to recognise a file that is no capture."""
+"""How many bytes are enough to recognise a file that is no capture."""
 TAR_MAGIC_AT = 257
 
 ALIENS = {
@@ -41,7 +41,7 @@ ALIENS = {
 }
 TEXT = re.compile(rb"[\t\n\r -~]{2,}")
 BROKER_LOG = re.compile(rb"\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[,.]\d{3}\]? ")
-"""How a line of log4j's begins, in the patterns that Kafka's files for it have."""
+"""The beginning of a line of log4j, with the patterns in Kafka's configuration files."""
 NO_FORMAT = "of no known format"
 
 

@@ -1,4 +1,5 @@
-"""The index of a capture file: one sequential read counts its packets and cuts it into ranges that tasks read alone."""
+"""The index of a capture file. One sequential read counts its packets and divides it into ranges, so that each range
+can be read by a task on its own."""
 
 from __future__ import annotations
 
@@ -34,13 +35,14 @@ class CaptureIndex:
     tcp_payload_captured:    TCP payload bytes in the file
     tcp_payload_on_wire:     TCP payload bytes before the snaplen cut
     bucket_payload_bytes:    int64[buckets], `tcp_payload_captured` by bucket of the connection
-    doubled_packets:         packets with payload that the file has twice, as `-i any` sees them on two interfaces
-    sample:                  of the packets, by which files are compared
-    ranges, faults:          together they have every byte of the uncompressed stream except those of its header;
-                             `compression_*` faults are of the file as stored
-    log_lines:               of a request log: lines that are not blank
-    forwarded_lines:         of a request log: lines about requests that another broker had forwarded
-    rows_by_time:            False for a frame dump with rows that come behind later ones
+    doubled_packets:         packets with payload that the file has twice, since `-i any` captured them on two
+    interfaces
+    sample:                  a sample of the packets, with which files are compared
+    ranges, faults:          together they cover every byte of the uncompressed stream except its header;
+                             `compression_*` faults count bytes of the stored file
+    log_lines:               for a request log: lines that are not blank
+    forwarded_lines:         for a request log: lines about requests that another broker had forwarded
+    rows_by_time:            False for a frame dump with rows that come after later ones
     """
 
     path: str
@@ -66,17 +68,17 @@ class CaptureIndex:
 
 
 OnPackets = Callable[[PacketWalk, TcpPackets], object]
-"""A function that is called with each table of packets of a walk and their headers; both are valid until it returns."""
+"""A function that gets each table of packets of a walk, and the packets' headers. Both are valid until it returns."""
 
 
 def index_capture(path: str, *, range_bytes: int, buckets: int, on_packets: OnPackets | None = None) -> CaptureIndex:
     """Open a capture, read it once and return its index.
 
-    range_bytes: a range ends before the first record this far behind its first byte; a compressed file is one range
-    buckets:     number of buckets that connections are spread over, the same as for `read_packets`
-    on_packets:  is called with all packets, a table of them at a time
+    range_bytes: a range ends before the first record this far after its first byte; a compressed file is one range
+    buckets:     the number of buckets for connections, the same as for `read_packets`
+    on_packets:  is called with all packets, one table at a time
 
-    Damage is in `faults`. It ends the index unless packets go on behind it; all that was read counts. Raises
+    Damage is in `faults`. It ends the index unless packets go on after it; everything before it counts. Raises
     CaptureError if the file cannot be read or is no capture, and ValueError if `range_bytes` or `buckets` is below 1.
     """
     with open_stored(path) as stored:
@@ -95,7 +97,7 @@ def index_stored_capture(
 
 
 def unread_index(path: str, *, buckets: int) -> CaptureIndex:
-    """The index of a file that is no capture: nothing of it is read. Raises CaptureError if it cannot be opened."""
+    """The index of a file that is no capture, of which nothing is read. Raises CaptureError if it cannot be opened."""
     with open_stored(path) as stored:
         digest = hashlib.file_digest(stored, "sha256").hexdigest()
         size_bytes = stored.tell()

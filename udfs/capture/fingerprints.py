@@ -1,4 +1,4 @@
-"""Packets that were captured twice: in one file, by `-i any` on two interfaces, or at two capture points."""
+"""Packets that were captured twice: in one file by `-i any` on two interfaces, or at two capture points."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from udfs.kernels.kernel import kernel
 
 SAMPLED = 4096
 RECENT = 1 << 14
-# TCP sends nothing again so soon: Linux waits 200 ms (TCP_RTO_MIN) unless acknowledgements report a loss.
+# TCP retransmits nothing so soon: Linux waits 200 ms (TCP_RTO_MIN) unless acknowledgements report a loss.
 AT_ONCE_NS = 10_000_000
 
 
 class PacketSample(NamedTuple):
-    """The packets of a file with the smallest fingerprints: files that share packets have the same ones in the sample.
+    """The packets of a file with the smallest fingerprints. Files that share packets have the same ones in their
+    samples.
 
     digests: uint64[n], ascending, each once, n <= SAMPLED; times: int64[n], ns, of the first packet with the digest
     """
@@ -35,8 +36,8 @@ NO_SAMPLE = PacketSample(np.empty(0, np.uint64), np.empty(0, np.int64))
 def fingerprint(chunk: Bytes, header: int, options_end: int, direction: int, connection: Bytes) -> np.uint64:
     """A hash of what is the same wherever a TCP packet is captured: endpoints, sequence numbers and options.
 
-    The options have time stamps, in which a retransmission differs (RFC 7323). The hash leaves out what a network card
-    changes: the checksum, and the length where it cuts or joins segments.
+    The options have time stamps, which differ in a retransmission (RFC 7323). The hash leaves out what a network card
+    changes: the checksum, and the length if it cuts or joins segments.
 
     chunk: uint8, bytes of the file. header, options_end: where the TCP header begins and its options end in `chunk`.
     connection: uint8[36], both endpoints.
@@ -50,7 +51,8 @@ def fingerprint(chunk: Bytes, header: int, options_end: int, direction: int, con
 def count_doubled(
     chunk: Bytes, packets: Records, tcp_packets: TcpPackets, recent: Ints, limit: np.uint64, chosen: PacketSample
 ) -> tuple[int, int]:
-    """(how many packets with payload were captured twice at once, how many packets are chosen for the sample).
+    """(how many packets with payload were captured twice within AT_ONCE_NS, how many packets are chosen for the
+    sample).
 
     A packet is chosen if it has a time and a digest below `limit`; both are written to `chosen`, which has n rows.
     packets: PACKET[n], in the chunk. recent: int64[RECENT, 2], digests and times in ns of the packets before.
@@ -75,7 +77,7 @@ def count_doubled(
 
 
 class Fingerprints:
-    """A growing sample of a capture's packets, and the count of those that the capture has twice."""
+    """A growing sample of a capture's packets, and the number of packets that the capture has twice."""
 
     def __init__(self) -> None:
         self.doubled_packets = 0
@@ -86,7 +88,7 @@ class Fingerprints:
         self._limit = np.uint64(np.iinfo(np.uint64).max)
 
     def add(self, chunk: Bytes, packets: Records, tcp_packets: TcpPackets) -> None:
-        """Add packets, PACKET[n] with n <= PACKETS_PER_TABLE, that lie in the chunk, with their headers."""
+        """Add packets in the chunk, PACKET[n] with n <= PACKETS_PER_TABLE, with their headers."""
         doubled, n = count_doubled(chunk, packets, tcp_packets, self._recent, self._limit, self._chosen)
         self.doubled_packets += doubled
         if n:
@@ -101,7 +103,7 @@ class Fingerprints:
         return self._sample
 
     def _sample_waiting(self) -> None:
-        """Take the packets that were chosen since the last time into the sample, and lower the limit."""
+        """Add the packets chosen since the last time to the sample, and lower the limit."""
         parts = [self._sample, *self._waiting]
         times = np.concatenate([part.times for part in parts])
         digests, first = np.unique(np.concatenate([part.digests for part in parts]), return_index=True)

@@ -1,7 +1,7 @@
-"""Reads frame dumps: Parquet or Arrow files of Kafka frames, as a proxy or an eBPF probe writes them (docs/frames.md).
+"""Reads frame dumps: Parquet or Arrow files of Kafka frames that a proxy or an eBPF probe writes (docs/frames.md).
 
-A frame becomes a row of PACKETS with a flag that marks it as a frame. From there on it is treated as captured packets
-are, except that no sequence number gives its place in the stream (`udfs.capture.reassembly`).
+A frame becomes a row of PACKETS with a flag that marks it as a frame. After that it is treated like a captured packet,
+except that no sequence number gives its place in the stream (`udfs.capture.reassembly`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from udfs.errors import AlienError, CaptureError
 PARQUET, ARROW = "parquet", "arrow"
 MAGICS = {b"PAR1": PARQUET, b"ARROW1": ARROW}
 ROWS = 1024
-# Pages are read one by one, since a row group may be as large as the file, and their checksums are verified.
+# Pages are read one by one, because a row group may be as large as the file. Their checksums are verified.
 PIECEMEAL: dict[str, Any] = {"pre_buffer": False, "buffer_size": 1 << 20, "page_checksum_verification": True}
 NO_SIZES = (
     "column frame has requests that begin with their header; expected each frame as it was sent, behind the 4 bytes of "
@@ -56,7 +56,7 @@ def stored_dump_format(stored: io.RawIOBase) -> str | None:
 
 @contextmanager
 def open_dump(path: str) -> Iterator[Dump]:
-    """Open a dump and check its columns. Raises CaptureError that lists all columns that are wrong."""
+    """Open a dump and check its columns. Raises CaptureError, which lists all wrong columns."""
     kind = dump_format(path)
     try:
         with open_seekable(path) as stored:
@@ -69,7 +69,7 @@ def open_dump(path: str) -> Iterator[Dump]:
 
 
 def check_dump_columns(schema: pa.Schema, path: str) -> None:
-    """Raise CaptureError that names every column that is missing or of a wrong type, if there are any."""
+    """Raise CaptureError if columns are missing or have a wrong type. It names all of them."""
     faults = []
     for name, kinds in EXPECTED.items():
         places = schema.get_all_field_indices(name)
@@ -91,12 +91,12 @@ def dump_error(path: str, faults: Sequence[str]) -> CaptureError:
 
 
 def group_count(dump: Dump) -> int:
-    """How many groups the dump has: Parquet's row groups or Arrow's record batches, each of which can be read alone."""
+    """How many groups the dump has: Parquet's row groups or Arrow's record batches. Each can be read on its own."""
     return dump.num_row_groups if isinstance(dump, pq.ParquetFile) else dump.num_record_batches
 
 
 def group_rows(dump: Dump, group: int) -> Iterator[pa.RecordBatch]:
-    """The rows of one group, at most ROWS at a time; of a Parquet file only the columns in EXPECTED."""
+    """The rows of one group, at most ROWS at a time; from a Parquet file only the columns in EXPECTED."""
     if isinstance(dump, pq.ParquetFile):
         names = [name for name in dump.schema_arrow.names if name in EXPECTED]
         yield from dump.iter_batches(batch_size=ROWS, row_groups=[group], columns=names)
@@ -122,9 +122,9 @@ def read_dump_frames(
 
 
 def index_frames(path: str, *, range_bytes: int, buckets: int) -> CaptureIndex:
-    """Read a dump once and return its index. Its rows count as packets, and rows that are wrong give faults.
+    """Read a dump once and return its index. Its rows count as packets, and wrong rows give faults.
 
-    range_bytes: a range ends behind the group with which its frames reach so many bytes. Raises CaptureError if the
+    range_bytes: a range ends after the group with which its frames reach this many bytes. Raises CaptureError if the
     file is no dump, or has frames without their sizes.
     """
     indexer = DumpIndexer(path, buckets)
@@ -208,7 +208,7 @@ class DumpIndexer:
         self._faults[reason] = replace(known, bytes_not_read=known.bytes_not_read + size)
 
     def index(self, kind: str, sha256: str, size_bytes: int) -> CaptureIndex:
-        """The index of the dump, once all of its groups were added."""
+        """The index of the dump, after all of its groups were added."""
         counts = replace(NO_PACKETS, packets=self._rows, tcp=self._rows - self._wrong, malformed=self._wrong)
         first, last = self._times or (None, None)
         return CaptureIndex(
@@ -224,7 +224,7 @@ class DumpIndexer:
 class BatchCounts:
     """Counts over a batch.
 
-    times: earliest and latest time, empty for no rows. by_time: whether no row comes behind a later one. on_wire: bytes
+    times: earliest and latest time, empty for no rows. by_time: whether no row comes after a later one. on_wire: bytes
     on the wire. bucket_bytes: int64[buckets], captured bytes by bucket.
     """
 

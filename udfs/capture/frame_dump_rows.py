@@ -1,6 +1,6 @@
 """Turns the rows of a frame dump into rows of PACKETS (docs/frames.md).
 
-All of it is vectorised, except what is done once for each connection.
+Everything is vectorised, except what is done once for each connection.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ OPTIONAL = ("client_address", "broker")
 NEEDED = tuple(name for name in EXPECTED if name not in OPTIONAL)
 NS_PER_UNIT = {"s": NS_PER_S, "ms": NS_PER_MS, "us": NS_PER_US, "ns": 1}
 FIRST_NS = 946_684_800 * NS_PER_S
-"""2000-01-01: Kafka is younger, so that an earlier time must be in another unit, such as ms in an int64."""
-# Stands for an address that a dump does not have: the address whose packets are discarded (RFC 6666).
+"""2000-01-01. Kafka is younger, so an earlier time must be in another unit, such as ms in an int64."""
+# Used for an address that a dump does not have: the address whose packets are discarded (RFC 6666).
 NOWHERE = IPv6Address("100::").packed
 
 RowFaults = dict[FaultReason, tuple[int, int, int]]
@@ -50,9 +50,9 @@ RowFaults = dict[FaultReason, tuple[int, int, int]]
 
 @dataclass(frozen=True)
 class FrameRows:
-    """A batch of a dump as PACKETS, and the rows that are wrong and therefore not among them.
+    """A batch of a dump as PACKETS, and the wrong rows, which are not among them.
 
-    faults: by reason (number in the batch of the first such row, how many rows, bytes of their frames)
+    faults: (number of the first such row in the batch, how many rows, bytes of their frames), by reason
     """
 
     packets: pa.RecordBatch
@@ -71,9 +71,9 @@ def type_kind(kind: pa.DataType) -> str:
 
 
 def packet_rows(batch: pa.RecordBatch, *, file_no: int, first_row: int, buckets: int, point: int) -> FrameRows:
-    """A batch of a dump, whose columns were checked, as rows of PACKETS.
+    """A batch of a dump with checked columns, as rows of PACKETS.
 
-    file_no, point: of the dump. first_row: number in the dump of the batch's first row.
+    file_no, point: those of the dump. first_row: the number of the batch's first row in the dump.
     """
     batch = plain_columns(batch)
     wrong = wrong_rows(batch)
@@ -104,7 +104,7 @@ def packet_rows(batch: pa.RecordBatch, *, file_no: int, first_row: int, buckets:
 
 
 def plain_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The columns in EXPECTED, with views turned into plain columns: Arrow's functions take no views."""
+    """The columns in EXPECTED. Views become plain columns, because Arrow's functions take no views."""
     columns = {name: batch[name] for name in batch.schema.names if name in EXPECTED}
     kinds = {name: column.type for name, column in columns.items()}
     views = [name for name, kind in kinds.items() if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind)]
@@ -112,7 +112,7 @@ def plain_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def as_binary(column: pa.Array[Any]) -> pa.Array[Any]:
-    """A column of text or bytes as bytes, since text in a dump may be no valid UTF-8."""
+    """A column of text or bytes as bytes, because text in a dump may be invalid UTF-8."""
     values = column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
     return values.cast(pa.binary())
 
@@ -124,9 +124,9 @@ def to_numpy(values: Any, null: object = None) -> Any:
 
 
 def as_nanoseconds(column: pa.Array[Any]) -> Ints:
-    """The timestamps of a column, or its integers, which are ns already, as ns since 1970: int64[n].
+    """The timestamps of a column, or its integers, which are already ns, as ns since 1970: int64[n].
 
-    Null and times before 1970 are 0; times beyond LAST_NS are the first one beyond.
+    Null and times before 1970 become 0; times after LAST_NS become LAST_NS + 1.
     """
     per_unit = NS_PER_UNIT[column.type.unit] if isinstance(column.type, pa.TimestampType) else 1
     values = to_numpy(column.cast(pa.int64()), 0)
@@ -134,7 +134,7 @@ def as_nanoseconds(column: pa.Array[Any]) -> Ints:
 
 
 def wrong_rows(batch: pa.RecordBatch) -> dict[FaultReason, Bools]:
-    """Which rows of a batch of a dump are wrong, bool[n] by reason. Of several reasons a row has only the first."""
+    """Which rows of a batch of a dump are wrong, bool[n] by reason. A row with several reasons has only the first."""
     is_null = np.any([to_numpy(batch[name].is_null()) for name in NEEDED], axis=0)
     is_known = pc.is_in(as_binary(batch["direction"]), pa.array([b"request", b"response"]))
     times = as_nanoseconds(batch["timestamp"])
@@ -152,7 +152,7 @@ def wrong_rows(batch: pa.RecordBatch) -> dict[FaultReason, Bools]:
 
 
 def is_no_address(batch: pa.RecordBatch, name: str) -> Bools:
-    """Which rows of a batch have a value in the column `name` that is no address and port: bool[n]."""
+    """Which rows of a batch have a value in the column `name` that is not an address with a port: bool[n]."""
     if name not in batch.schema.names:
         return np.zeros(batch.num_rows, np.bool_)
     texts = as_binary(batch[name]).dictionary_encode()
@@ -173,7 +173,7 @@ def row_faults(batch: pa.RecordBatch, wrong: Mapping[FaultReason, Bools]) -> Row
 def declared_bytes(frames: pa.Array[Any]) -> Ints:
     """The bytes that each of the frames, a binary column, had on the wire: int64[n].
 
-    That is what the frame's own size says if it is plausible, but never less than what the dump has of the frame. A
+    It is the frame's own size if that is plausible, but never less than the bytes that the dump has of the frame. A
     frame that is too short to have a size counts as SIZE_BYTES.
     """
     starts, data = offsets_and_bytes(frames)
@@ -188,9 +188,9 @@ def declared_bytes(frames: pa.Array[Any]) -> Ints:
 
 @dataclass(frozen=True)
 class DumpedConnection:
-    """A connection of a dump, in the form that PACKETS has it.
+    """A connection of a dump, in the form of PACKETS.
 
-    key: its 36 bytes. client_is_higher: whether the higher endpoint is the client. name: its number, in place of a
+    key: its 36 bytes. client_is_higher: whether the higher endpoint is the client. name: its number, instead of a
     sequence number.
     """
 
@@ -201,7 +201,7 @@ class DumpedConnection:
 
 
 def distinct_connections(batch: pa.RecordBatch, buckets: int) -> tuple[list[DumpedConnection], Ints]:
-    """(the distinct connections of a batch's rows, int64[n] which of them each row has)."""
+    """(the distinct connections of a batch's rows; int64[n], which of them each row has)."""
     columns = [
         as_binary(batch[name]) if name in batch.schema.names else pa.nulls(batch.num_rows, pa.binary())
         for name in ("connection", *OPTIONAL)
@@ -219,7 +219,7 @@ def distinct_connections(batch: pa.RecordBatch, buckets: int) -> tuple[list[Dump
 
 @lru_cache(maxsize=65_536)
 def dumped_connection(connection: bytes, client: bytes | None, broker: bytes | None, buckets: int) -> DumpedConnection:
-    """A connection by its name in the dump and its addresses, None where the dump has none."""
+    """A connection, from its name in the dump and its addresses; each is None if the dump has none."""
     digest = hashlib.blake2b(connection, digest_size=8).digest()
     client_end = parse_endpoint(client) if client else None
     broker_end = parse_endpoint(broker) if broker else None
@@ -231,7 +231,7 @@ def dumped_connection(connection: bytes, client: bytes | None, broker: bytes | N
 
 @lru_cache(maxsize=65_536)
 def parse_endpoint(text: bytes | None) -> bytes | None:
-    """`10.0.0.1:9092` or `[2001:db8::1]:9092` as the 18 bytes that PACKETS has; None for any other text."""
+    """`10.0.0.1:9092` or `[2001:db8::1]:9092` as the 18 bytes of PACKETS; None for any other text."""
     host, _, port = (text or b"").decode("ascii", "replace").rpartition(":")
     try:
         address = ip_address(host[1:-1] if host.startswith("[") and host.endswith("]") else host)

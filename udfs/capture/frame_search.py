@@ -1,8 +1,8 @@
-"""Looks for where a frame begins when no size leads to it: at the start of a capture, behind a gap or foreign bytes.
+"""Finds where a frame begins if no size leads to it: at the start of a capture, after a gap or after foreign bytes.
 
-Kafka is recognised by evidence, never by port. A request is known by a header that makes sense; a response only by the
-request it answers. Every byte is a candidate, so that coalesced segments do not hide a start, but a single plausible
-header is not enough where chance has many tries.
+Kafka is recognised by evidence, never by port. A request is recognised by a plausible header, a response only by the
+request that it answers. Every byte is a candidate, so that coalesced segments do not hide a start. A single plausible
+header is not enough, because among so many candidates one can look plausible by chance.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from udfs.wire.header import PRODUCE, begins_request, plausible_request, request
 from udfs.wire.primitives import read_signed
 from udfs.wire.produce_start import begins_produce
 
-# How far a chain of frames is followed when it decides whether a place is the start of a frame.
+# How far a chain of frames is followed to decide whether a place is the start of a frame.
 CHAIN_BYTES = 1 << 20
 CHAIN_LENGTH = 3
-# A header with a long client id fits in this many bytes; fewer bytes of a frame are not enough to judge it.
+# A header with a long client id fits in this many bytes; fewer bytes of a frame are not enough to judge the frame.
 ENOUGH_OF_HEADER = 512
-# No header is longer, even with the longest client id that there can be: bytes behind this many are not looked at.
+# No header is longer, even with the longest possible client id. Bytes after this many are not looked at.
 MOST_OF_HEADER = 1 << 16
 
 
 @kernel
 def begins_piece(stream: Stream, offset: int) -> bool:
-    """Whether a segment begins with this byte, which is evidence of a frame: applications write whole frames."""
+    """Whether a segment begins with this byte. That is evidence of a frame, because applications write whole frames."""
     return offset != stream.split and stream.pieces[piece_holding(stream, offset), 0] == offset
 
 
@@ -53,9 +53,9 @@ def may_extent_grow(stream: Stream, extent: int) -> bool:
 
 @kernel
 def header_state(stream: Stream, extent: int, offset: int, size: int, apis: Shorts) -> int:
-    """Whether the bytes behind the size at `offset` can be the header of a request of that size.
+    """Whether the bytes after the size at `offset` can be the header of a request of that size.
 
-    COMPLETE if they can; WAIT if they can be the beginning of one and more may come; else IMPLAUSIBLE.
+    COMPLETE if they can; WAIT if they can be the beginning of a header and more may come; else IMPLAUSIBLE.
     """
     begin, end, start = extent_at(stream, extent)
     first = start + offset - begin + SIZE_BYTES
@@ -69,11 +69,11 @@ def header_state(stream: Stream, extent: int, offset: int, size: int, apis: Shor
 
 @kernel
 def request_begins(stream: Stream, extent: int, offset: int, apis: Shorts) -> int:
-    """COMPLETE when a request begins at `offset`, WAIT when that cannot be known yet, else IMPLAUSIBLE.
+    """COMPLETE if a request begins at `offset`, WAIT if that cannot be known yet, else IMPLAUSIBLE.
 
-    A request needs a plausible header and one more sign: a segment begins with it, or a segment ends right behind it,
-    or another plausible header follows. The last two count only for frames up to CHAIN_BYTES, since they have to wait
-    for the end of the frame.
+    A request needs a plausible header and one more sign: a segment begins with it, or a segment ends right after it, or
+    another plausible header follows. The last two signs count only for frames up to CHAIN_BYTES, because they need the
+    end of the frame.
     """
     size, in_hand, grows = (
         frame_size_at(stream, extent, offset),
@@ -104,7 +104,7 @@ def request_begins(stream: Stream, extent: int, offset: int, apis: Shorts) -> in
 def produce_state(arena: Bytes, body: int, end: int, version: int, goes_on: bool, may_come: bool) -> int:
     """Whether arena[body:end] can begin the body of a Produce request: COMPLETE, WAIT or IMPLAUSIBLE.
 
-    goes_on: whether the body goes on behind `end`. may_come: whether its next bytes may still be captured.
+    goes_on: whether the body goes on after `end`. may_come: whether its next bytes may still be captured.
     """
     if begins_produce(arena, body, end, version, False):
         return COMPLETE
@@ -117,8 +117,8 @@ def produce_state(arena: Bytes, body: int, end: int, version: int, goes_on: bool
 def shows_a_client(stream: Stream, extent: int, offset: int, apis: Shorts) -> int:
     """Whether the request that begins at `offset` shows that this side is the client: COMPLETE, WAIT or IMPLAUSIBLE.
 
-    A response to one of a connection's first requests looks like the header of a Produce request, so that the body of
-    a Produce request is checked, too. Besides, the request must have a client id, or be the first of CHAIN_LENGTH
+    A response to one of a connection's first requests looks like the header of a Produce request, so the body of a
+    Produce request is checked, too. In addition, the request must have a client id, or be the first of CHAIN_LENGTH
     plausible requests with rising correlation ids.
     """
     begin, in_hand, start = extent_at(stream, extent)
@@ -153,7 +153,8 @@ def shows_a_client(stream: Stream, extent: int, offset: int, apis: Shorts) -> in
 def find_request(stream: Stream, offset: int, limit: int, apis: Shorts, is_client: bool) -> tuple[int, int]:
     """Look for a request in [offset, limit): (COMPLETE or WAIT, its offset) or (HOLE, where the search ended).
 
-    is_client: whether it is known that this side sends the requests; if not, a request must begin a segment.
+    is_client: whether it is known that this side sends the requests; if not, a request must be at the begin of a
+    segment.
     """
     for extent in range(extent_holding(stream, offset), len(stream.extents)):
         begin, end, start = extent_at(stream, extent)
@@ -172,10 +173,10 @@ def find_request(stream: Stream, offset: int, limit: int, apis: Shorts, is_clien
 
 @kernel
 def response_begins(stream: Stream, extent: int, offset: int, waiting: OpenRequests) -> int:
-    """COMPLETE when a response begins at `offset`: a request waits for it, or sizes lead from it to such a response.
+    """COMPLETE if a response begins at `offset`: a request waits for it, or sizes lead from it to such a response.
 
-    A response to a request from before the capture is recognised by the sizes, and must begin a segment. WAIT when the
-    sizes lead to bytes that may still come, or to where requests are not framed yet. Else IMPLAUSIBLE.
+    A response to a request from before the capture is recognised by the sizes, and must be at the begin of a segment.
+    WAIT if the sizes lead to bytes that may still come, or to where requests are not framed yet. Else IMPLAUSIBLE.
     """
     begin, in_hand, start = stream.extents[extent]
     may_chain = begins_piece(stream, offset)
@@ -216,7 +217,7 @@ def find_response(stream: Stream, offset: int, waiting: OpenRequests) -> tuple[i
 
 @kernel
 def skip_to(stream: Stream, direction: Record, offset: int, reason: int) -> None:
-    """Move the direction's position to `offset` and count the bytes between as unframed, for the reason given."""
+    """Move the direction's position to `offset`, and count the bytes before it as unframed for this reason."""
     lost = settled_bytes_between(stream, direction.position, offset)
     if lost > 0 and direction.lost_from == UNKNOWN:
         extent = extent_holding(stream, direction.position)
@@ -233,7 +234,7 @@ def skip_to(stream: Stream, direction: Record, offset: int, reason: int) -> None
 
 @kernel
 def lose_sync(stream: Stream, direction: Record, reason: int) -> None:
-    """Skip the byte where framing failed, or the gap before which it stopped; what follows is searched for a frame."""
+    """Skip the byte where framing failed, or the gap before which it stopped. After that a frame is searched."""
     extent = extent_holding(stream, direction.position)
     behind = direction.position + 1
     if extent == len(stream.extents):

@@ -1,8 +1,8 @@
 """Kafka frames in a stream of bytes with holes: where each begins, how much of it is there, and when it came.
 
-A frame is a 4-byte size and that many bytes. Framing goes from size to size. A hole inside a frame
-costs that frame only, for its size says where the next one begins. Where a size itself is missing, or what follows it
-cannot be Kafka's, `udfs.capture.frame_search` looks for the next place where a frame begins.
+A frame is a 4-byte size and that many bytes. Framing goes from size to size. A hole inside a frame affects only that
+frame, because its size says where the next frame begins. If a size itself is missing, or what follows it cannot be
+Kafka's, `udfs.capture.frame_search` looks for the next place where a frame begins.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from udfs.columns.sentinels import UNKNOWN
 from udfs.kernels.kernel import kernel
 from udfs.wire.primitives import read_signed
 
-# socket.request.max.bytes' default: no peer with default settings sends a larger frame.
+# The default of socket.request.max.bytes: no peer with default settings sends a larger frame.
 MAX_FRAME_BYTES = 104_857_600
 MIN_FRAME_BYTES = 4  # a response header v0 alone
 SIZE_BYTES = 4
@@ -36,11 +36,11 @@ FRAME = np.dtype(
             "missing",  # bytes of the frame, its size included, that were sent and are not there
             "unsent",  # bytes of the frame that were never sent: the stream ended before them
             "first_time",  # ns: packet that brought the first byte
-            "last_time",  # ns: packet by which all that is there had come
+            "last_time",  # ns: packet that completed what is there
             "first_packet",  # number of the packet that brought the first byte
-            "last_packet",  # number of the packet by which all that is there had come
+            "last_packet",  # number of the packet that completed what is there
             "first_place",  # place of the packet that brought the first byte
-            "last_place",  # place of the packet by which all that is there had come
+            "last_place",  # place of the packet that completed what is there
             "latest_place",  # the latest last_place of the requests up to this one
             "api_key",
             "api_version",
@@ -58,7 +58,7 @@ FRAME = np.dtype(
 
 
 class Stream(NamedTuple):
-    """What is settled of one direction, laid out in the arena (see `udfs.capture.segments`)."""
+    """The settled bytes of one direction, laid out in the arena (see `udfs.capture.segments`)."""
 
     arena: Bytes
     extents: Ints  # [n, 3] stream offset, end, arena position
@@ -68,20 +68,20 @@ class Stream(NamedTuple):
     packets: Ints  # by packet row, the packet's number
     barrier: int  # place of the first packet not settled
     is_final: bool  # no more packets will come
-    sent: int  # stream offset behind all that was sent, BEHIND_ALL while the connection goes on or where nothing tells
-    near: Ints  # [1] the piece that was looked up last: the next one looked up is mostly near it
+    sent: int  # stream offset of the end of what was sent; BEHIND_ALL while the connection goes on, or if unknown
+    near: Ints  # [1] the piece that was looked up last; the next one is usually near it
     split: int  # stream offset where a piece begins but no segment, or UNKNOWN
 
 
 @kernel
 def stream_end(stream: Stream) -> int:
-    """Stream offset behind the last settled byte, or UNKNOWN when there is none."""
+    """Stream offset after the last settled byte, or UNKNOWN if there is none."""
     return stream.extents[len(stream.extents) - 1, 1] if len(stream.extents) > 0 else UNKNOWN
 
 
 @kernel
 def rows_up_to(table: Ints, column: int, value: int) -> int:
-    """How many rows of a table, int64[n, 3], have at most this value in a column by which they are sorted."""
+    """How many rows of a table, int64[n, 3], have at most this value in the column by which they are sorted."""
     low, high = 0, len(table)
     while low < high:
         middle = (low + high) // 2
@@ -94,13 +94,13 @@ def rows_up_to(table: Ints, column: int, value: int) -> int:
 
 @kernel
 def extent_holding(stream: Stream, offset: int) -> int:
-    """Index of the first extent that ends behind the stream offset; len(extents) when none does."""
+    """Index of the first extent that ends after the stream offset; len(extents) if none does."""
     return rows_up_to(stream.extents, 1, offset)
 
 
 @kernel
 def piece_holding(stream: Stream, offset: int) -> int:
-    """Index of the piece that holds the byte at a stream offset; there must be one."""
+    """Index of the piece with the byte at a stream offset; there must be one."""
     near = int(max(stream.near[0], 0))
     for piece in range(near, near + 2):  # frames are looked up one after the other
         if piece_begins_by(stream, piece, offset) and not piece_begins_by(stream, piece + 1, offset):
@@ -113,7 +113,7 @@ def piece_holding(stream: Stream, offset: int) -> int:
 
 @kernel
 def piece_begins_by(stream: Stream, piece: int, offset: int) -> bool:
-    """Whether a piece of this number exists and begins at the stream offset or before it."""
+    """Whether the piece with this number exists and begins at the stream offset or before it."""
     return bool(piece < len(stream.pieces) and stream.pieces[piece, 0] <= offset)
 
 
@@ -125,7 +125,7 @@ def extent_at(stream: Stream, extent: int) -> tuple[int, int, int]:
 
 @kernel
 def frame_size_at(stream: Stream, extent: int, offset: int) -> int:
-    """The frame size at a stream offset inside an extent, or -1 when it is cut off or not one a peer would send."""
+    """The frame size at a stream offset inside an extent; -1 if it is cut off, or if no peer would send it."""
     begin, end, start = extent_at(stream, extent)
     if end - offset < SIZE_BYTES:
         return -1
@@ -148,8 +148,8 @@ def settled_bytes_between(stream: Stream, first: int, end: int) -> int:
 def measure_frame(stream: Stream, offset: int, frame: Record) -> int:
     """Fill in offset, start, size, prefix, missing and unsent bytes of the frame at a stream offset; return its state.
 
-    COMPLETE: all of it is there. CUT: some of it will never be there. WAIT: the rest may still come; if the size has
-    come, it is filled in. HOLE: the size is missing. IMPLAUSIBLE: no peer would send this size.
+    COMPLETE: all of the frame is there. CUT: some of it will never be there. WAIT: the rest may still come; if the size
+    has come, it is filled in. HOLE: the size is missing. IMPLAUSIBLE: no peer would send this size.
     """
     frame.prefix = -1
     extent = extent_holding(stream, offset)
@@ -197,7 +197,7 @@ def set_frame_times(stream: Stream, frame: Record) -> None:
 
 @kernel
 def move_behind_frame(frame: Record, direction: Record) -> None:
-    """Move the direction's position behind a measured frame and count its bytes."""
+    """Move the direction's position past a measured frame and count its bytes."""
     direction.position = frame.stream_offset + SIZE_BYTES + frame.size
     direction.framed_bytes += SIZE_BYTES + frame.size - frame.missing - frame.unsent
     direction.missing_bytes += frame.missing

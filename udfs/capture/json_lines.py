@@ -19,7 +19,7 @@ def parse_json_lines(lines: pa.Array[Any], schema: pa.Schema) -> tuple[pa.Struct
 
     lines: string[n], each one object and a newline. A line cannot be read if it is not one object, has a key twice, or
     has another type in a field of the schema. Fields that the schema lacks are ignored, absent fields are null. All
-    lines are parsed at once; only if that fails are they halved until the lines at fault are found.
+    lines are parsed at once. If that fails, they are halved again and again until the wrong lines are found.
     """
     objects = _parse_strictly(lines, schema)
     if objects is not None:

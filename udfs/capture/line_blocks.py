@@ -13,7 +13,7 @@ MOST_LINE_BYTES = 64 << 20
 
 @dataclass(frozen=True)
 class LineBlock:
-    """Whole lines and where they begin: `first_byte` of the stream, `first_line` from 0."""
+    """Whole lines, and where they begin: `first_byte` in the stream, `first_line` from 0."""
 
     first_byte: int
     first_line: int
@@ -30,7 +30,7 @@ def line_blocks(
     at, line, begun = first_byte, first_line, b""
     for fresh in _read_blocks(stream, length, block_bytes):
         read = len(fresh)
-        if len(begun) == MOST_LINE_BYTES:  # within a line that is cut: only its end matters
+        if len(begun) == MOST_LINE_BYTES:  # inside a line that is cut: only its end matters
             fresh = fresh[fresh.find(b"\n") :] if b"\n" in fresh else b""
         data = begun + fresh
         end = data.rfind(b"\n") + 1

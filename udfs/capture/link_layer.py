@@ -1,4 +1,4 @@
-"""From a packet's first byte to its IP header, for each link type tcpdump writes (https://www.tcpdump.org/linktypes.html)."""
+"""Finds the IP header in a packet, for each link type that tcpdump writes (https://www.tcpdump.org/linktypes.html)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AF_INET6 = (10, 23, 24, 28, 30)  # Linux, Windows, NetBSD, FreeBSD, macOS
 
 @kernel
 def cut_verdict(needed: int, wire_end: int) -> int:
-    """The verdict on a packet whose captured bytes end before `needed`: cut by the snaplen, or never that long."""
+    """The verdict on a packet whose captured bytes end before `needed`: cut by the snaplen, or sent too short."""
     return HEADERS_CUT if needed <= wire_end else MALFORMED
 
 
@@ -50,7 +50,7 @@ def _after_pppoe(chunk: np.ndarray, at: int, end: int, wire_end: int) -> tuple[i
 
 @kernel
 def after_ethertype(chunk: np.ndarray, at: int, end: int, wire_end: int, ethertype: int) -> tuple[int, int]:
-    """(TCP_SEGMENT or why there is no IP header, where it begins) behind an ethertype that ends at `at`."""
+    """(TCP_SEGMENT or why there is no IP header, where it begins) after an ethertype that ends at `at`."""
     while ethertype in VLAN_TAGS:
         if at + 4 > end:
             return cut_verdict(at + 4, wire_end), at
@@ -67,7 +67,7 @@ def after_ethertype(chunk: np.ndarray, at: int, end: int, wire_end: int, etherty
 
 @kernel
 def _after_family(chunk: np.ndarray, at: int) -> tuple[int, int]:
-    """(TCP_SEGMENT or NOT_IP, where the IP header begins) behind an address family at `at`.
+    """(TCP_SEGMENT or NOT_IP, where the IP header begins) after an address family at `at`.
 
     The family is in the byte order of the machine that captured, which may differ from that of the file.
     """

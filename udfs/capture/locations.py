@@ -1,4 +1,4 @@
-"""Where captures are stored: paths of this machine, and URIs that pyarrow's file systems open (file, s3, gs, ...)."""
+"""Where captures are stored: paths on this machine, and URIs that pyarrow's file systems open (file, s3, gs, ...)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyarrow import ArrowInvalid
 from pyarrow.fs import FileSystem
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
-# Hadoop's names for what Arrow calls s3.
+# Hadoop's names for Arrow's s3.
 _HADOOP_S3 = re.compile(r"s3[an]:", re.IGNORECASE)
 _IN_URI = "/:@%+~!$&'(),;="
 _QUERY = re.compile(r"\?[^?/]+=[^?]*$")
@@ -26,11 +26,11 @@ TO_CHECK = (
     "Check the name, the credentials (environment, profile, role), the network and, for a store that is not the "
     "cloud's own, its endpoint (AWS_ENDPOINT_URL)"
 )
-"""What to do where a URI cannot be reached."""
+"""What to do if a URI cannot be reached."""
 
 
 def is_uri(path: str) -> bool:
-    """Whether a path is a URI (s3://..., hdfs://...), which must not be changed as local paths are."""
+    """Whether a path is a URI (s3://..., hdfs://...). URIs must not be changed like local paths."""
     return _URI.match(path) is not None
 
 
@@ -45,7 +45,7 @@ def without_file_scheme(path: str) -> str:
 
 
 def has_secret(uri: str) -> bool:
-    """Whether a URI has credentials in it, which would be shown wherever the URI is."""
+    """Whether a URI contains credentials, which would be shown with the URI."""
     query = uri_options(uri)
     return _PASSWORD.search(uri.removesuffix(query)) is not None or _SECRET.search(query) is not None
 
@@ -64,15 +64,16 @@ def uri_options(uri: str) -> str:
 
 
 def quote_path(path: str) -> str:
-    """A path, quoted to be part of a URI; what is quoted already is not quoted again."""
+    """A path, quoted for a URI; what is already quoted is not quoted again."""
     return quote(path, safe=_IN_URI)
 
 
 @lru_cache(maxsize=4096)
 def file_system_and_path(uri: str) -> tuple[FileSystem, str]:
-    """(the file system of a URI, the path on it). Raises OSError if there is no such file system, or no way to it.
+    """(the file system of a URI, the path on it). Raises OSError if there is no such file system, or if it cannot be
+    reached.
 
-    Credentials are taken from where each cloud's own tools have them (environment, profile, role).
+    Credentials come from where each cloud's own tools look for them (environment, profile, role).
     """
     query = uri_options(uri)
     path = _HADOOP_S3.sub("s3:", uri.removesuffix(query), count=1)

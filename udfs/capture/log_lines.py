@@ -2,7 +2,7 @@
 
 A line is `[TIME] LEVEL Completed request:{JSON} (LOGGER)`, written when the response has been sent
 (kafka.network.RequestChannel.Request.updateRequestMetrics, Kafka 4.3). The JSON is that of Kafka 2.8 and later
-(KIP-673; org.apache.kafka.network.RequestConvertToJson in Kafka 4.3); it has sizes in the place of records.
+(KIP-673; org.apache.kafka.network.RequestConvertToJson in Kafka 4.3); it has sizes instead of records.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from udfs.columns.arrow_columns import arrow_array, bool_values, text_column
 from udfs.columns.arrow_columns import compute as pc
 from udfs.columns.time_units import NS_PER_S
 
-# A layout may put thread and logger before the message; a message that begins further behind is not found.
+# A layout may put thread and logger before the message. A message that begins after more bytes is not found.
 PREFIX_BYTES = 256
 PREFIX = (
     r"^.*?(?P<day>\d{4}-\d\d-\d\d)[ T](?P<time>\d\d:\d\d:\d\d)(?:[.,](?P<fraction>\d{1,9}))?"
@@ -34,9 +34,9 @@ FINE, NO_REQUEST, NO_TIME, NO_JSON = range(4)
 class LogLines(NamedTuple):
     """The lines of a block, without blank ones.
 
-    number: int64[n], place in the block from 0, blank lines counted. size: int64[n], bytes as stored, without the end
-    of the line. fault: int8[n]. completed: int64[n], ns since 1970, 0 if the line has no time. forwarded: bool[n].
-    json: string[n], each with a newline at its end; blank if the line has none.
+    number: int64[n], place in the block from 0; blank lines count. size: int64[n], bytes as stored, without the line
+    end. fault: int8[n]. completed: int64[n], ns since 1970, 0 if the line has no time. forwarded: bool[n].
+    json: string[n], each with a newline at its end; blank if the line has no JSON.
     """
 
     number: Ints
@@ -55,7 +55,7 @@ class LogLines(NamedTuple):
 
 
 def lines_of_block(block: bytes, zone: str = UTC) -> LogLines:
-    """The lines of a block of text. zone: of times that name none. Bytes that are not UTF-8 become U+FFFD."""
+    """The lines of a block of text. zone: the zone of times that name none. Bytes that are not UTF-8 become U+FFFD."""
     block = block if block.endswith(b"\n") else block + b"\n"
     _, stored_starts, stored_ends = _split_lines(block)
     raw, starts, ends = _split_lines(_utf8(block))
@@ -78,7 +78,7 @@ def lines_of_block(block: bytes, zone: str = UTC) -> LogLines:
 
 
 def _utf8(block: bytes) -> bytes:
-    """The block with bytes that are not UTF-8 replaced; it keeps its lines."""
+    """The block, with bytes replaced that are not UTF-8. The lines stay the same."""
     try:
         block.decode()
     except UnicodeDecodeError:
@@ -94,7 +94,9 @@ def _split_lines(block: bytes) -> tuple[Bytes, Ints, Ints]:
 
 
 def _parsed_prefix(prefix: pa.Array[Any], zone: str) -> tuple[Ints, Bools, Bools]:
-    """(time in ns, whether there is one, whether the request was forwarded) by line, from what is before the JSON."""
+    """(time in ns, whether there is one, whether the request was forwarded) of each line, from the text before the
+    JSON.
+    """
     parts = pc.extract_regex(prefix, PREFIX)
     day, time, fraction, offset, forwarded = (
         pc.fill_null(pc.struct_field(parts, i), b"").cast(pa.string()) for i in range(5)
@@ -102,7 +104,7 @@ def _parsed_prefix(prefix: pa.Array[Any], zone: str) -> tuple[Ints, Bools, Bools
     local = pc.strptime(
         pc.binary_join_element_wise(day, time, " "), format="%Y-%m-%d %H:%M:%S", unit="s", error_is_null=True
     )
-    # A time that the clock shows twice is taken for the first one.
+    # A local time that occurs twice, when clocks are set back, counts as the first one.
     instant = pc.assume_timezone(local, zone, ambiguous="earliest", nonexistent="earliest")
     is_local = bool_values(pc.equal(offset, ""))
     stated = pc.fill_null(local.cast(pa.int64()), -1).to_numpy() - _offset_seconds(offset)
@@ -129,7 +131,7 @@ def _last_brace(raw: Bytes, ends: Ints) -> Ints:
 
 
 def _blank_all_but(raw: Bytes, begins: Ints, ends: Ints, newlines: Ints) -> Bytes:
-    """The bytes with everything blanked except the given spans and the newlines."""
+    """The bytes, with everything except the given spans and the newlines replaced by blanks."""
     edges = np.zeros(len(raw) + 1, np.int8)
     edges[begins] += 1
     edges[ends] -= 1

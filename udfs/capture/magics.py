@@ -1,4 +1,4 @@
-"""The first bytes of captures, which can be used without loading the kernels that read captures."""
+"""The first bytes of captures. This module does not load the kernels that read captures."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ PCAP_MAGICS = {
     b"\x4d\x3c\xb2\xa1": ("<", 9),
     b"\xa1\xb2\x3c\x4d": (">", 9),
 }
-"""By the first four bytes of a pcap file: byte order for `struct`, and decimal digits of a second's fraction."""
+"""Byte order for `struct`, and decimal digits of a second's fraction, by the first four bytes of a pcap file."""
 PCAPNG_MAGIC = b"\x0a\x0d\x0d\x0a"
 
 
 def begins_capture(head: bytes) -> bool:
-    """Whether a stream that begins so, uncompressed, is pcap or pcapng."""
+    """Whether an uncompressed stream that begins with these bytes is pcap or pcapng."""
     return head[:4] in PCAP_MAGICS or head.startswith(PCAPNG_MAGIC)

@@ -1,4 +1,4 @@
-"""Whether the frames of a dump lack their 4-byte sizes, without which they cannot be decoded."""
+"""Finds out whether the frames of a dump lack their 4-byte sizes. Without them they cannot be decoded."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def sizes_are_missing(requests: pa.Array[Any]) -> bool:
 
 @kernel
 def begin_with_headers(starts: Ints, data: Bytes, apis: Shorts) -> bool:
-    """Whether frames begin with a plausible header and not with a size; False if no frame is long enough to know.
+    """Whether frames begin with a plausible header and not with a size; False if no frame is long enough to tell.
 
-    starts: int64[n + 1], where each frame begins in `data`, and the end of the last.
+    starts: int64[n + 1], where each frame begins in `data`, and the end of the last frame.
     """
     bare = 0
     for i in range(len(starts) - 1):

@@ -24,7 +24,7 @@ def _ipv4(chunk: np.ndarray, at: int, end: int, wire_end: int) -> tuple[int, int
     if header < IPV4_HEADER or (total != 0 and total < header):
         return MALFORMED, at, at, 0
     protocol = int(np.int64(chunk[at + 9]))
-    if u16(chunk, at + 6, True) & 0x3FFF:  # more fragments, or not the first
+    if u16(chunk, at + 6, True) & 0x3FFF:  # more fragments follow, or this is not the first
         return (FRAGMENT if protocol == PROTOCOL_TCP else NOT_TCP), at, at, protocol
     return TCP_SEGMENT, at + header, at + total if total else wire_end, protocol
 
@@ -40,7 +40,7 @@ def _extension_bytes(chunk: np.ndarray, at: int, kind: int) -> int:
 
 @kernel
 def _skip_extensions(chunk: np.ndarray, at: int, end: int, wire_end: int, following: int) -> tuple[int, int, int]:
-    """(TCP_SEGMENT or why not, where the IPv6 extension headers end, the protocol behind them)."""
+    """(TCP_SEGMENT or why not, where the IPv6 extension headers end, the protocol after them)."""
     while following in EXTENSIONS:
         if at + 8 > end:
             return cut_verdict(at + 8, wire_end), at, following
@@ -67,8 +67,8 @@ def find_transport_header(chunk: np.ndarray, at: int, end: int, wire_end: int) -
 
     The verdict is TCP_SEGMENT for a payload of any protocol; with another verdict, there is no payload to read.
     chunk[at:end]: the captured part of the packet from its IP header on. wire_end: where the packet ended on the wire.
-    The payload's end comes from the IP length, which leaves out Ethernet padding. A length of 0 is that of a packet
-    which the network card was to cut (TSO, or larger than 64 KiB); it reaches to the end.
+    The payload's end follows from the IP length, which leaves out Ethernet padding. The length is 0 if the network card
+    had to cut the packet (TSO, or larger than 64 KiB); the payload then reaches to the end.
     """
     if at >= end:
         return cut_verdict(at + 1, wire_end), at, at, 0, False

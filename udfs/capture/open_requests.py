@@ -1,9 +1,9 @@
-"""Requests of a connection that wait for a response: which one a response answers, and which wait in vain.
+"""Requests of a connection that wait for a response: which one a response answers, and which will get none.
 
-A broker answers a request before it reads the next: kafka.network.SocketServer mutes the connection. What else a client
-has sent waits in the receive buffer of the broker's socket. So a request has been answered once more bytes than that
-buffer holds have come behind it. That bounds memory where the capture lacks responses, and depends on packets alone,
-not on where chunks end.
+A broker answers a request before it reads the next one: kafka.network.SocketServer mutes the connection. What the
+client sends meanwhile waits in the receive buffer of the broker's socket. So a request must have been answered if more
+bytes have come after it than that buffer holds. This rule bounds memory if the capture lacks responses. It depends only
+on packets, not on where chunks end.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from udfs.columns.arrays import Ints, Record, Records
 from udfs.columns.sentinels import UNKNOWN
 from udfs.kernels.kernel import allocating_kernel, kernel
 
-# More than receive buffers hold: socket.receive.buffer.bytes is 100 KB; where it is -1, Linux stops at 6 MB (tcp_rmem).
+# More than receive buffers hold: socket.receive.buffer.bytes is 100 KB; if it is -1, Linux stops at 6 MB (tcp_rmem).
 MOST_OPEN_BYTES = 64 << 20
-# More than clients leave open, however small their requests are.
+# More requests than clients leave open, however small the requests are.
 MOST_OPEN_REQUESTS = 100_000
 
 
 class OpenRequests(NamedTuple):
-    """A connection's requests by correlation id. A client may use an id again once it was answered."""
+    """A connection's requests by correlation id. A client may use an id again after it was answered."""
 
     requests: Records  # FRAME
     open: Ints  # indices of the requests that waited when this was made, in order
     keys: Ints  # sorted; correlation id << 32 | index of the request
     first: Ints  # [1], index of the first request that may still be answered
-    barrier: int  # place of the packet from which on requests are not framed yet
+    barrier: int  # place of the first packet whose requests are not framed yet
 
 
 @allocating_kernel
 def open_requests(requests: Records, first: int, end: int, barrier: int) -> OpenRequests:
-    """Index by correlation id the requests in [first, end) that wait for a response.
+    """Make an index, by correlation id, of the requests in [first, end) that wait for a response.
 
     requests: FRAME[n]. barrier: as in OpenRequests.
     """
@@ -57,9 +57,10 @@ def open_requests(requests: Records, first: int, end: int, barrier: int) -> Open
 
 @kernel
 def is_past_answer(waiting: OpenRequests, nth: int, later: int) -> bool:
-    """Whether the broker must have answered a request by the time at which a later one had come.
+    """Whether the broker must have answered a request when a later one had come.
 
-    nth, later: indices in `open`, which leaves out requests that get no response: they are not kept for later chunks.
+    nth, later: indices in `open`. It leaves out requests that get no response, because they are not kept for later
+    chunks.
     """
     request, other = waiting.requests[waiting.open[nth]], waiting.requests[waiting.open[later]]
     behind = request.stream_offset + SIZE_BYTES + request.size
@@ -68,9 +69,9 @@ def is_past_answer(waiting: OpenRequests, nth: int, later: int) -> bool:
 
 @kernel
 def first_answerable(waiting: OpenRequests, place: int) -> int:
-    """Index of the first request that a response in the packet at `place` may answer; earlier ones wait in vain.
+    """Index of the first request that a response in the packet at `place` may answer; earlier ones will get none.
 
-    It depends on `place` alone, not on how much the chunk holds.
+    It depends only on `place`, not on the size of the chunk.
     """
     first, end = int(waiting.first[0]), len(waiting.open)
     if end == 0 or not is_past_answer(waiting, 0, end - 1):
@@ -95,7 +96,7 @@ def first_answerable(waiting: OpenRequests, place: int) -> int:
 
 @kernel
 def count_below(values: Ints, value: int) -> int:
-    """How many of the values, sorted int64[n], are below one."""
+    """How many of the values, sorted int64[n], are below `value`."""
     low, high = 0, len(values)
     while low < high:
         middle = (low + high) // 2
@@ -110,7 +111,7 @@ def count_below(values: Ints, value: int) -> int:
 def waiting_request(waiting: OpenRequests, correlation_id: int, place: int) -> int:
     """Index of the first request that waits for a response with this correlation id, or UNKNOWN.
 
-    place: of the packet that brought the response; a request that began later cannot be the one it answers.
+    place: of the packet that brought the response; a request that began later cannot be the one that it answers.
     """
     low = count_below(waiting.keys, (correlation_id << 32) + first_answerable(waiting, place))
     if low == len(waiting.keys) or waiting.keys[low] >> 32 != correlation_id:
@@ -121,7 +122,7 @@ def waiting_request(waiting: OpenRequests, correlation_id: int, place: int) -> i
 
 @kernel
 def forget_oldest(conn: Record, waiting: OpenRequests, output: ChunkOutput, place: int) -> None:
-    """Close the requests that no response from the packet at `place` on can answer: their responses are missing."""
+    """Close the requests that no response in the packet at `place` or later can answer: their responses are missing."""
     waiting.first[0] = conn.first_open
     first = first_answerable(waiting, place)
     close_requests(output, conn.first_open, first)

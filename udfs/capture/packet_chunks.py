@@ -1,4 +1,4 @@
-"""From batches of packets to frames: a chunk at a time, and what a chunk leaves unfinished is kept for the next."""
+"""Turns batches of packets into frames, a chunk at a time. What a chunk leaves unfinished is kept for the next one."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from udfs.wire.byte_spans import gather_spans
 from udfs.wire.header import API_TABLE
 
 K = TypeVar("K")
-FILE_BITS = 40  # the number of a packet in its file fits in so many bits; the file's number is above them
+FILE_BITS = 40  # a packet's number in its file takes this many bits; the file's number is above them
 
 
 @dataclass(frozen=True)
 class Frames:
     """The frames that one chunk of packets completes.
 
-    arena: uint8, the bytes of all frames. requests, responses: FRAME[n]; the `partner` of a request is the index of its
-    response, and that of a response the index of its request. losses: LOSS[n]. connections, directions:
-    FOLLOWED_CONNECTION[n] and DIRECTION[2n], their state at the end of the chunk. endpoints: 36 bytes for each
-    connection. finished: how many of the connections have ended.
+    arena: uint8, the bytes of all frames. requests, responses: FRAME[n]; `partner` is the index of a request's
+    response, or of a response's request. losses: LOSS[n]. connections, directions: FOLLOWED_CONNECTION[n] and
+    DIRECTION[2n], with their state at the end of the chunk. endpoints: 36 bytes for each connection. finished: how many
+    of the connections have ended.
     """
 
     arena: Bytes
@@ -61,16 +61,16 @@ class UnfinishedConnection:
 
 
 def packet_number(file_no: Ints, packet_no: Ints) -> Ints:
-    """File and packet number in one: int64[n]; file_no, packet_no: int64[n]."""
+    """File number and packet number as one number: int64[n]; file_no, packet_no: int64[n]."""
     return (file_no << FILE_BITS) | packet_no
 
 
 def number_runs(changes: Ints, keys: list[K], rows: int, carried: K | None) -> tuple[Ints, list[K]]:
-    """(number of each row's run, key of each run), where a run is rows with equal keys behind one another.
+    """(number of each row's run, key of each run). A run is neighbouring rows with equal keys.
 
-    changes: int64[n], the rows at which a new run begins, without the first row. keys: of the runs of these rows. rows:
-    how many there are. carried: key of the connection that goes on from the last chunk: it is run 0, even if it has no
-    rows in this chunk.
+    changes: int64[n], the rows at which a new run begins, without the first row. keys: those of the rows' runs. rows:
+    how many rows there are. carried: key of the connection that goes on from the last chunk: it is run 0, even if it
+    has no rows in this chunk.
     """
     run = np.zeros(rows, np.int64)
     run[changes] = 1
@@ -82,7 +82,9 @@ def number_runs(changes: Ints, keys: list[K], rows: int, carried: K | None) -> t
 
 @kernel
 def find_changes(keys: Bytes, changes: Ints) -> int:
-    """Write to `changes`, int64[n], which rows of `keys`, uint8[n, 36], differ from the last; returns how many."""
+    """Write to `changes`, int64[n], the rows of `keys`, uint8[n, 36], that differ from the row before; returns their
+    number.
+    """
     n = 0
     for row in range(1, len(keys)):
         for at in range(keys.shape[1]):
@@ -102,7 +104,9 @@ def endpoint_runs(keys: Bytes, carried: bytes | None) -> tuple[Ints, list[bytes]
 
 
 def read_chunk(batch: pa.RecordBatch, carried: UnfinishedConnection) -> tuple[Packets, list[bytes]]:
-    """(packets left from the last chunk, followed by those of `batch`, of PACKETS; endpoints of each run, 36 bytes)."""
+    """(packets left from the last chunk, followed by those of `batch`, a batch of PACKETS; 36 bytes for each run's
+    endpoints).
+    """
     starts, payload = offsets_and_bytes(batch["payload"])
     key_starts, key_bytes = offsets_and_bytes(batch["connection"])
     keys = key_bytes[key_starts[0] : key_starts[-1]].reshape(-1, CONNECTION_BYTES)
@@ -138,7 +142,7 @@ def join_packets(first: Packets, second: Packets) -> Packets:
 
 
 def no_packets() -> Packets:
-    """A chunk without packets, with which the last connection is ended."""
+    """A chunk without packets, which ends the last connection."""
     columns = {name: np.zeros(0, np.int64) for name in Packets._fields if name != "payload"}
     return Packets(**columns, payload=np.zeros(0, np.uint8))
 
@@ -146,7 +150,7 @@ def no_packets() -> Packets:
 def unfinished_connection(packets: Packets, result: Frames, kept: Ints) -> UnfinishedConnection:
     """What the next chunk needs of the last connection: its state, its open requests and its unframed bytes.
 
-    packets, result: of this chunk. kept: int64[n, 4], pieces that are not framed yet, as `unframed_pieces` has them.
+    packets, result: of this chunk. kept: int64[n, 4], pieces that are not framed yet, from `unframed_pieces`.
     """
     row, offset, skip, length = np.ascontiguousarray(kept.T)
     still_open = result.requests[result.requests["is_open"] == 1]
@@ -193,9 +197,9 @@ def frames_by_chunk(
 ) -> Iterator[Frames]:
     """The frames of every connection, chunk by chunk, from batches of PACKETS sorted by connection and in its order.
 
-    rows, payload_bytes: how much of the packets makes a chunk; the frames do not depend on it. Memory is bounded by it
-    and by what cannot be decided yet: at most one frame (100 MiB), REORDER_BYTES of each direction, what the other side
-    sends behind a gap (twice OTHERS_BYTES at most), and MOST_OPEN_BYTES of requests.
+    rows, payload_bytes: the size of a chunk; the frames do not depend on it. Memory is bounded by it and by what cannot
+    be decided yet: at most one frame (100 MiB), REORDER_BYTES of each direction, what the other side sends after a gap
+    (at most twice OTHERS_BYTES), and MOST_OPEN_BYTES of requests.
     """
     carried = UnfinishedConnection()
     for chunk in gather_batches(batches, rows, payload_bytes):
@@ -209,9 +213,9 @@ def frames_by_chunk(
 
 
 def most_openings(packets: Packets) -> int:
-    """How many packets, at most, open another connection of the same endpoints.
+    """The largest number of packets that may open another connection of the same endpoints.
 
-    Such are SYNs, frames with another name, and packets that follow a frame, which may have come in an earlier chunk.
+    These are SYNs, frames with another name, and packets that follow a frame, which may have come in an earlier chunk.
     """
     is_frame = packets.flags & IS_FRAME != 0
     goes_on = is_frame[1:] & is_frame[:-1] & (packets.sequence[1:] == packets.sequence[:-1])
@@ -223,7 +227,7 @@ def most_openings(packets: Packets) -> int:
 def run_chunk(
     packets: Packets, endpoints: list[bytes], carried: UnfinishedConnection, *, is_last: bool
 ) -> tuple[Frames, Ints]:
-    """(frames of a chunk, pieces of packets whose bytes the next chunk needs, int64[n, 4] as by `unframed_pieces`).
+    """(frames of a chunk; pieces of packets whose bytes the next chunk needs, int64[n, 4] from `unframed_pieces`).
 
     endpoints: of each run of packets. carried: what the last chunk left. is_last: whether no chunk follows.
     """

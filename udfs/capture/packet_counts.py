@@ -1,4 +1,4 @@
-"""Counts the packets of a capture by what they are."""
+"""Counts the packets of a capture by kind."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ INT64 = np.iinfo(np.int64)
 
 @dataclass(frozen=True)
 class PacketCounts:
-    """Packets by what they are; `packets` is the sum of all others except `without_time`.
+    """Packets by kind; `packets` is the sum of all others except `without_time`.
 
     tcp:               whole TCP headers, including those in envelopes (`udfs.capture.envelopes`)
     not_ip, not_tcp:   other protocols, including envelopes that cannot be opened
@@ -37,7 +37,7 @@ class PacketCounts:
     malformed:         headers that contradict themselves or the packet's length
     headers_cut:       headers cut off by the snaplen
     unknown_link_type: from an interface whose link type refetch cannot read
-    without_time:      packets of any kind whose time the capture does not hold
+    without_time:      packets of any kind for which the capture has no time
     """
 
     packets: int
@@ -101,7 +101,7 @@ class PacketCounter:
         self._totals = np.array([0, 0, 0, INT64.max, INT64.min], np.int64)
 
     def add(self, chunk: np.ndarray, packets: np.ndarray) -> TcpPackets:
-        """Count packets, PACKET[n], which lie in the chunk; returns their headers, valid until the next call."""
+        """Count packets of the chunk, PACKET[n]; returns their headers, which are valid until the next call."""
         tcp = self._headers.parse(chunk, packets)
         self.fingerprints.add(chunk, packets, tcp)
         count_packets(packets, tcp.rows, self._verdicts, self.bucket_payload_bytes, self._link_types, self._totals)

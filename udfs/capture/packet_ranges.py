@@ -1,4 +1,4 @@
-"""Cuts a capture into ranges of whole packet records, each of which a task can read alone."""
+"""Divides a capture into ranges of whole packet records. A task can read each range on its own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from udfs.capture.packet_table import INTERFACE_COLUMNS
 from udfs.capture.packet_walk import PacketWalk
 
 MOST_SKIPPED, MOST_SKIPPED_COMPRESSED = 1_000, 20
-"""How many times damage is skipped in a file. Each range of a compressed one is decompressed from its beginning."""
+"""How many times damage is skipped in a file. It is less often in a compressed file, because there each range is
+decompressed from the file's beginning."""
 
 
 @dataclass(frozen=True)
@@ -48,10 +49,10 @@ def cut_ranges(
     compression: Compression,
     range_bytes: int,
 ) -> list[PacketRange]:
-    """Walk to the end, call `visit` after each step, and return the ranges, which together cover all that was walked
-    and not skipped (`walk.skipped`).
+    """Walk to the end, call `visit` after each step, and return the ranges. Together they cover everything that was
+    walked and not skipped (`walk.skipped`).
 
-    A range ends before the first record that begins `range_bytes` or more behind its first byte, and before damage.
+    A range ends before the first record that begins `range_bytes` or more after its first byte, and before damage.
     """
     ranges = []
     latest = 0

@@ -1,6 +1,7 @@
 """Runs of packets for the shuffle: packets of one connection that were read together are one row.
 
-The time Spark takes depends on the number of rows: a run of a hundred packets takes a hundredth, for the same bytes.
+The time that Spark takes depends on the number of rows: with a hundred packets in a run it takes a hundredth of the
+time for the same bytes.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ RUN_COLUMNS: Mapping[str, pa.DataType] = {
     "packet_no": pa.int64(),
     "point": pa.int32(),
 }
-"""Columns of a run. Its sort_ns and packet_no are those of its first packet, so that runs sort as packets do."""
+"""Columns of a run. Its sort_ns and packet_no are those of its first packet, so that runs are sorted like packets."""
 PACKET_COLUMNS: Mapping[str, np.dtype[Any]] = {
     "number": np.dtype(np.int64),
     "direction": np.dtype(np.int8),
@@ -36,7 +37,8 @@ PACKET_COLUMNS: Mapping[str, np.dtype[Any]] = {
     "payload_bytes": np.dtype(np.int32),
     "captured": np.dtype(np.int32),
 }
-"""Columns of the packets; a run has the bytes of one array for each. number: packet_no. captured: payload bytes."""
+"""Columns of the packets. A run has each column as the bytes of one array. number: packet_no. captured: payload bytes.
+"""
 _FIELDS: list[pa.Field[Any]] = [
     *(pa.field(name, kind) for name, kind in RUN_COLUMNS.items()),
     *(pa.field(name, pa.binary()) for name in PACKET_COLUMNS),
@@ -44,14 +46,14 @@ _FIELDS: list[pa.Field[Any]] = [
 ]
 PACKET_RUNS = pa.schema(_FIELDS)
 SLICE_BYTES = 8 << 20
-"""How many bytes of payload the packets have that are taken out of runs at a time."""
+"""How many bytes of payload are taken out of runs at a time."""
 
 
 def make_packet_runs(packets: pa.RecordBatch, shards: npt.NDArray[np.int32], *, in_order: bool) -> pa.RecordBatch:
     """The runs of a batch of PACKETS from one file, as rows of PACKET_RUNS.
 
-    shards: int32[n], of each packet's connection. in_order: whether the packets of each connection already come in the
-    order in which they are framed; if not, every packet is a run of its own, so that they can be sorted.
+    shards: int32[n], the shard of each packet's connection. in_order: whether the packets of each connection already
+    come in the order in which they are framed; if not, every packet is a run of its own, so that they can be sorted.
     """
     order, first = _rows_by_connection(packets["connection"]) if in_order else (np.arange(len(packets)),) * 2
     bounds = np.append(first, len(order))
@@ -73,7 +75,7 @@ def make_packet_runs(packets: pa.RecordBatch, shards: npt.NDArray[np.int32], *, 
 
 
 def packets_of_runs(runs: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """The packets in PACKET_RUNS, one in a row, with all columns of PACKETS except `bucket` and `sort_ns`.
+    """The packets in PACKET_RUNS, one in each row, with all columns of PACKETS except `bucket` and `sort_ns`.
 
     runs: a batch of PACKET_RUNS.
     """
@@ -104,14 +106,14 @@ def _packets_in(runs: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _rows_by_connection(connections: pa.Array[Any]) -> tuple[Ints, Ints]:
-    """(row numbers by connection, in their order inside one; where each connection begins in these)."""
+    """(row numbers by connection, in their order within a connection; where each connection begins in these)."""
     codes = connections.dictionary_encode().indices.to_numpy()
     order: Ints = np.argsort(codes, kind="stable")
     return order, np.flatnonzero(np.diff(codes[order], prepend=-1))
 
 
 def _contents(column: pa.Array[Any]) -> tuple[Ints, Bytes]:
-    """(where each value of a binary column begins in the bytes, the bytes of all values one behind the other)."""
+    """(where each value of a binary column begins in the bytes, the bytes of all values one after the other)."""
     starts, content = offsets_and_bytes(column)
     return starts - starts[0], content[starts[0] : starts[-1]]
 

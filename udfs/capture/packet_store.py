@@ -1,4 +1,4 @@
-"""Keeps in memory the packets of a file that matter to a connection, as they are read."""
+"""Keeps the packets of a file that matter to a connection in memory while the file is read."""
 
 from __future__ import annotations
 
@@ -34,22 +34,23 @@ HELD_PACKET = np.dtype(
             "flags",
             "wire",  # payload bytes the packet had on the wire
             "captured",  # payload bytes that were captured
-            "source",  # where these begin in the payload of all packets
+            "source",  # where the captured bytes begin in the payload of all packets
         )
     ]
 )
 EMPTY = -1
-# Slots of `Stored.used`; the first two are columns of `amounts`, too.
+# Slots of `Stored.used`; the first two are also columns of `amounts`.
 PACKETS, BYTES, CONNECTIONS = range(3)
 PACKET_BYTES = 64
-"""Few packets take less in a file: room for a file's packets is made by this size, and more where it is too small."""
+"""Few packets take fewer bytes in a file. The first room for a file's packets is made with this size, and more if it is
+not enough."""
 
 
 class Content(NamedTuple):
     """Packets and their connections, which are numbered in the order of their first packets.
 
     packets:   HELD_PACKET[n]
-    payload:   uint8, the captured payload of all packets, one behind the other
+    payload:   uint8, the captured payload of all packets, one after the other
     endpoints: uint8[connections, 36], by number
     amounts:   int64[connections, 2], by number: packets, and bytes of their captured payload
     """
@@ -89,7 +90,7 @@ def are_same_connection(left: Bytes, i: int, right: Bytes, j: int) -> bool:
 
 @kernel
 def slot_of_connection(keys: Bytes, row: int, stored: Stored) -> int:
-    """The slot of the connection keys[row], or the empty one where a new connection goes."""
+    """The slot of the connection keys[row]; if it is new, the empty slot for it."""
     last = len(stored.slots) - 1
     slot = np.int64(mix_bits(continue_digest(stored.seed, keys[row], 0, CONNECTION_BYTES))) & last
     while stored.slots[slot] != EMPTY and not are_same_connection(stored.endpoints, stored.slots[slot], keys, row):
@@ -113,7 +114,7 @@ def number_connection(keys: Bytes, row: int, stored: Stored) -> int:
 
 @kernel
 def fill_slots(stored: Stored) -> None:
-    """Put all connections into the slots, which are all empty."""
+    """Put all connections into the slots; all slots must be empty."""
     for number in range(stored.used[CONNECTIONS]):
         stored.slots[slot_of_connection(stored.endpoints, number, stored)] = number
 
@@ -135,9 +136,10 @@ def store_packets(
 ) -> int:
     """Add those of the packets that are kept; the caller has made room for them.
 
-    chunk:        uint8, in which the payload is
+    chunk:        uint8, with the payload
     times:        int64[n], ns since 1970
-    latest_ns:    time of the latest packet before these, LAST_NS at most; returns the same for the packets after them
+    latest_ns:    time of the latest packet before these, at most LAST_NS; the result is the same for the packets after
+                  them
     first_number: number of the first packet in its file
     """
     for i in range(len(tcp_packets.rows)):
@@ -162,7 +164,7 @@ def store_packets(
 
 
 class MemoryBudget:
-    """How many bytes the packets of a capture set may take, in all files together."""
+    """How many bytes the packets of a capture set may take, over all files."""
 
     def __init__(self, most_bytes: int) -> None:
         self.most_bytes = most_bytes
@@ -174,7 +176,7 @@ class MemoryBudget:
         self.most_bytes = -1
 
     def take(self, size: int) -> None:
-        """Take so many bytes of the budget. Raises CaptureError if it has fewer left."""
+        """Take this many bytes from the budget. Raises CaptureError if it has fewer left."""
         with self._lock:
             self._taken += size
         if self._taken > self.most_bytes:
@@ -189,10 +191,10 @@ class PacketStore:
     """The packets of one file, in its order."""
 
     def __init__(self, memory: MemoryBudget, file_bytes: int = 0) -> None:
-        """file_bytes: size of the file, by which room is made for its packets; more is made if needed."""
+        """file_bytes: size of the file. It decides how much room is made for packets at first."""
         self._memory = memory
         room = min(file_bytes, memory.most_bytes)
-        # The system gives memory when it is first written to.
+        # Unused room costs nothing: the system gives memory only when it is written to.
         self._stored = Stored(
             packets=unwritten_array(room // PACKET_BYTES, HELD_PACKET),
             payload=unwritten_array(room, np.uint8),
@@ -206,7 +208,7 @@ class PacketStore:
 
     @property
     def content(self) -> Content:
-        """What has been added; the caller may change its packets."""
+        """What has been added so far; the caller may change its packets."""
         stored = self._stored
         packets, size, connections = stored.used.tolist()
         return Content(
@@ -220,7 +222,7 @@ class PacketStore:
         self._add(walk.window.chunk, tcp_packets, walk.packets["ts_ns"], first)
 
     def add_batch(self, batch: pa.RecordBatch) -> None:
-        """Add a batch of PACKETS that has its place among others (`FileOrder`) already."""
+        """Add a batch of PACKETS that already has its place among others (`FileOrder`)."""
         starts, content = offsets_and_bytes(batch["payload"])
         key_starts, keys = offsets_and_bytes(batch["connection"])
         rows = np.zeros(batch.num_rows, TCP_PACKET)
@@ -236,7 +238,7 @@ class PacketStore:
             added[name] = batch[column].to_numpy()
 
     def place(self, order: FileOrder) -> None:
-        """Set the packets' times, order and capture point by the file's place among others."""
+        """Set the packets' times, order and capture point from the file's place among others."""
         packets = self.content.packets
         packets["point"] = order.point
         packets["sort_time"] = order.ordered(packets["sort_time"])

@@ -1,4 +1,4 @@
-"""The arrays that the kernels of capture files share: packets of a chunk, the section they are in, kinds of packets."""
+"""The arrays that the kernels of capture files share: packets of a chunk, their section, and kinds of packets."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ PACKET = np.dtype(
         ("offset", np.int64),  # of the link-layer header in the chunk
         ("captured", np.int64),  # bytes in the chunk
         ("original", np.int64),  # bytes on the wire
-        ("ts_ns", np.int64),  # 0 where the capture holds no time (simple packet block)
+        ("ts_ns", np.int64),  # 0 if the capture has no time (simple packet block)
         ("link_type", np.int64),  # LINKTYPE_ number, or UNREADABLE
     ]
 )
 UNREADABLE = -1
-"""Link type of a packet record that contradicts itself, names no known interface or has a time beyond int64 ns."""
+"""Link type of a packet record that contradicts itself, names no known interface, or has a time beyond int64 ns."""
 
-# What ended a walk over a chunk; READABLE while nothing has.
+# Why a walk over a chunk ended; READABLE while it goes on.
 AT_STOP, TABLE_FULL, NEEDS_BYTES, IMPLAUSIBLE, CROWDED, READABLE = range(6)
 
 # Slots of a section's state.
@@ -51,4 +51,4 @@ VERDICTS = 7
 
 PACKETS_PER_TABLE = 16_384
 BYTES_AHEAD = 2048
-"""How far ahead a walk prefetches: it goes from length to length, so that the processor cannot foresee what is read."""
+"""How far ahead a walk prefetches. It goes from length to length, so the processor cannot predict what is read next."""

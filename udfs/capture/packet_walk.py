@@ -50,9 +50,9 @@ IMPLAUSIBLE_REASON = {
 
 
 class PacketWalk:
-    """A position in a capture's records and the section in force there.
+    """A position in a capture's records, and the section in force there.
 
-    packet_no: number in the file of the next packet
+    packet_no: number of the next packet in the file
     format:    layout of the stream
     packets:   PACKET[n], those of the last `advance`, at offsets in `window.chunk`
     skipped:   the bytes that `skip_damage` has skipped
@@ -68,7 +68,7 @@ class PacketWalk:
         packet_no: int = 0,
         at: int = 0,
     ) -> None:
-        """interfaces: int64[n, 4], of the section that holds the next record; none if a section header comes first.
+        """interfaces: int64[n, 4], those of the section with the next record; none if a section header comes first.
 
         at: where in the window's chunk the first record begins.
         """
@@ -110,7 +110,7 @@ class PacketWalk:
 
     @property
     def snaplen(self) -> int:
-        """Largest snaplen that any interface up to here declares, 0 if none does."""
+        """Largest snaplen that any interface has declared so far, 0 if none has."""
         return int(self._section.state[WIDEST_SNAPLEN])
 
     @property
@@ -118,7 +118,7 @@ class PacketWalk:
         return self._status == AT_STOP
 
     def fault(self) -> FaultReason | None:
-        """Why the walk ended, once `advance` has returned False; None if the stream ended with a whole record."""
+        """Why the walk ended, after `advance` has returned False; None if the stream ended with a whole record."""
         if self._status == NEEDS_BYTES:
             return FaultReason.PACKET_CUT if self.pending_bytes else None
         return FaultReason.TOO_MANY_INTERFACES if self._status == CROWDED else IMPLAUSIBLE_REASON[self.format]
@@ -149,9 +149,10 @@ class PacketWalk:
                 return False
 
     def skip_damage(self) -> bool:
-        """Go on where packets begin again behind an implausible header, once `advance` has returned False.
+        """Go on where packets begin again after an implausible header. To be called after `advance` has returned False.
 
-        False if they do not, or not in this format; then nothing is skipped, and the rest of the stream is read.
+        Returns False if they do not begin again, or if this format does not allow that. Then nothing is skipped, and
+        the rest of the stream is read.
         """
         reason, begin = self.fault(), self.offset
         if reason is not FaultReason.PACKET_HEADER_IMPLAUSIBLE:
@@ -161,7 +162,7 @@ class PacketWalk:
             is_last = not self.window.refill(at)
             at, next_record = find_records(self.window.chunk, self.window.end, 0, self._section, is_last)
         if next_record != READABLE:
-            self._at = begin - self.window.base  # the window has gone on
+            self._at = begin - self.window.base  # the window has moved
             return False
         self._at, self._status = at, TABLE_FULL
         self.skipped.append(CaptureFault(reason, begin, self.offset - begin))

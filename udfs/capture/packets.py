@@ -36,27 +36,28 @@ PACKET_FIELDS: list[tuple[str, pa.DataType]] = [
     ("payload", pa.binary()),
 ]
 PACKETS = pa.schema(PACKET_FIELDS)
-"""One TCP packet that carries payload, SYN, FIN or RST; in a connection by (sort_ns, file_no, packet_no).
+"""One TCP packet that carries payload, SYN, FIN or RST. The packets of a connection are in the order of (sort_ns,
+file_no, packet_no).
 
-bucket:        of the connection, by a digest of its 36 bytes
+bucket:        of the connection, from a digest of its 36 bytes
 connection:    36 bytes: the lower endpoint, then the higher; an endpoint is 16 bytes of address (IPv4 as
                ::ffff:a.b.c.d) and the port, big endian; lower in byte order
 direction:     0 = sent by the lower endpoint, 1 = by the higher
 sort_ns:       orders the packets of several files and never goes back within one (`udfs.capture.capture_points`)
 point:         capture point
-packet_no:     of all the file's packets, from 0
-ts_ns:         ns since 1970-01-01 UTC on the clock of the first point; 0 where the capture holds no time
+packet_no:     among all the file's packets, from 0
+ts_ns:         ns since 1970-01-01 UTC on the clock of the first point; 0 if the capture has no time
 seq:           sequence number as sent, 0 to 2**32 - 1
 flags:         the TCP header's 12 bits, FIN = 1, SYN = 2, RST = 4
 payload_bytes: on the wire
-payload:       as captured; shorter than `payload_bytes` where the snaplen cut it
+payload:       as captured; shorter than `payload_bytes` if the snaplen cut it
 """
 
 SKIPPED_AT_ONCE = 1 << 20
 
 
 class Kept(NamedTuple):
-    """Columns of the packets that are kept, with room for as many rows as there are packets."""
+    """Columns of the packets that are kept, with room for all packets."""
 
     bucket: np.ndarray  # int32[n]
     connection: np.ndarray  # uint8[n, 36]
@@ -70,7 +71,7 @@ class Kept(NamedTuple):
 
 
 def unwritten_columns(packets: int) -> Kept:
-    """Columns for so many packets, for `keep_packets` to write."""
+    """Columns with room for this many packets, which `keep_packets` fills."""
     return Kept(
         bucket=np.empty(packets, np.int32),
         connection=np.empty((packets, CONNECTION_BYTES), np.uint8),
@@ -86,7 +87,7 @@ def unwritten_columns(packets: int) -> Kept:
 
 @kernel
 def keep_packets(tcp_packets: TcpPackets, kept: Kept) -> int:
-    """Write the packets that are kept, behind one another, and return how many there are."""
+    """Write the kept packets, one after another, and return how many there are."""
     n = 0
     for i in range(len(tcp_packets.rows)):
         tcp = tcp_packets.rows[i]
@@ -108,8 +109,8 @@ def read_packets(
     """The TCP packets of a range that matter to a connection, in file order, as batches of schema PACKETS.
 
     file_no:     number of the file, for every row
-    batch_bytes: bytes of the capture that are read at a time; a batch's payload is no longer, unless one record is. It
-                 moves the cuts between batches, never the rows.
+    batch_bytes: bytes of the capture that are read at a time; a batch's payload is not larger, unless one record is. It
+                 changes only where batches are cut, never the rows.
     order:       the file's place among others
 
     Raises CaptureError if the file has changed since it was indexed.

@@ -18,7 +18,7 @@ from udfs.columns.sentinels import UNKNOWN
 from udfs.kernels.kernel import kernel
 
 PACKET_COST_BYTES = 256
-"""Reading a packet takes about as long as reading so many bytes of payload."""
+"""Reading a packet takes about as long as reading this many bytes of payload."""
 _FIELDS = dict.fromkeys((name for name in HELD_PACKET.names or () if name != "sort_time"), 0)
 
 
@@ -27,8 +27,8 @@ class PacketsByConnection:
     """Packets, and which of them belong to each connection.
 
     content: the packets, numbered by `packet_number`
-    rows:    int64[packets], rows of the packets by connection, and inside one in the order in which they are read
-    ends:    int64[connections + 1], where each connection begins in `rows`, and the end of the last
+    rows:    int64[packets], rows of the packets by connection, within a connection in the order in which they are read
+    ends:    int64[connections + 1], where each connection begins in `rows`, and the end of the last one
     """
 
     content: Content
@@ -37,11 +37,11 @@ class PacketsByConnection:
 
     @property
     def cost(self) -> int:
-        """About how long reading all packets takes, as the number of payload bytes that take as long."""
+        """The approximate time to read all packets, as a number of payload bytes that take equally long."""
         return self.content.payload.size + PACKET_COST_BYTES * self.rows.size
 
     def parts(self, most: int) -> list[range]:
-        """Ranges of connections that take about the same time each; at most so many of them."""
+        """At most `most` ranges of connections that take about the same time."""
         cost = np.cumsum(self.content.amounts @ np.array([PACKET_COST_BYTES, 1]))
         cuts = np.searchsorted(cost, np.arange(1, most) * (self.cost / most)) + 1
         bounds = np.unique(np.minimum([0, *cuts, len(cost)], len(cost))).tolist()
@@ -78,7 +78,7 @@ def packets_by_connection(files: Sequence[Content], *, in_order: bool) -> Packet
 
 
 def join_contents(files: Sequence[Content]) -> Content:
-    """The content of all files as one. The packets of `files` are changed by it."""
+    """The content of all files as one. This changes the packets of `files`."""
     known: dict[bytes, int] = {}
     numbers = [
         np.array([known.setdefault(ends.tobytes(), len(known)) for ends in file.endpoints], np.int64) for file in files
@@ -100,9 +100,9 @@ def join_contents(files: Sequence[Content]) -> Content:
 
 @kernel
 def group_by_connection(packets: Records, places: Ints, rows: Ints) -> None:
-    """Write to `rows` the row numbers of packets, HELD_PACKET[n], by connection; inside one they keep their order.
+    """Write to `rows` the row numbers of packets, HELD_PACKET[n], by connection; within one they keep their order.
 
-    places: int64[connections], where each connection's begin in `rows`; overwritten.
+    places: int64[connections], where the rows of each connection begin in `rows`; overwritten.
     """
     for row in range(len(packets)):
         connection = packets[row]["connection"]

@@ -30,16 +30,17 @@ FILE_HEADER_BYTES = 24
 MAJOR_VERSION = 2
 RECORD_HEADER_BYTES = 16
 USUAL_SNAPLEN = 262_144
-"""libpcap's MAXIMUM_SNAPLEN: records up to this length are valid whatever the file's snaplen is."""
+"""libpcap's MAXIMUM_SNAPLEN: records up to this length are valid even if the file's snaplen is smaller."""
 CHAIN_LENGTH, CHAIN_SECONDS = 5, 24 * 3600
-"""So many plausible records in a row, none farther than this from the one before, show where packets go on."""
+"""Packets go on where this many plausible records follow each other, each at most this many seconds from the one
+before."""
 
 
 def parse_file_header(header: bytes) -> tuple[bool, int, np.ndarray]:
     """(whether a classic pcap file is big endian, its major version, its one interface as int64[1, 4]).
 
-    header: the file's first 24 bytes, which begin with one of PCAP_MAGICS. The upper half of the link type field, the
-    length of frame check sequences, is dropped.
+    header: the file's first 24 bytes, which begin with one of PCAP_MAGICS. The upper half of the link type field, with
+    the length of frame check sequences, is dropped.
     """
     order, resolution = PCAP_MAGICS[header[:4]]
     major, _, _, _, snaplen, network = struct.unpack(order + "HHiIII", header[4:FILE_HEADER_BYTES])
@@ -48,7 +49,7 @@ def parse_file_header(header: bytes) -> tuple[bool, int, np.ndarray]:
 
 @kernel
 def longest_packet(snaplen: int) -> int:
-    """The most bytes that a record may claim to hold in a file of this snaplen."""
+    """The most bytes that a record may claim to have in a file with this snaplen."""
     return min(max(snaplen, USUAL_SNAPLEN), LONGEST_RECORD)
 
 
@@ -59,10 +60,10 @@ def walk_pcap(
     """Fill `packets` (PACKET[n]) from the records of `chunk[at:end]` that begin before `stop`.
 
     Returns (packets filled, where the next record begins, why the walk ended): AT_STOP, TABLE_FULL, NEEDS_BYTES (the
-    next record reaches beyond `end`) or IMPLAUSIBLE. A record header is implausible when its packet is longer than the
-    snaplen allows or than it was on the wire, had no bytes, or its fraction of a second is two seconds or more: there
-    is no other sign of damage in this format. Writers that round have fractions of a whole second, which are carried
-    into the seconds, as libpcap's users do.
+    next record reaches beyond `end`) or IMPLAUSIBLE. A record header is implausible if its packet is longer than the
+    snaplen allows or than it was on the wire, if it has no bytes, or if its fraction of a second is two seconds or
+    more. This format has no other sign of damage. Writers that round may write a fraction of a whole second, which is
+    carried into the seconds, as libpcap's users do.
     """
     big_endian = section.state[BIG_ENDIAN] != 0
     interface = section.interfaces[0]
@@ -97,12 +98,11 @@ def walk_pcap(
 
 @kernel
 def _begins_chain(chunk: np.ndarray, end: int, at: int, section: Section, is_last: bool) -> tuple[bool, bool]:
-    """(whether packets begin at `at`, whether only more of the stream can tell).
+    """(whether packets begin at `at`, whether more of the stream is needed to tell).
 
-    They do if CHAIN_LENGTH plausible records follow one another, or fewer up to the very end of the stream; the last of
-    them may be cut there. Records of
-    a chain are of usual length, have bytes, and times within CHAIN_SECONDS of their neighbour's: bytes that are no
-    record may pass for one.
+    They do if CHAIN_LENGTH plausible records follow each other, or fewer up to the very end of the stream, where the
+    last one may be cut. Records of a chain must have a usual length, bytes, and times within CHAIN_SECONDS of their
+    neighbours' times, because other bytes may look like a record.
     """
     big_endian = section.state[BIG_ENDIAN] != 0
     ticks_per_second = np.int64(POWERS_OF_TEN[section.interfaces[0, RESOLUTION]])
@@ -124,10 +124,10 @@ def _begins_chain(chunk: np.ndarray, end: int, at: int, section: Section, is_las
 
 @kernel
 def find_records(chunk: np.ndarray, end: int, at: int, section: Section, is_last: bool) -> tuple[int, int]:
-    """Where in `chunk[at:end]` records go on behind bytes that are none, and READABLE, NEEDS_BYTES or IMPLAUSIBLE.
+    """Where in `chunk[at:end]` records go on after bytes that are no records, and READABLE, NEEDS_BYTES or IMPLAUSIBLE.
 
-    READABLE: they begin at this place. NEEDS_BYTES: they may begin there, which more of the stream tells. IMPLAUSIBLE:
-    there are none. is_last: whether the stream ends at `end`.
+    READABLE: they begin at this place. NEEDS_BYTES: they may begin there, but more of the stream is needed to tell.
+    IMPLAUSIBLE: there are none. is_last: whether the stream ends at `end`.
     """
     while at + RECORD_HEADER_BYTES <= end:
         begins, may_begin = _begins_chain(chunk, end, at, section, is_last)

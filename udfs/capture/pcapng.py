@@ -1,7 +1,7 @@
 """pcapng (draft-ietf-opsawg-pcapng): sections of length-framed blocks.
 
 Only section headers, interface descriptions and packets are read. Every other block (names, secrets, statistics,
-custom) is skipped by its length, and so is every option except an interface's clock: nothing of them is kept.
+custom) is skipped by its length. So is every option except an interface's clock. Nothing of them is kept.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ INTERFACE_DESCRIPTION, OLD_PACKET, SIMPLE_PACKET, ENHANCED_PACKET = 1, 2, 3, 6
 BYTE_ORDER_MAGIC = 0x1A2B3C4D
 IF_TSRESOL, IF_TSOFFSET = 9, 14
 MICROSECONDS = 6
-# Bytes of type and length before a block's body, and of its length again behind it.
+# Bytes of type and length before a block's body, and of the repeated length after it.
 BLOCK_HEAD, BLOCK_TAIL = 8, 4
 SHORTEST_BLOCK = 12
 
@@ -56,7 +56,7 @@ def _block_byte_order(chunk: np.ndarray, at: int, section: Section) -> int:
 
 @kernel
 def _begin_section(chunk: np.ndarray, at: int, length: int, big_endian: bool, section: Section) -> bool:
-    """Begin a section, without interfaces yet. False if the block is too short or of another major version."""
+    """Begin a section without interfaces. False if the block is too short or has another major version."""
     if length < 28 or u16(chunk, at + 12, big_endian) != 1:
         return False
     section.state[BIG_ENDIAN], section.state[INTERFACE_COUNT], section.state[STARTED] = big_endian, 0, 1
@@ -65,7 +65,7 @@ def _begin_section(chunk: np.ndarray, at: int, length: int, big_endian: bool, se
 
 @kernel
 def _read_clock(chunk: np.ndarray, at: int, end: int, big_endian: bool, interface: np.ndarray) -> bool:
-    """Take if_tsresol and if_tsoffset from the options in `chunk[at:end]`. False if an option reaches beyond `end`."""
+    """Read if_tsresol and if_tsoffset from the options in `chunk[at:end]`. False if an option reaches beyond `end`."""
     while at + 4 <= end:
         code, size = u16(chunk, at, big_endian), u16(chunk, at + 2, big_endian)
         at += 4
@@ -169,7 +169,7 @@ def _take_declaration(chunk: np.ndarray, at: int, length: int, kind: int, big_en
 
 @kernel
 def _take_packet(chunk: np.ndarray, at: int, length: int, kind: int, section: Section, packet: np.void) -> int:
-    """Fill `packet` if the block is a packet: how many packets it is, 1 or 0."""
+    """Fill `packet` if the block is a packet; returns the number of packets, 1 or 0."""
     if kind == SIMPLE_PACKET:
         _add_simple_packet(chunk, at, length, section, packet)
         return 1

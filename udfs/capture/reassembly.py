@@ -1,8 +1,8 @@
 """The kernel that turns a chunk of packets into frames, connection by connection.
 
-The packets are sorted by connection and, inside one, by their place (`udfs.capture.capture_points`). The last
-connection of a chunk may go on in the next: `udfs.capture.packet_chunks` then keeps its state, its open requests and
-the bytes that are not framed yet.
+The packets are sorted by connection and, within a connection, by their place (`udfs.capture.capture_points`). The last
+connection of a chunk may go on in the next one: `udfs.capture.packet_chunks` then keeps its state, its open requests
+and the bytes that are not framed yet.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def place_packets(packets: Packets, first: int, end: int, sides: Records) -> Non
 
 @kernel
 def find_placed_rows(packets: Packets, first: int, end: int, side: int, rows: Ints) -> int:
-    """Write to `rows`, int64[n], which of [first, end) are of one side and have a stream offset; returns how many."""
+    """Write to `rows`, int64[n], the rows in [first, end) of one side that have a stream offset; returns how many."""
     n = 0
     for row in range(first, end):
         if packets.direction[row] == side and packets.offset[row] != UNKNOWN:
@@ -89,7 +89,7 @@ def find_placed_rows(packets: Packets, first: int, end: int, side: int, rows: In
 def first_unsettled(packets: Packets, pieces: Ints, extents: Ints, settled: int) -> int:
     """Place of the first packet with a piece in an extent that is not settled; BEHIND_ALL if all are settled.
 
-    pieces: int64[n, 3], extents: int64[m, 3], as `lay_out_packets` returns them. settled: how many extents are.
+    pieces: int64[n, 3], extents: int64[m, 3], both from `lay_out_packets`. settled: how many extents are settled.
     """
     barrier = BEHIND_ALL
     if settled < len(extents):
@@ -103,8 +103,8 @@ def first_unsettled(packets: Packets, pieces: Ints, extents: Ints, settled: int)
 def count_repeated(packets: Packets, rows: Ints, pieces: Ints, first: int, brings: Bools, direction: Record) -> None:
     """Count the packets among `rows` that bring no new bytes and were not counted in an earlier chunk.
 
-    Later packets take no bytes from earlier ones, so that this is known once the packets are laid out.
-    rows: int64[n]. pieces: int64[m, 3], as of `lay_out_packets`. first: the first of the connection's rows in this
+    Later packets take no bytes from earlier ones, so this is known as soon as the packets are laid out.
+    rows: int64[n]. pieces: int64[m, 3], from `lay_out_packets`. first: the first of the connection's rows in this
     chunk. brings: bool[rows of the connection], all False; overwritten.
     """
     for i in range(len(pieces)):
@@ -116,7 +116,7 @@ def count_repeated(packets: Packets, rows: Ints, pieces: Ints, first: int, bring
 
 
 class ConnectionPackets(NamedTuple):
-    """A connection's packets, rows [first, end) of a chunk; is_final: whether no later chunk has any."""
+    """A connection's packets, rows [first, end) of a chunk; is_final: whether no later chunk has packets of it."""
 
     packets: Packets
     first: int
@@ -126,7 +126,7 @@ class ConnectionPackets(NamedTuple):
 
 @allocating_kernel
 def lay_out_side(connection: ConnectionPackets, side: int, direction: Record, arena: Arena) -> Stream:
-    """The stream of one side: its packets, whose stream offsets are known, laid out in the arena."""
+    """The stream of one side: its packets with known stream offsets, laid out in the arena."""
     packets, first, end = connection.packets, connection.first, connection.end
     rows = np.empty(end - first, np.int64)
     rows = sort_rows(rows[: find_placed_rows(packets, first, end, side, rows)], packets.offset)
@@ -172,7 +172,7 @@ def skip_other_protocol(stream: Stream, direction: Record) -> None:
 def frame_connection(
     conn: Record, sides: Records, streams: tuple[Stream, Stream], apis: Shorts, output: ChunkOutput
 ) -> ChunkOutput:
-    """Frame and pair what is settled of both sides of a connection; sides: DIRECTION[2]."""
+    """Frame the settled bytes of both sides of a connection, and pair requests with responses; sides: DIRECTION[2]."""
     if conn.protocol == UNDECIDED:
         recognise_protocol(conn, streams, sides, apis)
     if conn.protocol == KAFKA:
@@ -180,9 +180,9 @@ def frame_connection(
         while not frame_requests(client, sides[conn.client], conn, apis, output):
             output = with_free_rows(output)
         barrier, answers = first_unframed(client, sides[conn.client]), sides[1 - conn.client]
-        if answers.highest - answers.position > MAX_FRAME_BYTES:  # a request of a false size is not waited for
+        if answers.highest - answers.position > MAX_FRAME_BYTES:  # do not wait for a request whose size is wrong
             barrier = BEHIND_ALL
-        output = with_free_rows(output)  # before the requests are indexed: no more come, so they stay where they are
+        output = with_free_rows(output)  # before requests are indexed: none are added later, so they stay in place
         waiting = open_requests(output.requests, conn.first_open, output.counts[REQUESTS], barrier)
         while not frame_responses(broker, answers, conn, waiting, output):
             output = with_free_rows(output)
@@ -195,9 +195,9 @@ def frame_connection(
 
 @allocating_kernel
 def unframed_pieces(packets: Packets, streams: tuple[Stream, Stream], sides: Records) -> Ints:
-    """The pieces of packets that are not framed yet: int64[n, 4], row, stream offset, payload bytes to skip, length.
+    """The pieces of packets that are not framed yet: int64[n, 4] (row, stream offset, payload bytes to skip, length).
 
-    sides: DIRECTION[2], which get the `split` of a piece of which some bytes are framed.
+    sides: DIRECTION[2]; they get the `split` of a piece that is partly framed.
     """
     rest = np.empty((len(streams[0].pieces) + len(streams[1].pieces), 4), np.int64)
     n = 0
@@ -219,9 +219,9 @@ def unframed_pieces(packets: Packets, streams: tuple[Stream, Stream], sides: Rec
 def end_connection(
     conn: Record, sides: Records, streams: tuple[Stream, Stream], first_request: int, output: ChunkOutput
 ) -> ChunkOutput:
-    """End a connection: open requests get no response, and the bytes that are left are losses.
+    """End a connection: open requests get no response, and the remaining bytes are losses.
 
-    What was sent behind the last captured byte counts as missing. sides: DIRECTION[2]. first_request: the first one
+    What was sent after the last captured byte counts as missing. sides: DIRECTION[2]. first_request: the first request
     that may be open.
     """
     for side in range(2):
@@ -238,7 +238,7 @@ def end_connection(
 
 
 class Chunk(NamedTuple):
-    """Packets by connection and in its order.
+    """Packets by connection, in the connection's order.
 
     is_carried: connection 0 goes on from an earlier chunk. is_last: no chunk follows.
     """
@@ -251,7 +251,8 @@ class Chunk(NamedTuple):
 class Followed(NamedTuple):
     """The connections of a chunk while they are followed: FOLLOWED_CONNECTION[n] and DIRECTION[2n].
 
-    They have a row, and two, for each connection that there can be; those that have not begun are zeros.
+    They have one row, and two rows, for each connection that there can be. Rows of connections that have not begun are
+    zeros.
     """
 
     connections: Records
@@ -264,11 +265,11 @@ def reassemble(
 ) -> tuple[int, ChunkOutput, Ints]:
     """Frame a chunk of packets, connection by connection.
 
-    A connection that is carried has its state in the first rows of `followed`, its open requests in `output` and their
-    bytes in the arena. apis: API_TABLE.
+    A carried connection has its state in the first rows of `followed`, its open requests in `output` and their bytes in
+    the arena. apis: API_TABLE.
 
-    Returns (how many connections there are, their output, what the next chunk needs: int64[m, 4] as by
-    `unframed_pieces`). The last connection is unfinished unless the chunk is the last.
+    Returns (how many connections there are; their output; what the next chunk needs: int64[m, 4] from
+    `unframed_pieces`). The last connection is unfinished unless the chunk is the last one.
     """
     packets, n = chunk.packets, len(chunk.packets.run)
     kept = np.empty((0, 4), np.int64)

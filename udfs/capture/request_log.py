@@ -55,15 +55,15 @@ _REQUEST: list[tuple[str, pa.DataType]] = [
 LOGGED_REQUESTS = pa.schema(_REQUEST)
 """One line of a request log.
 
-connection:       as the log names it, unique among a broker's connections; empty where the line cannot be read
-file_no:          place of the file in the set, by the time of its first line: so rotated files follow each other
+connection:       its name in the log, unique among a broker's connections; empty if the line cannot be read
+file_no:          place of the file in the set, by the time of its first line, so that rotated files follow each other
 line_no, size:    place in the file from 0, bytes as stored
 fault:            FINE, or why the line cannot be read; then the columns below are 0 or null
-completed, taken: ns: when the response had been sent (since 1970), and how long after the request had come that was
+completed, taken: ns: when the response had been sent (since 1970), and the time from the request's arrival until then
 answered:         false for a produce request with acks=0
 error_code, throttle_time_ms: of the response, null if it has none at its top level
 json:             the line's object, for the APIs whose bodies are read
-listener, security_protocol, principal, ..._time_ms: as the line has them, null if it has none
+listener, security_protocol, principal, ..._time_ms: as in the line, null if it lacks them
 """
 
 
@@ -77,7 +77,7 @@ TIMES = {
     "total_time_ms": "totalTimeMs",
 }
 SECURITY = {"listener": "listener", "security_protocol": "securityProtocol", "principal": "principal"}
-"""The key of each column at the top of a line's object (kafka.network.RequestConvertToJson)."""
+"""The keys of these columns at the top level of a line's object (kafka.network.RequestConvertToJson)."""
 
 
 def _struct(**fields: pa.DataType) -> pa.StructType:
@@ -109,7 +109,8 @@ SOFTWARE = {
     "software_name": (("request", "clientSoftwareName"), ("clientInformation", "softwareName")),
     "software_version": (("request", "clientSoftwareVersion"), ("clientInformation", "softwareVersion")),
 }
-"""Where a line has the client's software: in an ApiVersions request (KIP-511), and then in all of its connection."""
+"""The client's software in a line: it is in an ApiVersions request (KIP-511), and after that in all lines of the
+connection."""
 
 NEEDED = ("api_key", "api_version", "correlation_id", "connection")
 NO_RESPONSE, NULL_RESPONSE = '"response":"",', '"response":null,'  # up to Kafka 4.3, and later
@@ -120,9 +121,10 @@ def read_requests(
 ) -> Iterator[pa.RecordBatch]:
     """The requests of a range of a log, in file order, as batches of LOGGED_REQUESTS.
 
-    bodies_of: keys of the APIs whose rows have the whole line. block_bytes: how much is read at once; it moves the cuts
-    between batches, never the rows. zone: of times that name none, as for `index_stored_log`. Of a request that one
-    broker forwarded to another, the second line is left out. Raises CaptureError if the file cannot be read.
+    bodies_of: keys of the APIs whose rows have the whole line. block_bytes: how much is read at once; it changes only
+    where batches are cut, never the rows. zone: the zone of times that name none, as for `index_stored_log`. If one
+    broker forwarded a request to another, the second line about it is left out. Raises CaptureError if the file cannot
+    be read.
     """
     with open_stored(r.path) as stored:
         stream = open_range(stored, r)
@@ -164,7 +166,7 @@ def _requests_in_block(block: LineBlock, zone: str, file_no: int, bodies_of: tup
 
 
 def _request_columns(objects: pa.StructArray) -> tuple[dict[str, pa.Array[Any]], Ints, Bools]:
-    """(columns of the requests, time they took in ns, which of them have all that a request must have)."""
+    """(columns of the requests, the time that they took in ns, which of them have all that a request must have)."""
     columns = {name: pc.struct_field(objects, list(path)) for name, path in FIELDS_OF_COLUMNS.items()}
     for name, paths in SOFTWARE.items():
         columns[name] = pc.coalesce(*(pc.struct_field(objects, list(path)) for path in paths))

@@ -1,4 +1,4 @@
-"""The index of a request log: one sequential read recognises it, counts its lines and cuts it into ranges."""
+"""The index of a request log: one sequential read recognises it, counts its lines and divides it into ranges."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def index_stored_log(
 ) -> CaptureIndex | None:
     """The index of an open file if it is a request log, else None.
 
-    range_bytes, buckets: as for `index_capture`. zone: of times that name none, by its name in the IANA data base or as
-    +HH:MM. Which connections a log has is not known yet, so that its bytes are spread evenly over the buckets. Raises
-    CaptureError if the file cannot be read, or is a request log in the free text of Kafka before 2.8.
+    range_bytes, buckets: as for `index_capture`. zone: the zone of times that name none, by its name in the IANA
+    database or as +HH:MM. The connections in a log are not known yet, so its bytes are spread evenly over the buckets.
+    Raises CaptureError if the file cannot be read, or is a request log in the free text of Kafka before 2.8.
     """
     head = head_of_file(stored)
     if begins_capture(head):

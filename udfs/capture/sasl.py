@@ -1,8 +1,8 @@
 """SASL tokens of clients and brokers from before KIP-152: a 4-byte size and bytes that are no Kafka message.
 
-After a SaslHandshake v0 both sides send them until the authentication is complete; then requests go on (Kafka 4.3,
-org.apache.kafka.common.security.authenticator.SaslServerAuthenticator). They are skipped by their sizes, and looked at
-only as far as it takes to know where requests and responses go on.
+After a SaslHandshake v0 both sides send tokens until the authentication is complete; then requests go on (Kafka 4.3,
+org.apache.kafka.common.security.authenticator.SaslServerAuthenticator). Tokens are skipped by their sizes. They are
+read only as far as needed to know where requests and responses go on.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from udfs.wire.primitives import read_signed
 
 SASL_HANDSHAKE = API_KEYS["SASL_HANDSHAKE"]
 SASL_TOKENS = 4
-"""Why bytes are in no frame: one more code beside those in `udfs.capture.conversation`."""
+"""Why bytes are in no frame: one more code in addition to those in `udfs.capture.conversation`."""
 # The default of sasl.server.max.receive.size.
 MOST_TOKEN_BYTES = 524_288
-# GSSAPI, the longest exchange that Kafka has, takes 4.
+# GSSAPI, Kafka's longest exchange, takes 4.
 MOST_TOKENS = 16
 
 
 @kernel
 def begins_tokens(request: Record) -> bool:
-    """Whether tokens follow a request, and its response."""
+    """Whether tokens follow a request and its response."""
     return bool(request.api_key == SASL_HANDSHAKE and request.api_version == 0)
 
 
@@ -69,7 +69,7 @@ def token_at(stream: Stream, offset: int) -> tuple[int, int]:
 
 @kernel
 def skip_token(stream: Stream, direction: Record, size: int) -> None:
-    """Move the direction's position behind one token of this size, and count it."""
+    """Move the direction's position past one token of this size, and count it."""
     before = direction.unframed_bytes
     skip_to(stream, direction, direction.position + SIZE_BYTES + size, SASL_TOKENS)
     direction.token_bytes += direction.unframed_bytes - before
@@ -78,9 +78,9 @@ def skip_token(stream: Stream, direction: Record, size: int) -> None:
 
 @kernel
 def skip_client_token(stream: Stream, direction: Record, apis: Shorts) -> int:
-    """Skip the client's next token. Returns COMPLETE, or WAIT, or HOLE if there is none and requests go on.
+    """Skip the client's next token. Returns COMPLETE; or WAIT; or HOLE if there is no token and requests go on.
 
-    What comes first is a token whatever it holds; what follows is one until something has the header of a request.
+    What comes first is always a token. What follows is a token until something has the header of a request.
     """
     state, size = token_at(stream, direction.position)
     if state == WAIT:
@@ -96,9 +96,9 @@ def skip_client_token(stream: Stream, direction: Record, apis: Shorts) -> int:
 
 @kernel
 def skip_broker_token(stream: Stream, direction: Record, waiting: OpenRequests, frame: Record) -> int:
-    """Skip the broker's next token. Returns COMPLETE, or WAIT, or HOLE if there is none and responses go on.
+    """Skip the broker's next token. Returns COMPLETE; or WAIT; or HOLE if there is no token and responses go on.
 
-    A response that a request waits for is no token. frame: overwritten.
+    A response for which a request waits is no token. frame: overwritten.
     """
     state, size = token_at(stream, direction.position)
     if state == WAIT:

@@ -1,12 +1,12 @@
 """TCP segments of one direction of one connection, put in stream order.
 
-A *stream offset* is the position of a byte in the byte stream that one side sent: 0 is the byte after its SYN or, when
+A *stream offset* is the position of a byte in the byte stream that one side sent: 0 is the byte after its SYN or, if
 the capture starts in mid-stream, the first byte of the first captured segment. A *piece* is the part of a segment that
 no earlier segment had brought. An *extent* is a maximal run of pieces without a hole: between two extents bytes are
-missing, because a packet was lost or snaplen cut it. An extent is *settled* when no later packet can change it.
+missing, because a packet was lost or the snaplen cut it. An extent is *settled* if no later packet can change it.
 
-The result depends on the packets and their order alone, never on how many of them a call is given: what cannot be
-decided yet is left for the next call (`settled_extents`).
+The result depends only on the packets and their order, never on how many of them a call gets: what cannot be decided
+yet is left for the next call (`settled_extents`).
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ BEHIND_ALL = (1 << 62) - 1
 """A place, stream offset or capture point that is greater than every real one."""
 
 # A segment that begins this far before the end of the stream comes too late to fill a gap, and a gap with this much
-# stream behind it is final: far more than real networks reorder, and little enough to keep in memory.
+# stream after it is final. That is far more than real networks reorder, and little enough to keep in memory.
 REORDER_BYTES = 4 << 20
-# A gap is final, too, when the other side has sent this much since: a side that sends little may never reach
+# A gap is also final if the other side has sent this much since: a side that sends little may never reach
 # REORDER_BYTES.
 OTHERS_BYTES = 32 << 20
-# No receive window is larger in practice: a segment further away is noise, or the capture was interrupted.
+# No receive window is larger in practice. A segment further away is noise, or the capture was interrupted.
 JUMP_BYTES = 64 << 20
-# The payload of a packet is prefetched when so many others are still to be copied before it. Of a long one only the
-# beginning is: the processor fetches the rest by itself.
+# The payload of a packet is prefetched while this many other packets still have to be copied before it. Only the first
+# bytes of a long payload are prefetched: the processor fetches the rest by itself.
 PACKETS_AHEAD, PREFETCH_BYTES = 24, 192
 
 DIRECTION = np.dtype(
@@ -42,13 +42,13 @@ DIRECTION = np.dtype(
         (name, np.int64)
         for name in (
             "is_started",  # the sequence number of stream offset 0 is known
-            "sequence",  # a sequence number, the reference by which others are unwrapped
+            "sequence",  # a sequence number: the reference for unwrapping others
             "offset",  # the stream offset of `sequence`
-            "highest",  # end of the stream as captured up to now
+            "highest",  # end of the stream as captured so far
             "floor",  # stream offset below which no gap is filled any more, because of what the other side has sent
-            "mark",  # the next `floor`: the end of this stream when the other side's was `mark_of_other`
-            "mark_of_other",  # from here on OTHERS_BYTES of the other side are counted
-            "fin",  # sequence number behind the last byte, as a FIN says, or UNKNOWN
+            "mark",  # the next `floor`: the end of this stream when the other side's end was `mark_of_other`
+            "mark_of_other",  # OTHERS_BYTES of the other side are counted from here
+            "fin",  # sequence number after the last byte, from a FIN, or UNKNOWN
             "rst",  # sequence number of the RST that is farthest ahead, or UNKNOWN
             "outlier",  # the sequence number that would follow a segment that was too far away, or UNKNOWN
             "position",  # stream offset of the first byte that is not framed yet
@@ -65,9 +65,9 @@ DIRECTION = np.dtype(
             "repeated_bytes",
             "late_bytes",
             "missing_bytes",  # bytes the stream must have had that the capture does not
-            "repeated_packets",  # packets of which every byte had been captured before
+            "repeated_packets",  # packets whose bytes had all been captured before
             "doubled_packets",  # those of them whose bytes another capture point had captured
-            "tokens",  # 0, or while SASL tokens are expected 1 + how many were skipped
+            "tokens",  # 0; while SASL tokens are expected, 1 + how many were skipped
             "token_bytes",  # how many of unframed_bytes are SASL tokens
             "point",  # the first of the capture points that captured this direction
         )
@@ -77,34 +77,32 @@ DIRECTION = np.dtype(
 
 
 class Packets(NamedTuple):
-    """One chunk's packets, an int64[n] a column but `payload`, which holds all captured payload bytes."""
+    """One chunk's packets. Each column is int64[n], except `payload`, which holds all captured payload bytes."""
 
     run: Ints  # number of the run of packets with the same endpoints
     direction: Ints
     time: Ints
     place: Ints  # among all packets, in the order in which they are taken
-    number: Ints  # file and packet number, by which people find it
-    point: Ints  # capture point; once placed, less the first one of its direction; UNKNOWN for what is carried over
+    number: Ints  # file and packet number, with which people find it
+    point: Ints  # capture point; after placing, minus the first one of its direction; UNKNOWN for what is carried over
     sequence: Ints
     flags: Ints
     wire: Ints  # payload bytes the packet had on the wire
     captured: Ints  # payload bytes the capture has of it
-    source: Ints  # where they begin in `payload`
-    offset: Ints  # stream offset; of packets not carried over UNKNOWN until they are placed, or where they cannot be
+    source: Ints  # where the captured bytes begin in `payload`
+    offset: Ints  # stream offset; for packets not carried over UNKNOWN until they are placed, or if they cannot be
     payload: Bytes
 
 
 class Arena(NamedTuple):
-    """Where the payload of a chunk is laid out: `data` has room for all of it, and `used`, int64[1], is how much is."""
+    """Where the payload of a chunk is laid out: `data` has room for all of it; `used`, int64[1]: how much is used."""
 
     data: Bytes
     used: Ints
 
 
 class SideLayout(NamedTuple):
-    """Pieces and extents, int64[n, 3] each as `lay_out_packets` returns them, and how many rows of both are used,
-    int64[2].
-    """
+    """Pieces and extents, int64[n, 3] each as from `lay_out_packets`, and how many rows of each are used, int64[2]."""
 
     pieces: Ints
     extents: Ints
@@ -137,7 +135,7 @@ def floor_of(direction: Record) -> int:
 
 @kernel
 def raise_floor(direction: Record, other: Record) -> None:
-    """Make a side's gaps final once the other side has sent OTHERS_BYTES, or at most twice as much, since then."""
+    """Make a side's gaps final if the other side has sent at least OTHERS_BYTES, at most twice as much, since then."""
     if other.highest - direction.mark_of_other >= OTHERS_BYTES:
         direction.floor = direction.mark
         direction.mark, direction.mark_of_other = direction.highest, other.highest
@@ -147,7 +145,8 @@ def raise_floor(direction: Record, other: Record) -> None:
 def place_segment(direction: Record, sequence: int, wire_bytes: int) -> int:
     """Stream offset of a segment, or UNKNOWN if it is before the start of the stream, too late, or too far away.
 
-    Two neighbours that are both too far away show that the capture was interrupted: the stream goes on behind a gap.
+    Two neighbouring segments that are both too far away show that the capture was interrupted: the stream goes on after
+    a gap.
     """
     offset: int = direction.offset + signed_distance(sequence, direction.sequence)
     if abs(offset - direction.highest) > JUMP_BYTES:
@@ -167,7 +166,7 @@ def place_segment(direction: Record, sequence: int, wire_bytes: int) -> int:
 
 @kernel
 def sorted_run_end(rows: Ints, keys: Ints, first: int) -> int:
-    """Index behind the longest run of rows, from `first` on, that is sorted by key.
+    """Index after the longest run of sorted rows that begins at `first`.
 
     rows: int64[n], row numbers. keys: int64[packets], by row number.
     """
@@ -181,7 +180,7 @@ def sorted_run_end(rows: Ints, keys: Ints, first: int) -> int:
 def merge_sorted(rows: Ints, keys: Ints, first: int, middle: int, end: int, merged: Ints) -> None:
     """Merge the sorted rows [first, middle) and [middle, end) into the same places of `merged`.
 
-    rows, merged: int64[n]. keys: as of `sort_rows`.
+    rows, merged: int64[n]. keys: as for `sort_rows`.
     """
     left, right = first, middle
     for to in range(first, end):
@@ -195,7 +194,7 @@ def merge_sorted(rows: Ints, keys: Ints, first: int, middle: int, end: int, merg
 
 @kernel
 def merge_runs(rows: Ints, keys: Ints, merged: Ints) -> None:
-    """Merge each two neighbouring sorted runs of `rows` into `merged`, int64[n] both; keys: as of `sort_rows`."""
+    """Merge each two neighbouring sorted runs of `rows` into `merged`, int64[n] both; keys: as for `sort_rows`."""
     first = 0
     while first < len(rows):
         middle = sorted_run_end(rows, keys, first)
@@ -206,10 +205,10 @@ def merge_runs(rows: Ints, keys: Ints, merged: Ints) -> None:
 
 @allocating_kernel
 def sort_rows(rows: Ints, keys: Ints) -> Ints:
-    """The rows, int64[n], in a stable order of their keys; keys[row]: int64, that of each row.
+    """The rows, int64[n], sorted by their keys, stably; keys[row]: int64, the key of each row.
 
-    Runs that are sorted already are merged, so that rows in order cost one comparison each. numba's own sorts take
-    seconds to compile.
+    Runs that are already sorted are merged, so rows in order cost one comparison each. numba's own sorts take seconds
+    to compile.
     """
     while sorted_run_end(rows, keys, 0) < len(rows):
         merged = np.empty(len(rows), np.int64)
@@ -226,7 +225,7 @@ def set_row(table: Ints, row: int, first: int, second: int, third: int) -> None:
 
 @kernel
 def add_piece(layout: SideLayout, start: int, length: int, row: int, arena_end: int) -> None:
-    """Add a piece to the layout, in its last extent or a new one."""
+    """Add a piece to the layout, in its last extent or in a new one."""
     n_pieces, n_extents = layout.used[0], layout.used[1]
     if n_extents == 0 or layout.extents[n_extents - 1, 1] != start:
         set_row(layout.extents, n_extents, start, start, arena_end)
@@ -238,7 +237,7 @@ def add_piece(layout: SideLayout, start: int, length: int, row: int, arena_end: 
 
 @kernel
 def copy_piece(layout: SideLayout, arena: Arena, packets: Packets, row: int, offset: int, length: int) -> int:
-    """Copy a piece of a packet into the arena and note it; returns the stream offset behind it."""
+    """Copy a piece of a packet into the arena and note it; returns the stream offset after it."""
     add_piece(layout, offset, length, row, arena.used[0])
     begin = packets.source[row] + offset - packets.offset[row]
     copy_bytes(packets.payload, begin, length, arena.data, arena.used[0])
@@ -248,7 +247,7 @@ def copy_piece(layout: SideLayout, arena: Arena, packets: Packets, row: int, off
 
 @kernel
 def stands_alone(rows: Ints, packets: Packets, i: int, at: int) -> bool:
-    """Whether a packet, rows[i], overlaps neither what lies before `at` nor the next packet, as is the rule."""
+    """Whether a packet, rows[i], overlaps neither the bytes before `at` nor the next packet. That is the usual case."""
     offset = packets.offset[rows[i]]
     end = offset + packets.captured[rows[i]]
     return bool(at <= offset < end and (i + 1 == len(rows) or packets.offset[rows[i + 1]] >= end))
@@ -258,9 +257,9 @@ def stands_alone(rows: Ints, packets: Packets, i: int, at: int) -> bool:
 def copy_lone_packets(
     rows: Ints, packets: Packets, i: int, at: int, layout: SideLayout, arena: Arena
 ) -> tuple[int, int]:
-    """Lay out packets from rows[i] on until one overlaps another: (index of that one, stream offset behind the others).
+    """Lay out packets from rows[i] on until one overlaps another. Returns (its index, stream offset after the others).
 
-    rows: int64[n], packets in stream order. at: stream offset behind what was laid out before.
+    rows: int64[n], packets in stream order. at: stream offset after what has been laid out.
     """
     while i < len(rows) and stands_alone(rows, packets, i, at):
         ahead = rows[min(i + PACKETS_AHEAD, len(rows) - 1)]
@@ -272,12 +271,12 @@ def copy_lone_packets(
 
 @allocating_kernel
 def lay_out_packets(rows: Ints, packets: Packets, consumed: int, arena: Arena) -> tuple[Ints, Ints, int]:
-    """Copy the bytes that are new into the arena, one extent behind the other.
+    """Copy the new bytes into the arena, one extent after the other.
 
-    Where segments overlap, a byte belongs to the segment that was captured first, so that its time is the earliest.
+    If segments overlap, a byte belongs to the segment that was captured first, so that its time is the earliest.
     rows: int64[n], packets in stream order. consumed: stream offset below which all bytes were used.
     Returns (pieces int64[n, 3]: stream offset, length, packet; extents int64[m, 3]: stream offset, end, arena position;
-    captured bytes that were there already).
+    how many captured bytes were already there).
     """
     layout = SideLayout(
         np.empty((2 * len(rows), 3), np.int64), np.empty((2 * len(rows), 3), np.int64), np.zeros(2, np.int64)
@@ -318,9 +317,9 @@ def lay_out_packets(rows: Ints, packets: Packets, consumed: int, arena: Arena) -
 def settled_extents(extents: Ints, floor: int, position: int, is_final: bool) -> int:
     """How many of the extents, from the first on, are settled: no later packet can fill the gap before them.
 
-    extents: int64[n, 3], as `lay_out_packets` returns them. floor, position: stream offsets.
-    The first extent is settled if it starts at `position`, where framing stands. Any other is settled if the gap before
-    it lies below the floor, or if the connection has ended.
+    extents: int64[n, 3], from `lay_out_packets`. floor, position: stream offsets.
+    The first extent is settled if it starts at `position`, where framing goes on. Any other extent is settled if the
+    gap before it is below the floor, or if the connection has ended.
     """
     if is_final:
         return len(extents)

@@ -17,7 +17,7 @@ from udfs.capture.locations import file_system_and_path, is_uri
 from udfs.errors import CaptureError
 
 LEAST_WINDOW = 64
-# How much of a remote file is read at once. The first read is short, since often only the head of a file is wanted.
+# How much of a remote file is read at once. The first read is short, because often only the head of a file is needed.
 FIRST_READ_BYTES, MOST_READ_BYTES = 1 << 16, 4 << 20
 
 
@@ -28,7 +28,7 @@ class ByteStream(Protocol):
 
 
 class RemoteFile(io.RawIOBase):
-    """A file of a pyarrow file system. It reads ahead, more each time, because each read is one network request."""
+    """A file on a pyarrow file system. It reads ahead, more each time, because each read is one network request."""
 
     def __init__(self, file: pa.NativeFile) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class RemoteFile(io.RawIOBase):
         return True
 
     def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]  # callers give a memoryview
-        """Fill `buffer` with what was read ahead, and return how many bytes that is; 0 at the end of the file."""
+        """Fill `buffer` with bytes that were read ahead, and return how many; 0 at the end of the file."""
         if self._at == len(self._block):
             self._block, self._at = memoryview(self._file.read(self._next)), 0
             self._next = min(2 * self._next, MOST_READ_BYTES)
@@ -99,9 +99,9 @@ def stored_bytes(path: str) -> int:
 
 
 class HashedFile(io.RawIOBase):
-    """Reads a file once and in order, and keeps the count and SHA-256 of its bytes.
+    """Reads a file once and in order, and computes the count and SHA-256 of its bytes.
 
-    A thread hashes what was read while the reader works on it: hashing takes as long as all the rest.
+    A thread hashes the bytes while the reader works on them, because hashing takes as long as all the rest.
     """
 
     def __init__(self, raw: io.RawIOBase, *, from_buffers: bool = False) -> None:
@@ -140,13 +140,13 @@ class HashedFile(io.RawIOBase):
 
 
 class StreamWindow:
-    """A part of a stream as a numpy array, which slides forward and grows only if a record needs more room.
+    """A part of a stream as a numpy array. It slides forward, and grows only if a record needs more room.
 
     chunk: uint8; `chunk[:end]` has the stream's bytes from offset `base` on
     """
 
     def __init__(self, stream: ByteStream, *, base: int, length: int | None, capacity: int) -> None:
-        """base: stream offset of the stream's next byte; length: bytes to read at most, None for all."""
+        """base: stream offset of the stream's next byte; length: the most bytes to read, None for all."""
         self._stream = stream
         self._left = length
         self.base = base
@@ -155,9 +155,9 @@ class StreamWindow:
         self.end = 0
 
     def refill(self, consumed: int) -> bool:
-        """Drop `chunk[:consumed]` and read on behind the rest; False at the end of the stream.
+        """Drop `chunk[:consumed]` and append more of the stream to the rest; False at the end of the stream.
 
-        `chunk` becomes another array; the one before stays unchanged until the next call.
+        `chunk` becomes another array; the earlier one stays unchanged until the next call.
         """
         kept = self.end - consumed
         target = self._other if kept * 2 <= len(self._other) else np.empty(4 * kept, np.uint8)
@@ -170,7 +170,7 @@ class StreamWindow:
         return size > 0
 
     def skip_rest(self) -> int:
-        """Read to the end of the stream; returns how many bytes that was, without those that the window had."""
+        """Read to the end of the stream; returns how many bytes that were, without those in the window."""
         skipped = 0
         while self.refill(self.end):
             skipped += self.end

@@ -1,4 +1,4 @@
-"""TCP headers (RFC 9293) of a table of packets, with the connection each belongs to."""
+"""TCP headers (RFC 9293) of a table of packets, with the connection of each packet."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from udfs.wire.primitives import cell, copy_bytes
 
 TCP_HEADER = 20
 MOST_ENVELOPES = 4
-"""How many envelopes around a packet are opened. An overlay behind a mirror and a load balancer has three."""
+"""How many envelopes around a packet are opened. A mirrored packet of an overlay with a load balancer has three."""
 FIN, SYN, RST, ACK = 0x01, 0x02, 0x04, 0x10
 ENDPOINT_BYTES = 18
 CONNECTION_BYTES = 2 * ENDPOINT_BYTES
 
 TCP_PACKET = np.dtype(
     [
-        ("verdict", np.int64),  # TCP_SEGMENT, for which alone the other fields are set, or why the packet is none
+        ("verdict", np.int64),  # TCP_SEGMENT (only then the other fields are set), or why the packet is none
         ("kept", np.bool_),  # carries payload, SYN, FIN or RST
         ("direction", np.int8),  # 0 = sent by the lower endpoint, 1 = by the higher
         ("bucket", np.int32),
@@ -39,7 +39,7 @@ TCP_PACKET = np.dtype(
 
 
 class TcpPackets(NamedTuple):
-    """What the headers of packets say, in the order of the packets; a connection is filled in where `kept` is set.
+    """What the headers of packets say, in the order of the packets. A connection is filled in only if `kept` is set.
 
     rows: TCP_PACKET[n]. connections: uint8[n, 36], the lower endpoint, then the higher.
     """
@@ -52,7 +52,7 @@ class HeaderPlaces(NamedTuple):
     """Where the headers of the innermost packet are in a chunk, if `verdict` is TCP_SEGMENT.
 
     network, transport: where its IP and TCP headers begin. ip_end: where it ends by its own IP header. end, wire_end:
-    where it ends as captured and as sent; a packet in an envelope ends where the outer IP packet does.
+    where it ends as captured and on the wire; a packet in an envelope ends where the outer IP packet ends.
     """
 
     verdict: int
@@ -66,7 +66,7 @@ class HeaderPlaces(NamedTuple):
 
 @kernel
 def bucket_of_connection(connection: np.ndarray, buckets: int) -> int:
-    """The bucket, below `buckets`, of a connection, which is given by its 36 bytes."""
+    """The bucket, below `buckets`, of a connection; connection: its 36 bytes."""
     return int(np.int64(mix_bits(continue_digest(SEED, connection, 0, CONNECTION_BYTES)) % np.uint64(buckets)))
 
 
@@ -120,7 +120,7 @@ def _check_tcp(chunk: np.ndarray, places: HeaderPlaces) -> tuple[int, int]:
 
 @kernel
 def _find_tcp_header(chunk: np.ndarray, at: int, end: int, wire_end: int, link_type: int) -> HeaderPlaces:
-    """The verdict on the packet in `chunk[at:end]`, which ended at `wire_end` as sent, and where its headers are."""
+    """The verdict on the packet in `chunk[at:end]`, and where its headers are; wire_end: its end on the wire."""
     transport = ip_end = at
     is_ipv6 = False
     verdict, network = find_network_header(chunk, at, end, wire_end, link_type)
@@ -170,7 +170,7 @@ def _parse_tcp(chunk: np.ndarray, packet: np.void, tcp: np.void, connection: np.
 
 @kernel
 def parse_tcp_packets(chunk: np.ndarray, packets: np.ndarray, buckets: int, tcp_packets: TcpPackets) -> None:
-    """Fill a row of `tcp_packets` for each of the packets, PACKET[n], which lie inside the chunk."""
+    """Fill a row of `tcp_packets` for each of the packets of the chunk, PACKET[n]."""
     for i in range(len(packets)):
         packet, tcp, connection = packets[i], tcp_packets.rows[i], tcp_packets.connections[i]
         tcp["kept"] = False
@@ -185,7 +185,7 @@ def parse_tcp_packets(chunk: np.ndarray, packets: np.ndarray, buckets: int, tcp_
 
 
 class TcpTable:
-    """Memory for the TCP headers of one table of packets after another."""
+    """Memory for the TCP headers of a table of packets. It is used again for each table."""
 
     def __init__(self, buckets: int) -> None:
         self._buckets = buckets

@@ -73,7 +73,7 @@ def all_read_only(columns: Iterable[Any]) -> Iterator[Any]:
 
 
 def stretch_edges(lengths: npt.ArrayLike) -> Ints:
-    """Where stretches of these lengths begin if they lie one behind the other, and where the last ends: int64[n + 1].
+    """Where stretches of these lengths begin if they lie one after the other, and where the last ends: int64[n + 1].
 
     >>> stretch_edges([3, 0, 2]).tolist()
     [0, 3, 3, 5]
@@ -82,7 +82,7 @@ def stretch_edges(lengths: npt.ArrayLike) -> Ints:
 
 
 def numbers_in_stretches(begins: Ints, lengths: Ints) -> Ints:
-    """The numbers from each begin on, as many as its length says, one stretch behind the other: int64[sum of lengths].
+    """The numbers from each begin on, as many as its length says, one stretch after the other: int64[sum of lengths].
 
     begins, lengths: int64[n].
 

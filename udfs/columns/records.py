@@ -40,7 +40,7 @@ def pick_records(records: Records, rows: Ints | Bools) -> Records:
 
 
 def join_records(kind: Kind, parts: Sequence[Records]) -> Records:
-    """The records of all parts, one behind the other: kind[n]. They are copied as bytes, faster than field by field.
+    """The records of all parts, one after the other: kind[n]. They are copied as bytes, faster than field by field.
 
     parts: kind[m] each.
     """

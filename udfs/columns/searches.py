@@ -12,7 +12,7 @@ from udfs.kernels.kernel import kernel
 
 
 def place_behind(keys: Ints, times: Ints, key: Ints, time: Ints) -> Ints:
-    """The place behind all rows at or before each (key, time): int64[n]; key, time: int64[n].
+    """The place after all rows at or before each (key, time): int64[n]; key, time: int64[n].
 
     keys, times: int64[rows], sorted by both; keys are 0 to 2^31.
     """

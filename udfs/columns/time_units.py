@@ -1,4 +1,4 @@
-"""Factors between units of time, and times before and behind all others."""
+"""Factors between units of time, and times before and after all others."""
 
 from __future__ import annotations
 
@@ -11,4 +11,4 @@ US_PER_S = 1_000_000
 US_PER_DAY = 86_400 * US_PER_S
 
 ALWAYS, NEVER = -(1 << 62), 1 << 62
-"""Times before and behind every time of a capture, in us and in ns; a duration can be added to either."""
+"""Times before and after every time of a capture, in us and in ns; a duration can be added to either."""

@@ -103,7 +103,7 @@ def session_of_entries(topics: Ints, partitions: Ints, values: Ints, room: int) 
 
 
 def session_behind(fetch: LastFetch, answer: LateResponse | None) -> Session | None:
-    """The session of a connection behind its last fetch in the earlier set; None where it had none.
+    """The session of a connection after its last fetch in the earlier set; None where it had none.
 
     answer: the response, where the fetch waited for it when the set ended and the next set has it.
     """
@@ -124,7 +124,7 @@ def session_behind(fetch: LastFetch, answer: LateResponse | None) -> Session | N
 
 
 def _note_state(state: Ints, fetch: LastFetch, is_full: bool) -> None:
-    """Write the state of a session, int64[8], as it is behind a fetch, or before its response."""
+    """Write the state of a session, int64[8], as it is after a fetch, or before its response."""
     if is_full:
         state[SESSION_ID] = max(fetch.of_fetch(_F.response_session_id), 0)
         state[IS_KNOWN] = state[IS_READABLE] = state[NEXT_EPOCH] = 1
@@ -137,7 +137,7 @@ def _note_state(state: Ints, fetch: LastFetch, is_full: bool) -> None:
 
 
 def _place(fetch: LastFetch, column: str) -> Ints:
-    """A place among others, with those that have none behind all: int64[partitions]."""
+    """A place among others, with those that have none after all: int64[partitions]."""
     place = fetch.columns[column]
     return np.where(place == NOWHERE, np.iinfo(np.int64).max, place)
 
@@ -160,7 +160,7 @@ def _with_rows(fetch: LastFetch, order: Ints, room: int) -> Session:
 
 
 def _behind_answer(session: Session, fetch: LastFetch, answer: LateResponse | None) -> Session:
-    """The session behind the response that a fetch waited for; without the response, behind a gap."""
+    """The session after the response that a fetch waited for; without the response, after a gap."""
     listed = np.zeros(1, LISTED_FETCH) if answer is None else answer.fetch.copy()
     is_full = fetch.of_fetch(_F.session_epoch) == 0
     none = np.zeros(0, np.int64)

@@ -177,7 +177,7 @@ def note_ends_of_logs(session: Session) -> None:
 def learn_from_response(session: Session, fetch: Record, returned: Returned, first_new: int) -> bool:
     """Learn from a response what a joined session has. first_new: where in the order begins what it alone has named.
 
-    Returns whether all partitions are known that had something to be read by the fetch. A fetch behind a gap counts as
+    Returns whether all partitions are known that had something to be read by the fetch. A fetch after a gap counts as
     one of which that is not known, so that it shows what the reader is taken to have received without it.
     """
     put_first(session, first_new)

@@ -31,7 +31,7 @@ INTS = {name: pa.from_numpy_dtype(np.dtype(f"i{width}")) for name, width in INT_
 
 @dataclass
 class Texts:
-    """Texts that are put one behind the other in an arena, so that spans can refer to them as to those of frames."""
+    """Texts that are put one after the other in an arena, so that spans can refer to them as to those of frames."""
 
     parts: list[Bytes] = field(default_factory=list)
     size: int = 0

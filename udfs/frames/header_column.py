@@ -40,7 +40,7 @@ REQUEST_HEADER = pa.struct(_FIELDS)
 
 
 def request_header_column(frames: pa.Array[Any]) -> pa.Array[Any]:
-    """The headers of requests as structs of REQUEST_HEADER; a frame may be cut behind its header.
+    """The headers of requests as structs of REQUEST_HEADER; a frame may be cut after its header.
 
     frames: a column of any binary type.
 

@@ -48,7 +48,7 @@ def _field_column(decoded: Decodings, field: Field, level: str, name: str) -> pa
 
 
 def _list_column(decoded: Decodings, field: Field, level: str, name: str) -> pa.Array[Any]:
-    """The lists in an array field; their elements are one behind the other, in the order of the rows."""
+    """The lists in an array field; their elements are one after the other, in the order of the rows."""
     counts, path, elements = decoded.levels[level].column(name + ".count"), element_path(level, name), field.fields
     if elements:
         rows = decoded.levels[path].rows

@@ -1,4 +1,4 @@
-"""Copies spans of bytes so that they lie one behind the other."""
+"""Copies spans of bytes so that they lie one after the other."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from udfs.wire.primitives import copy_bytes
 
 
 def gather_spans(source: Bytes, starts: Ints, ends: Ints) -> Bytes:
-    """Spans of `source`, one behind the other: the bytes from starts[i] on go to [ends[i], ends[i + 1]).
+    """Spans of `source`, one after the other: the bytes from starts[i] on go to [ends[i], ends[i + 1]).
 
     starts: int64[n]; that of an empty span may be anything. ends: int64[n + 1], `edges` of the spans' lengths.
     """

@@ -30,7 +30,7 @@ class ColumnBuffer:
     """Room for the rows of a batch.
 
     levels: the level table (`udfs.wire.reader_code`). has_room: bool[columns], which columns are in `out`. first_cells:
-    int64[columns], where each of these begins, NOWHERE for the others. out: int64[cells], the columns one behind the
+    int64[columns], where each of these begins, NOWHERE for the others. out: int64[cells], the columns one after the
     other.
     """
 
@@ -57,7 +57,7 @@ class ColumnBuffer:
         return self.levels[CAPACITY::LEVEL_WIDTH]
 
     def used_cells(self) -> Iterator[tuple[int, int]]:
-        """(first cell, cell behind the last row) of each column."""
+        """(first cell, cell after the last row) of each column."""
         ends = self.first_cells + self.used[self.plan.layout.level_of]
         return zip(self.first_cells.tolist(), ends.tolist(), strict=True)
 

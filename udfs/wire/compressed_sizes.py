@@ -25,7 +25,7 @@ PARTS = 8
 """A batch is compressed anew so often with each codec: its first eighth, its first two eighths, up to all of it."""
 
 XERIAL_HEADER = 16
-"""SnappyOutputStream of xerial: magic and two versions, then blocks of 32 KiB behind their size."""
+"""SnappyOutputStream of xerial: magic and two versions, then blocks of 32 KiB after their size."""
 _SNAPPY_BLOCK = 32 << 10
 _LZ4_BLOCK = 64 << 10  # Lz4BlockOutputStream: blocks that do not depend on each other, stored where they would grow
 _LZ4_FRAME = 7 + 4  # magic, two descriptors and their checksum; the end mark
@@ -42,7 +42,7 @@ _codec: Any = pa.Codec
 
 
 def compressed_size(codec: int, records: bytes, level: int | None = None) -> int:
-    """How many bytes encoded records take behind the header of a batch with this codec.
+    """How many bytes encoded records take after the header of a batch with this codec.
 
     level: of a codec that has levels; None for Kafka's default.
     """
@@ -102,7 +102,7 @@ def compressed_parts(records: bytes, ends: Ints) -> Ints:
 
 @kernel
 def put_varlong(out: Bytes, at: int, value: int) -> int:
-    """Write a zig-zag varint at out[at], uint8 (ByteUtils.writeVarlong); returns the offset behind it.
+    """Write a zig-zag varint at out[at], uint8 (ByteUtils.writeVarlong); returns the offset after it.
 
     It takes ten bytes at most; the caller has made room for them.
     """
@@ -132,12 +132,12 @@ class MovedRecords(NamedTuple):
 
 @kernel
 def encode_records(moved: MovedRecords, out: Bytes, at: int) -> int:
-    """Write records as they are in another batch (DefaultRecord.writeTo); returns the offset behind them.
+    """Write records as they are in another batch (DefaultRecord.writeTo); returns the offset after them.
 
     out: uint8[bytes], with at least len(moved.data) + 20 bytes for each record from `at` on.
     """
     for record in range(len(moved.ends)):
-        start = at + 5  # a length takes up to five bytes, and is known behind what it is of
+        start = at + 5  # a length takes up to five bytes, and is known after what it is of
         body = start + 1
         out[start] = 0  # attributes
         body = put_varlong(out, body, moved.timestamp_deltas[record])

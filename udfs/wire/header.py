@@ -56,7 +56,7 @@ known version, -1 if no API has the key."""
 
 @kernel
 def skip_tags(arena: Bytes, offset: int, end: int) -> int:
-    """Offset behind a tag section, or the negative of a fault. arena: uint8[bytes]."""
+    """Offset after a tag section, or the negative of a fault. arena: uint8[bytes]."""
     if offset < end and cell(arena, offset) == 0:  # as nearly all are
         return offset + 1
     offset, remaining = read_unsigned_varint(arena, offset, end)

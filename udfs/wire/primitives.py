@@ -1,6 +1,6 @@
 """Reads Kafka's primitive types (KIP-482, Protocol guide "Protocol Primitive Types") at an offset of an arena.
 
-Functions that get a `limit`, the end of the bytes that may be read, return the offset behind what they read, or the
+Functions that get a `limit`, the end of the bytes that may be read, return the offset after what they read, or the
 negative of a `DecodeFault`. Callers keep 0 <= offset <= limit <= arena.size; arenas are uint8, contiguous.
 """
 

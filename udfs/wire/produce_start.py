@@ -55,7 +55,7 @@ def begins_produce(arena: Bytes, body_start: int, end: int, api_version: int, is
 
     The check is needed because a response with a small correlation id looks like the header of a Produce request: API
     key 0, with the id as its version; a string that follows, such as a topic's name, looks like a client id. arena:
-    uint8[bytes]. is_cut: whether the body goes on behind `end`; then it may be cut anywhere.
+    uint8[bytes]. is_cut: whether the body goes on after `end`; then it may be cut anywhere.
     """
     acks = acks_offset(arena, body_start, end, api_version) if body_start >= 0 else -_TRUNCATED
     if acks < 0:

@@ -193,7 +193,7 @@ def _fill_message(arena: Bytes, at: int, available: int, row: int, table: Table,
 
 @kernel
 def _fill_batch(arena: Bytes, at: int, end: int, row: int, checksums: Checksums, rows: Ints) -> int:
-    """Fill in the row of the batch at an offset; returns the offset behind it."""
+    """Fill in the row of the batch at an offset; returns the offset after it."""
     fault, size, available = batch_extent(arena, at, end)
     rows[FAULT, row], rows[START, row], rows[SIZE, row], rows[AVAILABLE, row] = fault, at, size, available
     rows[IS_CUT, row] = fault == _OK and available != size

@@ -62,7 +62,7 @@ class RecordSizes:
 
     content: int64[records], bytes of key, value and headers with their lengths, which are the same in any batch; a
     record's own length, attributes and deltas are not. timestamp_deltas: int64[records], ms since the batch's base
-    timestamp. ends: int64[records], uncompressed offset behind each record. keyless: how many records have no key.
+    timestamp. ends: int64[records], uncompressed offset after each record. keyless: how many records have no key.
     uncompressed: bytes of all records.
     """
 
@@ -184,7 +184,7 @@ def _varlong(arena: Bytes, at: int, limit: int) -> tuple[int, int]:
 def walk_records(arena: Bytes, sizes: Ints) -> int:
     """Write content bytes, timestamp delta, end, and whether the key is null of each record (DefaultRecord.readFrom).
 
-    arena: uint8. sizes: int64[4, records]. Returns the offset behind the last record, -1 if the bytes are not so many
+    arena: uint8. sizes: int64[4, records]. Returns the offset after the last record, -1 if the bytes are not so many
     records.
     """
     at = 0
