@@ -1,53 +1,53 @@
-"""The errors refetch raises on purpose: one root, one leaf for each thing a user would do next."""
+"""The errors that refetch raises on purpose: a base class, and a subclass for each thing that a user would do next."""
 
 from __future__ import annotations
 
 
 class RefetchError(Exception):
-    """Root of every error a user can act on; the message says what was found and what to do."""
+    """Base class of every error on which a user can act. The message says what was found and what to do."""
 
     def _render_traceback_(self) -> list[str]:
-        """What IPython shows in a notebook: the message alone, as the command line does."""
+        """What IPython shows in a notebook: only the message, as on the command line."""
         return [f"refetch: {self}"]
 
 
 class CaptureError(RefetchError):
-    """A capture cannot be opened, is of no known format, changed while it was read, or does not tell what is asked."""
+    """A capture cannot be opened, has no known format, changed while it was read, or does not show what is needed."""
 
 
 class AlienError(CaptureError):
-    """A file's content is none that refetch reads, or cannot be opened as what it begins like."""
+    """A file's content is nothing that refetch reads, or is not what its beginning looks like."""
 
 
 class ArgumentError(RefetchError):
-    """A command-line argument is unknown, malformed, or names something that is not there."""
+    """A command-line argument is unknown or malformed, or names something that does not exist."""
 
 
 class SetupError(RefetchError):
-    """The machine lacks what refetch runs on: Python, Java, a package, a jar."""
+    """The machine lacks what refetch needs: Python, Java, a package, a jar."""
 
 
 class LakeError(RefetchError):
-    """The lake cannot be read or written, or holds a table this version cannot use."""
+    """The lake cannot be read or written, or has a table that this version cannot use."""
 
 
 class FrameError(RefetchError):
-    """A function is asked for that decodes no frames: its message is not declared, or bears credentials."""
+    """No function decodes such frames: the message is not declared, or contains credentials."""
 
 
 class SparkError(RefetchError):
-    """Spark failed; the message has the root cause and where its log is."""
+    """Spark failed. The message has the root cause, and where Spark's log is."""
 
 
 class GateError(RefetchError):
-    """A gate refused the tables of a run; the message has the rule, the count and examples."""
+    """A gate refused the tables of a run. The message has the rule, the count and examples."""
 
 
 class FaultsError(RefetchError):
-    """Several faults of one input, found in one pass and told at once."""
+    """Several faults of one input, found in one pass and reported together."""
 
     def __init__(self, subject: str, faults: tuple[str, ...]) -> None:
-        """subject: what is at fault, e.g. a file; faults: one line each."""
+        """subject: what is wrong, e.g. a file; faults: one line for each."""
         super().__init__(subject, faults)
         self.subject, self.faults = subject, faults
 
@@ -65,8 +65,8 @@ class SettingError(FaultsError):
 
 
 class RuleError(FaultsError):
-    """Rules of gates have unknown keys, tables or columns, or expressions that Spark cannot read."""
+    """Gate rules have unknown keys, tables or columns, or expressions that Spark cannot read."""
 
 
 class EvaluationError(RefetchError):
-    """A rule of a gate could be read, and not be applied to the tables, which are written by then."""
+    """A gate rule could be read, but not applied to the tables, which are already written at that time."""

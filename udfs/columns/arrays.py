@@ -21,7 +21,7 @@ Cells = Bytes | Ints
 class Records(Protocol):
     """A structured array: rows by number, and columns by the names of its dtype's fields.
 
-    A column has any type: with those that numpy's own types give it, mypy takes twice as long for all the code.
+    A column has the type Any: with numpy's own types, mypy takes twice as long for all the code.
     """
 
     @property
@@ -57,7 +57,7 @@ class Records(Protocol):
 
 
 class Record(Protocol):
-    """A row of a structured array in a kernel: its fields are attributes, which can be set in place."""
+    """A row of a structured array in a kernel. Its fields are attributes, which can be set in place."""
 
     def __getattr__(self, name: str) -> Any: ...
 
@@ -73,7 +73,7 @@ def all_read_only(columns: Iterable[Any]) -> Iterator[Any]:
 
 
 def stretch_edges(lengths: npt.ArrayLike) -> Ints:
-    """Where stretches of these lengths begin if they lie one after the other, and where the last ends: int64[n + 1].
+    """Where stretches of these lengths begin if one follows the other, and where the last one ends: int64[n + 1].
 
     >>> stretch_edges([3, 0, 2]).tolist()
     [0, 3, 3, 5]
@@ -82,7 +82,8 @@ def stretch_edges(lengths: npt.ArrayLike) -> Ints:
 
 
 def numbers_in_stretches(begins: Ints, lengths: Ints) -> Ints:
-    """The numbers from each begin on, as many as its length says, one stretch after the other: int64[sum of lengths].
+    """The numbers of stretches, one stretch after the other: int64[sum of lengths]. A stretch has `length` numbers that
+    count up from `begin`.
 
     begins, lengths: int64[n].
 
@@ -94,14 +95,14 @@ def numbers_in_stretches(begins: Ints, lengths: Ints) -> Ints:
 
 
 def as_int64s(values: npt.NDArray[Any]) -> Ints:
-    """The values as contiguous integers, int64[values.shape], copied only if they are not such already."""
+    """The values as contiguous int64[values.shape]; they are copied only if they are not that already."""
     return np.ascontiguousarray(values, np.int64)
 
 
 def read_only(values: Array) -> Array:
     """A contiguous view of the values that cannot be written.
 
-    With such input only, kernels are compiled for a single type.
+    If all input is read-only, kernels are compiled for only one type.
     """
     view = np.ascontiguousarray(values).view()
     view.flags.writeable = False

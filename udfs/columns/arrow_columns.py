@@ -1,6 +1,5 @@
-"""Makes Arrow arrays of numpy arrays and the other way round; `compute` is pyarrow.compute without its stubs.
-
-The stubs allow neither plain values nor numpy arrays as arguments.
+"""Converts numpy arrays into Arrow arrays and back. `compute` is pyarrow.compute without its stubs, because these allow
+neither plain values nor numpy arrays as arguments.
 """
 
 from __future__ import annotations
@@ -27,15 +26,15 @@ def arrow_array(values: npt.NDArray[np.generic], known: Bools | None = None) -> 
 
 
 def quotient_column(part: npt.NDArray[Any], whole: npt.NDArray[Any]) -> pa.Array[Any]:
-    """part / whole, counts of any number type, [n], as a column of doubles, null where the whole is 0."""
+    """part / whole as a column of doubles, null where the whole is 0. part, whole: counts of any number type, [n]."""
     return arrow_array(part / np.maximum(whole, 1), whole > 0)
 
 
 def unwritten_array(rows: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """dtype[rows] of any content, in memory of Arrow's pool: for large arrays that are made again and again.
+    """dtype[rows] with arbitrary content, in memory of Arrow's pool: for large arrays that are made again and again.
 
-    The pool keeps memory that is freed. malloc gives 32 MiB and more back to the system at once, and memory that is new
-    to the process costs as much as work on it.
+    The pool keeps memory that is freed. malloc gives blocks of 32 MiB and more back to the system at once, and getting
+    new memory from the system costs as much as the work on it.
     """
     kind = np.dtype(dtype)
     return np.frombuffer(memoryview(pa.allocate_buffer(rows * kind.itemsize)), kind)
@@ -79,7 +78,7 @@ def repeated_text_column(text: str, rows: int) -> pa.Array[Any]:
 def text_column(raw: Bytes, offsets: Ints) -> pa.Array[Any]:
     """A column of texts over bytes that are not copied: text i is raw[offsets[i] : offsets[i + 1]].
 
-    The arguments are as those of `binary_column`; the bytes must be UTF-8.
+    The arguments are those of `binary_column`; the bytes must be UTF-8.
     """
     return arrow_array_over(pa.string(), len(offsets) - 1, offsets.astype(np.int32), raw)
 
@@ -94,7 +93,7 @@ def offsets_and_bytes(column: pa.Array[Any]) -> tuple[Ints, Bytes]:
 
 
 def offsets_and_values(column: Any) -> tuple[Ints, Ints]:
-    """A list column of whole numbers without nulls as (int64[n + 1] offsets, the first of which is 0, int64 values)."""
+    """A list column of whole numbers without nulls as (int64[n + 1] offsets that begin with 0, int64 values)."""
     offsets, values = column.offsets.to_numpy().astype(np.int64), column.flatten().to_numpy(zero_copy_only=False)
     return offsets - offsets[0], values.astype(np.int64, copy=False)
 
@@ -115,7 +114,7 @@ def is_not_null(column: pa.Array[Any]) -> Bools:
 
 
 def concatenate_batches(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """The rows of all batches in one; there is at least one batch, and all have the same schema."""
+    """The rows of all batches in one batch. There must be at least one batch, and all must have the same schema."""
     if len(batches) == 1:
         return batches[0]
     columns = [pa.concat_arrays(parts) for parts in zip(*(batch.columns for batch in batches), strict=True)]
@@ -123,7 +122,7 @@ def concatenate_batches(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def gather_batches(batches: Iterable[pa.RecordBatch], rows: int, size: int | None = None) -> Iterator[pa.RecordBatch]:
-    """Joins batches until they have `rows` rows or `size` bytes; no result is empty."""
+    """Join batches until they have `rows` rows or `size` bytes; no result is empty."""
     waiting: list[pa.RecordBatch] = []
     n = waiting_bytes = 0
     for batch in batches:

@@ -1,4 +1,4 @@
-"""Rows that belong together: numbered by their keys, and what came first or last among them."""
+"""Groups of rows with the same keys: their numbers, and the greatest earlier values in them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from udfs.columns.arrays import Ints
 
 
 def group_numbers(*keys: Ints) -> tuple[Ints, Ints]:
-    """(the group of each row, the first row of each group). Rows with the same keys are one group, and groups are
-    numbered in the order of their keys, the first key before the second.
+    """(the group of each row, the first row of each group). Rows with the same keys are one group. Groups are numbered
+    in the order of their keys, sorted by the first key, then by the second.
 
     keys: int64[rows] each.
 
@@ -28,9 +28,10 @@ def group_numbers(*keys: Ints) -> tuple[Ints, Ints]:
 
 
 def greatest_before(group: Ints, values: Ints, by: int = 1) -> Ints:
-    """The greatest value of the group's rows up to the one `by` places before each, 0 where there is none: int64[rows].
+    """For each row, the greatest value in its group up to the row `by` places before it, 0 if there is none:
+    int64[rows].
 
-    group: int64[rows], rising. values: int64[rows], none below 0.
+    group: int64[rows], ascending. values: int64[rows], none below 0.
 
     >>> greatest_before(np.array([0, 0, 0, 1, 1]), np.array([5, 3, 9, 1, 2])).tolist()
     [0, 5, 5, 0, 1]

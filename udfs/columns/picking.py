@@ -29,7 +29,7 @@ def _copy_picked(values: Ints, rows: Ints, missing: int, picked: Ints) -> None:
 def pick_columns(table: Records, fields: Mapping[str, int], rows: Ints) -> dict[str, Ints]:
     """Fields of table[rows] as columns, int64[rows] each; all fields of the table are int64.
 
-    fields: the names, and the value that a column has where the row is negative.
+    fields: their names, each with the value that the column gets where the row is negative.
     """
     every = table.dtype.names or ()
     places = np.array([every.index(name) for name in fields], np.int64)
@@ -42,7 +42,7 @@ def pick_columns(table: Records, fields: Mapping[str, int], rows: Ints) -> dict[
 
 @kernel
 def _copy_picked_columns(cells: Ints, width: int, fields: Ints, missing: Ints, rows: Ints, columns: Ints) -> None:
-    # So few rows at a time that they, and the next ones, stay in the cache while one field after the other is read.
+    # So few rows at a time that these and the next ones stay in the cache while one field after the other is read.
     for first in range(0, rows.size, ROWS_AT_ONCE):
         end = min(first + ROWS_AT_ONCE, rows.size)
         for i in range(end, min(end + ROWS_AT_ONCE, rows.size)):
@@ -54,7 +54,7 @@ def _copy_picked_columns(cells: Ints, width: int, fields: Ints, missing: Ints, r
 
 
 def position_among(parents: Ints) -> Ints:
-    """The place of each row, from 0, among its neighbours with the same parent: int64[n]; parents: int64[n]."""
+    """The place of each row, from 0, among neighbouring rows with the same parent: int64[n]; parents: int64[n]."""
     index = np.arange(len(parents))
     begins = np.append(True, parents[1:] != parents[:-1])[: len(parents)]
     return index - np.maximum.accumulate(np.where(begins, index, 0))

@@ -1,4 +1,4 @@
-"""Arrays of records: how they are declared, made of columns, and added to."""
+"""Arrays of records: declaring them, making them from columns, and adding to them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy.typing as npt
 from udfs.columns.arrays import Array, Bools, Ints, Records
 
 Kind = np.dtype[np.void]
-"""What fields a record has."""
+"""The fields of a record."""
 
 
 def int_fields(*names: str) -> Kind:
-    """A record whose fields have these names and are int64."""
+    """The kind of a record with these fields, all int64."""
     return np.dtype([(name, np.int64) for name in names])
 
 
@@ -32,7 +32,7 @@ def new_records(kind: Kind, rows: int, /, **columns: npt.ArrayLike) -> Records:
 
 
 def pick_records(records: Records, rows: Ints | Bools) -> Records:
-    """records[rows], in a fraction of the time: numpy's own indexing copies records field by field.
+    """records[rows], in a fraction of the time that numpy's own indexing takes: that copies records field by field.
 
     rows: int64[n] row numbers, or bool[records].
     """
@@ -51,17 +51,17 @@ def join_records(kind: Kind, parts: Sequence[Records]) -> Records:
 
 
 def pick_fields(records: Records, which: Ints | Bools, *names: str) -> tuple[Ints, ...]:
-    """These fields of some of the records, each an array of its own. which: int64[n] places, or bool[records]."""
+    """These fields of some of the records, as one array for each field. which: int64[n] places, or bool[records]."""
     return tuple(records[name][which] for name in names)
 
 
 def as_bytes(array: Any) -> Any:
-    """A contiguous array as uint8[bytes], which numpy copies in a fraction of the time that it takes for records."""
+    """A contiguous array as uint8[bytes]. numpy copies these in a fraction of the time that it takes for records."""
     return array.reshape(-1).view(np.uint8)
 
 
 def with_free_records(rows: Array, used: int, more: int) -> Array:
-    """The first `used` rows in an array that has room for so many more, which are 0; it doubles where it grows."""
+    """The first `used` rows in an array with room for `more` others, which are 0. If it has to grow, it doubles."""
     if used + more <= len(rows):
         return rows
     larger = np.zeros((max(used + more, 2 * len(rows)), *rows.shape[1:]), rows.dtype)
@@ -70,7 +70,7 @@ def with_free_records(rows: Array, used: int, more: int) -> Array:
 
 
 class GrowingRecords:
-    """Records to which others are added at the end."""
+    """Records to which others can be appended."""
 
     def __init__(self, kind: Kind) -> None:
         self._room = np.zeros(0, kind)
@@ -81,7 +81,7 @@ class GrowingRecords:
 
     @property
     def records(self) -> Records:
-        """The records that were added, kind[n], to be read and written until others are added."""
+        """The records that were added, kind[n]. They may be read and written until others are added."""
         return self._room[: self._count]
 
     def add(self, records: Records) -> None:

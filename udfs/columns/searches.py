@@ -1,4 +1,4 @@
-"""Searches in rows that are in the order of a key and a time."""
+"""Searches in rows that are sorted by a key and a time."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from udfs.kernels.kernel import kernel
 
 
 def place_behind(keys: Ints, times: Ints, key: Ints, time: Ints) -> Ints:
-    """The place after all rows at or before each (key, time): int64[n]; key, time: int64[n].
+    """The place after all rows at or before each (key, time): int64[n].
 
-    keys, times: int64[rows], sorted by both; keys are 0 to 2^31.
+    key, time: int64[n], what is looked for. keys, times: int64[rows], sorted by both; keys are 0 to 2^31.
     """
     ranks = np.unique(times)
     width = len(ranks) + 1
@@ -24,28 +24,27 @@ def place_behind(keys: Ints, times: Ints, key: Ints, time: Ints) -> Ints:
 
 
 def place_of_first(keys: Ints, times: Ints, key: Ints, time: Ints) -> Ints:
-    """The place of the first row of a key at or after a time, NONE where there is none: int64[n].
+    """The place of the first row of a key at or after a time, NONE if there is none: int64[n].
 
-    keys, times: int64[rows], in the order of both. key, time: int64[n], what is looked for.
+    keys, times: int64[rows], sorted by both. key, time: int64[n], what is looked for.
     """
     place = _places(keys, times, key, time)
     return np.where(np.append(keys, NONE)[place] == key, place, NONE)
 
 
 def place_of_last_before(keys: Ints, times: Ints, key: Ints, time: Ints) -> Ints:
-    """The place of the last row of a key before a time, NONE where there is none: int64[n].
+    """The place of the last row of a key before a time, NONE if there is none: int64[n].
 
-    keys, times, key, time: as those of `place_of_first`.
+    keys, times, key, time: as for `place_of_first`.
     """
     place = _places(keys, times, key, time) - 1
     return np.where(np.append(keys, NONE)[place] == key, place, NONE)
 
 
 def earliest_from(keys: Ints, times: Ints, events: Ints, key: Ints, time: Ints) -> Ints:
-    """The earliest event of the rows of a key at or after a time, NEVER where there is none: int64[n].
+    """The earliest event among the rows of a key at or after a time, NEVER if there is none: int64[n].
 
-    events: int64[rows], the time at which what a row is about happens. keys, times, key, time: as those of
-    `place_of_first`.
+    events: int64[rows], the time of each row's event. keys, times, key, time: as for `place_of_first`.
     """
     earliest = np.array(events)
     _make_earliest(read_only(keys), earliest)
@@ -60,7 +59,7 @@ def _places(keys: Ints, times: Ints, key: Ints, time: Ints) -> Ints:
 
 @kernel
 def _find_places(keys: Ints, times: Ints, key: Ints, time: Ints, places: Ints) -> None:
-    """Find the first row at or after each (key, time), the number of rows where there is none."""
+    """Find the first row at or after each (key, time); the number of rows if there is none."""
     for i in range(len(key)):
         low, high = 0, len(keys)
         while low < high:
@@ -74,7 +73,7 @@ def _find_places(keys: Ints, times: Ints, key: Ints, time: Ints, places: Ints) -
 
 @kernel
 def _make_earliest(keys: Ints, events: Ints) -> None:
-    """Put the earliest of a key's events from each row on in its place."""
+    """Replace each row's event by the earliest event of its key from that row on."""
     for row in range(len(keys) - 2, -1, -1):
         if keys[row] == keys[row + 1]:
             events[row] = min(events[row], events[row + 1])

@@ -1,9 +1,9 @@
-"""Numbers that stand in columns of integers in place of what is not there."""
+"""Numbers in integer columns that mean that there is no value."""
 
 from __future__ import annotations
 
 NONE = -1
-"""In place of a place in an array, a number, a key, a time or a count, where there is none or the capture has none."""
+"""Means that there is no place in an array, number, key, time or count, or that the capture has none."""
 UNKNOWN = -(1 << 62)
-"""In place of what is not known where any small number, -1 too, may be a value: an offset in a stream, what a broker
-answered, a row."""
+"""Means that a value is not known. It is used if small numbers, also -1, may be values: for an offset in a stream, a
+broker's answer, a row."""

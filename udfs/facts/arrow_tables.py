@@ -1,7 +1,7 @@
-"""Arrow forms of the declared tables, and rows packed for one way through Spark.
+"""Arrow schemas of the declared tables, and packing of rows, so that rows of several tables go through Spark together.
 
 A worker makes rows of several tables from the same frames, but `mapInArrow` has a single output schema. So the rows of
-each table travel as Arrow IPC messages in a binary column, and are unpacked where their table is written.
+each table are sent as Arrow IPC messages in a binary column, and are unpacked where their table is written.
 """
 
 from __future__ import annotations
@@ -49,20 +49,20 @@ PACKED = pa.schema(_PACKED)
 MOST_TEXT_BYTES = int(np.iinfo(np.int32).max)
 """The most bytes that an Arrow column of texts can have."""
 PACKED_ROWS = 50_000
-"""The most rows of a table in one row of PACKED: texts as long as Kafka allows then stay below MOST_TEXT_BYTES."""
+"""The most rows of a table in one row of PACKED. Even texts as long as Kafka allows then stay below MOST_TEXT_BYTES."""
 PACKED_TOGETHER = 10_000
-"""Small batches of a table are collected until they have so many rows; then they are packed together."""
+"""Small batches of a table are collected until they have this many rows; then they are packed together."""
 HELD_BYTES = 16 << 20
-"""The same, when the collected batches have so many bytes."""
+"""They are also packed if the collected batches have this many bytes."""
 HELD_BATCHES = 64
-"""So many collected batches are joined into one, since each takes memory besides its rows."""
+"""This many collected batches are joined into one, because each takes memory in addition to its rows."""
 _WRITTEN = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)  # a worker has one core
 _READ = pa.ipc.IpcReadOptions(use_threads=False)
 
 
 @cache
 def arrow_schema(table: Table) -> pa.Schema:
-    """The table's columns as Arrow fields. Which may be null is checked where the table is written."""
+    """The table's columns as Arrow fields. Which columns may be null is checked where the table is written."""
     return pa.schema([pa.field(str(column), TYPES[column.type]) for column in table.columns])
 
 
@@ -78,11 +78,11 @@ def ns_to_us(ns: Ints) -> Ints:
 
 
 def make_rows(table: Table, columns: Mapping[str, Values]) -> pa.RecordBatch:
-    """A batch of the table's rows from its columns by name, in any order; numbers are cast to the declared width.
+    """A batch of the table's rows, from its columns by name, in any order. Numbers are cast to the declared width.
 
-    A whole number that is UNKNOWN becomes null. Times are whole numbers, microseconds since 1970. Texts in a dictionary
-    column stay one until the rows are unpacked. Raises ValueError that names every column that is missing or that the
-    table does not have.
+    A whole number that is UNKNOWN becomes null. Times are whole numbers, microseconds since 1970. A dictionary column
+    stays one until the rows are unpacked. Raises ValueError, which names every column that is missing or that the table
+    does not have.
     """
     schema = arrow_schema(table)
     wrong = sorted(set(schema.names) ^ {str(name) for name in columns})
@@ -138,7 +138,7 @@ def arrow_stream(batch: pa.RecordBatch) -> bytes:
 def pack_tables(
     rows: Iterable[tuple[Table, pa.RecordBatch]], together: int = PACKED_TOGETHER
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of several tables as rows of PACKED; a table's batches are collected to `together` rows or HELD_BYTES."""
+    """Rows of several tables as rows of PACKED. A table's batches are collected up to `together` rows or HELD_BYTES."""
     held: dict[Table, list[pa.RecordBatch]] = {}
     count: Counter[Table] = Counter()
     size: Counter[Table] = Counter()
@@ -146,12 +146,12 @@ def pack_tables(
         if not batch.num_rows:
             continue
         of_table = held.setdefault(table, [])
-        if of_table and of_table[-1].schema != batch.schema:  # texts that come as a dictionary column, or plain
+        if of_table and of_table[-1].schema != batch.schema:  # of dictionary and plain columns
             yield from pack_rows(table, concatenate_batches(held.pop(table)))
             of_table, count[table], size[table] = held.setdefault(table, []), 0, 0
         of_table.append(batch)
         count[table] += batch.num_rows
-        size[table] += batch.get_total_buffer_size()  # at hardly any cost, unlike `nbytes`
+        size[table] += batch.get_total_buffer_size()  # much cheaper than `nbytes`
         if count[table] >= together or size[table] >= HELD_BYTES:
             yield from pack_rows(table, concatenate_batches(held.pop(table)))
             count[table], size[table] = 0, 0
@@ -167,7 +167,7 @@ def unpack_rows(packed: pa.BinaryScalar) -> Iterator[pa.RecordBatch]:
 
 
 def unpack_columns(packed: pa.BinaryScalar, table: Table, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Some columns of the rows in one value of PACKED's column `rows`, in the table's order; the others are not even
+    """Some columns of the rows in one value of PACKED's column `rows`, in the table's order. Other columns are not
     decompressed.
     """
     places = [place for place, name in enumerate(arrow_schema(table).names) if name in columns]
@@ -176,7 +176,7 @@ def unpack_columns(packed: pa.BinaryScalar, table: Table, columns: Sequence[str]
 
 
 def plain_rows(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """The rows of a batch without dictionary columns; cut into batches if their texts might exceed a column's bytes."""
+    """The rows of a batch without dictionary columns; in several batches if texts might exceed MOST_TEXT_BYTES."""
     longest = max((_longest(c.dictionary) for c in batch.columns if isinstance(c, pa.DictionaryArray)), default=0)
     yield from map(without_dictionaries, [batch] if longest * batch.num_rows <= MOST_TEXT_BYTES else cut_rows(batch))
 

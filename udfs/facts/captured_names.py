@@ -1,4 +1,4 @@
-"""Gathers from rows what they show of the names of topics, brokers and clusters, in the workers that have the rows.
+"""Collects what rows show about the names of topics, brokers and clusters, in the workers that have the rows.
 
 The result grows with the cluster, not with the traffic.
 """
@@ -20,7 +20,7 @@ SHOWN_ID, CHANGE, BROKER, SERVER, CLUSTER = "id", "change", "broker", "server", 
 FOLLOWER, CONTROLLER, VENDOR = "follower", "controller", "vendor"
 LEADER, LED, READ, PRODUCED, PLACED = "leader", "led", "read", "produced", "placed"
 SPANS = (SHOWN_ID, LEADER, PRODUCED)
-"""Rows of these kinds with the same name and value are put together into one, with the first and the last time."""
+"""Rows of these kinds with the same name and value are joined into one, with the first and the last time."""
 _M, _T, _C, _X = CLUSTER_METADATA, TOPIC_CHANGES, CONNECTIONS, EXCHANGES
 NAMING_COLUMNS: Mapping[Table, tuple[str, ...]] = {
     _M: (
@@ -49,7 +49,7 @@ _COLUMNS: list[pa.Field[Any]] = [
     pa.field("last", pa.int64()),
 ]
 CAPTURED_NAMES = pa.schema(_COLUMNS)
-"""What a server, address:port, shows; `what` says which of these a row is, and times are us since 1970.
+"""What a server, address:port, shows. `what` says which of these kinds a row is. Times are us since 1970.
 
 SHOWN_ID: name: a topic; value: its id; first, last: when a response first had it and a request last asked for it
 CHANGE:   name: a topic; value: CREATE_TOPIC or DELETE_TOPIC; first: when that was requested
@@ -60,26 +60,26 @@ FOLLOWER: name: the address of a client that fetches from the server as a follow
 CONTROLLER: name: the server itself, which answers requests that only KRaft controllers get
 VENDOR:   name: the server itself; value: whose broker it is, if not Apache Kafka's
 
-Those that follow are made by `leading_names`. A topic is its id where the row it is from has one, else its name.
+`leading_names` makes the following kinds. A topic is its id if the row that shows it has one, else its name.
 
-LEADER:   name: a topic; value: PARTITION/EPOCH/LEADER; first, last: when responses had it
-LED:      name: a topic; value: PARTITION/EPOCH that the server answered for as only the partition's leader does
-READ:     the same of a consumer's fetch, which other replicas may answer where brokers are in racks (KIP-392)
-PRODUCED: name: a topic; value: PARTITION that the server appended to; first, last: when that was requested
+LEADER:   name: a topic; value: PARTITION/EPOCH/LEADER; first, last: the first and the last response with it
+LED:      name: a topic; value: PARTITION/EPOCH for which the server gave an answer that only a leader gives
+READ:     the same for a consumer's fetch, which other replicas may answer if brokers are in racks (KIP-392)
+PRODUCED: name: a topic; value: PARTITION to which the server appended; first, last: when that was requested
 PLACED:   name: the server, which lists racks of brokers or sends a consumer to another replica
 """
 CONTROLLER_APIS = (52, 53, 54, 59, 62, 63, 70)
-"""Vote, Begin- and EndQuorumEpoch, FetchSnapshot, BrokerRegistration, BrokerHeartbeat, ControllerRegistration: APIs of
-the controllers' listener alone, which is none of a broker even where one process is both.
+"""Vote, Begin- and EndQuorumEpoch, FetchSnapshot, BrokerRegistration, BrokerHeartbeat, ControllerRegistration: APIs
+that only the controllers' listener has. It is not a broker's listener, even if one process is both.
 """
 FETCHER_ID = r"^broker-(?P<node>\d{1,9})-fetcher-\d+$"
-"""The client id of a follower, which tells its node where a request is cut before its replica id."""
+"""The client id of a follower. It shows the follower's node if a request is cut before its replica id."""
 WAITING_ROWS = 100_000
-"""So many rows, which may repeat each other, are collected before they are made distinct."""
+"""This many rows, which may repeat each other, are collected before duplicates are removed."""
 
 
 Naming = Callable[[Table, pa.Table], list[pa.Table]]
-"""What rows of a table show: rows of CAPTURED_NAMES."""
+"""From rows of a table to what they show: rows of CAPTURED_NAMES."""
 
 
 def captured_names(rows: Iterable[tuple[Table, pa.RecordBatch]]) -> pa.Table:
@@ -88,7 +88,7 @@ def captured_names(rows: Iterable[tuple[Table, pa.RecordBatch]]) -> pa.Table:
 
 
 def gather_names(rows: Iterable[tuple[Table, pa.RecordBatch]], naming: Naming) -> pa.Table:
-    """Distinct rows of CAPTURED_NAMES: what `naming` gives of each batch of a table's rows."""
+    """Distinct rows of CAPTURED_NAMES, which `naming` makes from each batch of a table's rows."""
     names, waiting = CAPTURED_NAMES.empty_table(), list[pa.Table]()
     for table, batch in rows:
         waiting += naming(table, pa.Table.from_batches([batch]))
@@ -155,7 +155,9 @@ def named_rows(what: str, server: Any, name: Any, value: Any = None, first: Any 
 
 
 def distinct_names(rows: pa.Table) -> pa.Table:
-    """The distinct rows that have a name and a value. Equal ones of SPANS become one, from first to last time."""
+    """The distinct rows that have a name and a value. Rows of the kinds SPANS with the same name and value become one,
+    from the first to the last time.
+    """
     whole = rows.filter(compute.and_(compute.is_valid(rows["name"]), compute.is_valid(rows["value"])))
     is_span = compute.is_in(whole["what"], value_set=pa.array(SPANS))
     groups = whole.filter(is_span).group_by(["what", "server", "name", "value"], use_threads=False)

@@ -27,16 +27,17 @@ NONE_EARLIER: Mapping[int, Ints] = MappingProxyType({})
 class ClientSoftware:
     """What the client of the unfinished connection has reported: hashes of name and version, int64[2].
 
-    It is from the last of its requests that waits for no response any more: the next chunk has those that wait again.
+    It comes from the last of its requests that no longer waits for a response. Requests that still wait are in the next
+    chunk again.
     """
 
     hashes: Ints = field(default_factory=lambda: np.full(2, ABSENT))
 
 
 class Reports(NamedTuple):
-    """What requests report of the client's software, by connection and in order.
+    """What requests report about the client's software, by connection and in order.
 
-    request: int64[n], row of the chunk's requests; the first report, with UNKNOWN, is that of earlier chunks on
+    request: int64[n], row of the chunk's requests; the first report, with UNKNOWN, is that of earlier chunks for
     connection 0. connection: int64[n]. is_open: bool[n], whether the request waits for a response. hashes: int64[2, n],
     of name and version.
     """
@@ -52,11 +53,10 @@ class Reports(NamedTuple):
 
 
 def learn_software(exchanges: Exchanges, carried: ClientSoftware, earlier: Mapping[int, Ints] = NONE_EARLIER) -> Ints:
-    """Fill in the client software of all exchanges that have a request: what was last reported up to that request.
+    """Fill in the client software of all exchanges that have a request: the last report up to that request.
 
-    earlier: by connection of the chunk what its client had reported before the capture, int64[2].
-    Brings `carried` up to date. Returns the last report on each connection: hashes of name and version,
-    int64[2, connections].
+    earlier: what a client had reported before the capture, int64[2], by connection of the chunk.
+    Updates `carried`. Returns the last report on each connection: hashes of name and version, int64[2, connections].
     """
     reports = with_earlier(reported_software(exchanges, carried), exchanges.frames.requests["connection"], earlier)
     _fill_software(exchanges.request, exchanges.connection, reports, *exchanges.software)
@@ -67,8 +67,8 @@ def learn_software(exchanges: Exchanges, carried: ClientSoftware, earlier: Mappi
 
 
 def with_earlier(reports: Reports, requests: Ints, earlier: Mapping[int, Ints]) -> Reports:
-    """The reports, and in front of those of its connection each one from before the capture, as if it came with the
-    first request. requests: int64[n], the connection of each request of the chunk.
+    """The reports with those from before the capture. Each of these comes first in its connection, as if the first
+    request had it. requests: int64[n], the connection of each request of the chunk.
     """
     if not earlier:
         return reports
@@ -86,7 +86,7 @@ def with_earlier(reports: Reports, requests: Ints, earlier: Mapping[int, Ints]) 
 def _fill_software(request: Ints, connection: Ints, reports: Reports, name: Ints, version: Ints) -> None:
     """Write the hashes of each exchange's software; request, connection: int64[n], of the exchanges.
 
-    The requests ascend, except that UNKNOWN, of responses without a request, comes between them.
+    The requests are in ascending order, except that UNKNOWN, for responses without a request, may be between them.
     """
     report = 0
     for exchange in range(len(request)):
@@ -98,9 +98,9 @@ def _fill_software(request: Ints, connection: Ints, reports: Reports, name: Ints
 
 
 def logged_software(exchanges: Exchanges, carried: ClientSoftware) -> Ints:
-    """The software of each connection's client, from exchanges that have it, as those of request logs do.
+    """The software of each connection's client, from exchanges that already have it, as those of request logs.
 
-    Brings `carried` up to date. Returns hashes of name and version, int64[2, connections].
+    Updates `carried`. Returns hashes of name and version, int64[2, connections].
     """
     by_connection = np.full((2, len(exchanges.frames.connections)), ABSENT)
     by_connection[:, :1] = carried.hashes.reshape(2, 1)

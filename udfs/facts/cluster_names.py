@@ -1,4 +1,4 @@
-"""Names of brokers, topics and clusters, which only a whole capture set shows, and how rows get them."""
+"""Names of brokers, topics and clusters that only a whole capture set shows, and how rows get these names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CLUSTER_SEPARATOR = "/"
 
 
 def topic_of_cluster(cluster_id: str, topic: str) -> str:
-    """The key of a topic if there are several clusters. No topic's name contains the separator."""
+    """The key of a topic if there are several clusters. Topic names do not contain the separator."""
     return f"{cluster_id}{CLUSTER_SEPARATOR}{topic}"
 
 
@@ -34,7 +34,7 @@ def names_several_clusters(cluster_of: Mapping[str, str]) -> bool:
 
 
 class IdInForce(NamedTuple):
-    """A topic id, and the first and last time at which the topic's name stands for it, us since 1970."""
+    """A topic id, and the first and the last time at which the topic's name stands for it, us since 1970."""
 
     topic_id: str
     since: int = ALWAYS
@@ -45,10 +45,10 @@ class IdInForce(NamedTuple):
 class ClusterNames:
     """Names that a capture set shows.
 
-    topic_of: topic name by topic id. ids_of: by topic name, or by `topic_of_cluster` if there are several clusters, the
-    ids that it stands for, in the order of time. broker_of: node id by server. cluster_of: cluster id by server.
-    unnamed: by server without a node id why it has none, and what to do. vendor_of: by server whose broker it is, if
-    not Apache Kafka's.
+    topic_of: topic name by topic id. ids_of: the ids for which a topic name stands, in time order, by topic name, or by
+    `topic_of_cluster` if there are several clusters. broker_of: node id by server. cluster_of: cluster id by server.
+    unnamed: why a server has no node id, and what to do, by server. vendor_of: the vendor of a broker that is not
+    Apache Kafka's, by server.
     """
 
     topic_of: Mapping[str, str] = field(default_factory=dict)
@@ -65,16 +65,16 @@ class ClusterNames:
 
     @cached_property
     def _in_force(self) -> tuple[pa.Array[Any], Ints, pa.Array[Any]]:
-        """(topic names; int64[3, ids], for each id the number of its name, since and until; the ids)."""
+        """(topic names; int64[3, ids] with the number of the name, `since` and `until` of each id; the ids)."""
         spans = [(number, *span) for number, ids in enumerate(self.ids_of.values()) for span in ids]
         times = np.array([(number, since, until) for number, _, since, until in spans], np.int64).reshape(-1, 3).T
         texts = [topic_id for _, topic_id, _, _ in spans]
         return pa.array(self.ids_of, pa.string()), np.ascontiguousarray(times), pa.array(texts, pa.string())
 
     def id_at(self, server: pa.Array[Any], topic: pa.Array[Any], time: pa.Array[Any]) -> pa.Array[Any]:
-        """The id that each topic name stands for on a server at a time: string[n], null if that is not known.
+        """The id for which each topic name stands on a server at a time: string[n], null if that is not known.
 
-        A row without a time gets an id if its name stands for no other.
+        A row without a time gets an id only if its name stands for a single one.
         """
         names, (name_of_id, since, until), ids = self._in_force
         if self.has_several_clusters:
@@ -91,7 +91,7 @@ class ClusterNames:
 
 
 def with_names(rows: pa.RecordBatch, table: Table, names: ClusterNames) -> pa.RecordBatch:
-    """The table's rows with the names of brokers, clusters and topics filled in; a topic without a name has its id."""
+    """The table's rows with the names of brokers, clusters and topics filled in. A topic without a name gets its id."""
     named: dict[str, pa.Array[Any]] = {}
     if BROKER in table.columns:
         named[BROKER] = _first_not_null(look_up_texts(rows[BROKER], names.broker_of), rows[BROKER])

@@ -31,8 +31,8 @@ def connection_rows(
 ) -> pa.RecordBatch:
     """Rows of `connections` for the connections that have ended.
 
-    software: int64[2, connections], hashes of the name and version of each client's software. continued: those of the
-    capture set that this one goes on from, if it does.
+    software: int64[2, connections], hashes of the name and version of each client's software. continued: the
+    connections of the capture set that this one continues, if any.
     """
     frames, n = exchanges.frames, exchanges.frames.finished
     connections = frames.connections[:n]
@@ -69,13 +69,13 @@ def connection_rows(
 
 
 def has_ended(by_side: Records) -> Bools:
-    """Which connections a FIN or RST of either side ended: bool[n]. by_side: DIRECTION[n, 2]."""
+    """Which connections were ended by a FIN or RST of either side: bool[n]. by_side: DIRECTION[n, 2]."""
     ended: Bools = ((by_side["fin"] != UNKNOWN) | (by_side["rst"] != UNKNOWN)).any(axis=1)
     return ended
 
 
 def quarantine_rows(exchanges: Exchanges) -> Iterator[pa.RecordBatch]:
-    """Rows of `quarantine`: bytes in no frame, frames that are cut, and bodies that cannot be decoded."""
+    """Rows of `quarantine`: bytes in no frame, cut frames, and bodies that cannot be decoded."""
     yield loss_rows(exchanges)
     for side in ("request", "response"):
         yield frame_rows(exchanges, side)
@@ -147,5 +147,5 @@ def frame_rows(exchanges: Exchanges, side: str) -> pa.RecordBatch:
 
 
 def not_refused_columns(rows: int) -> dict[str, pa.Array[Any]]:
-    """The columns of `quarantine` that only a gate fills, which refuses whole rows: all null."""
+    """The columns of `quarantine` that only a gate fills, for whole rows that it refuses: all null here."""
     return {column: pa.nulls(rows, pa.string()) for column in (QUARANTINE.refused_from, QUARANTINE.refused_row)}

@@ -1,7 +1,7 @@
-"""Connections that go on from an earlier capture set: what it knows of them is taken over, where they fit.
+"""Connections that continue from an earlier capture set. What that set knows about them is taken over if they fit.
 
-A connection is the same one if it has the same endpoints, this set does not show it being opened, and the correlation
-id of its first request follows that of its last one in the earlier set: clients count their requests.
+A connection is the same one if it has the same endpoints, if this set does not show that it was opened, and if the
+correlation id of its first request follows that of its last request in the earlier set: clients count their requests.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _F = FETCH_PARTITIONS
 TOPIC_IDS_FROM = 13
 """The first version of Fetch that names topics by their ids (KIP-516)."""
 _COLUMNS: list[pa.Field[Any]] = [
-    pa.field("connection_id", pa.int64()),  # as this set has it
+    pa.field("connection_id", pa.int64()),  # as in this set
     pa.field("client_software_name", pa.string()),
     pa.field("client_software_version", pa.string()),
     pa.field("correlation_id", pa.int64()),  # of the last request
-    pa.field("fetch_correlation_id", pa.int64()),  # of a fetch whose response the set lacks, else null
+    pa.field("fetch_correlation_id", pa.int64()),  # of a fetch whose response the earlier set lacks, else null
 ]
 EARLIER_CONNECTIONS = pa.schema(_COLUMNS)
 """The connections of an earlier set, by connection_id."""
@@ -53,20 +53,20 @@ EARLIER_PARTITIONS = tuple(
         (_F.connection_id, _F.topic, _F.topic_id, _F.api_version, *FETCH_COLUMNS, *PLACE_COLUMNS, *ENTRY_COLUMNS),
     )
 )
-"""The columns of `fetch_partitions` that say what session a connection has."""
+"""The columns of `fetch_partitions` that describe the session of a connection."""
 NOT_YET, FITS, DOES_NOT_FIT = -1, 1, 0
 NOT_BEGUN_BEFORE, NOT_THERE, TAKEN_OVER, UNLIKE, NO_REQUEST = range(5)
 WORDS = pa.array([None, values.NOT_THERE, values.CONTINUED, values.DOES_NOT_FIT, values.NO_REQUEST], pa.string())
-"""The word of CONNECTIONS.continuation for each of these."""
+"""The word of CONNECTIONS.continuation for each of these codes."""
 
 
 @dataclass(frozen=True)
 class EarlierSet:
-    """What an earlier capture set knows of its connections.
+    """What an earlier capture set knows about its connections.
 
     connections: rows of EARLIER_CONNECTIONS in the order of connection_id. partitions: rows of `fetch_partitions` with
-    the columns EARLIER_PARTITIONS, of the last fetch of each connection, in the order of connection_id, which is the
-    one that this set has.
+    the columns EARLIER_PARTITIONS, for the last fetch of each connection, in the order of connection_id. connection_id
+    is the id in this set.
     """
 
     connections: pa.Table
@@ -75,7 +75,9 @@ class EarlierSet:
 
 @dataclass
 class ContinuedConnections:
-    """The connections of an earlier set, and what became of them; `fit` is NOT_YET, FITS or DOES_NOT_FIT by row."""
+    """The connections of an earlier set, and whether this set continues them. `fit`: for each row NOT_YET, FITS or
+    DOES_NOT_FIT.
+    """
 
     earlier: EarlierSet
     fit: Ints = field(init=False)
@@ -85,17 +87,19 @@ class ContinuedConnections:
         self.fit = np.full(self.earlier.connections.num_rows, NOT_YET)
 
     def begin(self, exchanges: Exchanges) -> dict[int, Ints]:
-        """Note which connections of a chunk are continued, and the responses that their fetches waited for.
+        """Note which connections of a chunk are continued, and the responses for which their fetches waited.
 
-        Returns by connection of the chunk what the clients of those that begin in it had reported of their software:
-        hashes of name and version, int64[2].
+        Returns what the clients of continued connections that begin in the chunk had reported about their software:
+        hashes of name and version, int64[2], by connection of the chunk.
         """
         begun = self._note_first_requests(exchanges)
         self._note_answers(exchanges)
         return {connection: self._software(row, exchanges.names) for connection, row in begun}
 
     def sessions(self, messages: FetchMessages) -> dict[int, Session]:
-        """By connection of the chunk the session from the earlier set, for those whose first fetch is in the chunk."""
+        """The sessions from the earlier set of connections whose first fetch is in the chunk, by connection of the
+        chunk.
+        """
         exchanges, exchange = messages.exchanges, messages.request_exchanges
         connections = np.unique(exchanges.connection[exchange[exchange != UNKNOWN]])
         rows = self._rows_of(exchanges.connection_ids[connections])
@@ -122,7 +126,7 @@ class ContinuedConnections:
 
     @cached_property
     def _begun(self) -> set[int]:
-        """The rows whose session was handed out."""
+        """The rows whose session `sessions` has already returned."""
         return set()
 
     @cached_property
@@ -132,7 +136,9 @@ class ContinuedConnections:
 
     @cached_property
     def _correlation_ids(self) -> tuple[Ints, Ints]:
-        """(of the last request, of a fetch under way or beyond all correlation ids), int64[rows] each."""
+        """(the correlation ids of last requests; those of fetches under way, or a number that is no correlation id),
+        int64[rows] each.
+        """
         last, fetch = (self.earlier.connections[name] for name in ("correlation_id", "fetch_correlation_id"))
         return last.to_numpy(), compute.fill_null(fetch, 1 << 40).to_numpy()
 
@@ -143,14 +149,14 @@ class ContinuedConnections:
         return np.searchsorted(of_partitions, self._ids), np.searchsorted(of_partitions, self._ids, "right")
 
     def _rows_of(self, connection_ids: Ints) -> Ints:
-        """The row of each connection, NOWHERE where the earlier set does not have it: int64[n]."""
+        """The row of each connection, NOWHERE if the earlier set does not have it: int64[n]."""
         if not len(self._ids):
             return np.full(len(connection_ids), NOWHERE)
         place = np.minimum(np.searchsorted(self._ids, connection_ids), len(self._ids) - 1)
         return np.where(self._ids[place] == connection_ids, place, NOWHERE)
 
     def _note_first_requests(self, exchanges: Exchanges) -> list[tuple[int, int]]:
-        """(connection of the chunk, row) of those that begin in the chunk and are continued."""
+        """(connection of the chunk, row) of the connections that begin in the chunk and are continued."""
         requests, connections = exchanges.frames.requests, exchanges.frames.connections
         first = requests[requests["number"] == 0]
         row = self._rows_of(exchanges.connection_ids[first["connection"]])
@@ -163,7 +169,7 @@ class ContinuedConnections:
         return list(zip(first["connection"][fits].tolist(), row[fits].tolist(), strict=True))
 
     def _note_answers(self, exchanges: Exchanges) -> None:
-        """Note the responses of the chunk to fetches that are requested in the earlier set."""
+        """Note the responses in the chunk to fetches of the earlier set."""
         orphans = np.flatnonzero((exchanges.request == UNKNOWN) & (exchanges.response_fields[LACKING] == 0))
         row = self._rows_of(exchanges.connection_id[orphans])
         of_fetch = np.append(self._correlation_ids[1], 1 << 40)[row]
@@ -199,7 +205,7 @@ class ContinuedConnections:
 
 
 def _answer(number: int, fields: dict[str, Ints], returned: Returned) -> LateResponse:
-    """One of several responses, by its number, with only its own partitions."""
+    """One of several responses, given by its number, with only its own partitions."""
     fetch = np.zeros(1, LISTED_FETCH)
     for name, column in fields.items():
         fetch[name] = column[number]

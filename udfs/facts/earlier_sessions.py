@@ -1,8 +1,8 @@
-"""Fetch sessions as the rows of an earlier capture set leave them, for the follower of sessions to go on with.
+"""Rebuilds fetch sessions from the rows of an earlier capture set, so that the session follower can go on with them.
 
 The rows of a connection's last fetch name all partitions of its session, in the order in which the broker read them
-(`udfs.facts.session_follower`), so that nothing else has to be stored of a session. A fetch that still waited for its
-response when the earlier set ended goes on, too: its response is the first that the connection has in the next set.
+(`udfs.facts.session_follower`), so nothing else about a session has to be stored. A fetch that still waited for its
+response when the earlier set ended is continued, too: its response is the connection's first one in the next set.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ ENTRY_COLUMNS = (
     _F.fetch_offset, _F.partition_max_bytes, _F.current_leader_epoch, _F.last_fetched_epoch,
     _F.reader_log_start_offset, _F.high_watermark, _F.last_stable_offset, _F.log_start_offset,
 )  # fmt: skip
-"""What a session has of each partition, in the order in which `session_of_entries` takes it."""
+"""What a session stores for each partition, in the order of the argument of `session_of_entries`."""
 FETCH_COLUMNS = (
     _F.session_id, _F.session_epoch, _F.response_session_id, _F.session_known, _F.readable_known, _F.max_bytes,
     _F.replica_id, _F.response_record_bytes,
 )  # fmt: skip
-"""What the rows of one fetch have alike."""
+"""The columns that are the same in all rows of a fetch."""
 PLACE_COLUMNS = (
     _F.partition, _F.request_position, _F.read_position, _F.response_position, _F.returned_bytes,
 )  # fmt: skip
 
 
 class LateResponse(NamedTuple):
-    """The response to a fetch that was under way: LISTED_FETCH[1] with the fields of responses, and what it returns."""
+    """The response to a fetch that was under way: LISTED_FETCH[1] with the fields of responses, and its partitions."""
 
     fetch: Records
     returned: Returned
@@ -58,7 +58,7 @@ class LateResponse(NamedTuple):
 class LastFetch:
     """The rows of a connection's last fetch that the broker did not refuse.
 
-    columns: int64[partitions] each, by the names in ENTRY_COLUMNS, FETCH_COLUMNS and PLACE_COLUMNS, NOWHERE for null.
+    columns: int64[partitions] each, by the names in ENTRY_COLUMNS, FETCH_COLUMNS and PLACE_COLUMNS; NOWHERE for null.
     topics: int64[partitions], hashes of names or ids.
     """
 
@@ -76,7 +76,7 @@ class LastFetch:
 
 
 def last_fetch(rows: pa.Table, topics: Ints) -> LastFetch:
-    """The rows of a fetch, with the columns of `LastFetch`, as numbers; topics: as of LastFetch."""
+    """The rows of a fetch, with the columns of `LastFetch`, as numbers; topics: as in LastFetch."""
     names = (*ENTRY_COLUMNS, *FETCH_COLUMNS, *PLACE_COLUMNS)
     return LastFetch({str(name): _numbers(rows[name]) for name in names}, topics)
 
@@ -103,9 +103,9 @@ def session_of_entries(topics: Ints, partitions: Ints, values: Ints, room: int) 
 
 
 def session_behind(fetch: LastFetch, answer: LateResponse | None) -> Session | None:
-    """The session of a connection after its last fetch in the earlier set; None where it had none.
+    """The session of a connection after its last fetch in the earlier set; None if it had none.
 
-    answer: the response, where the fetch waited for it when the set ended and the next set has it.
+    answer: the response, if the fetch waited for it when the earlier set ended and the next set has it.
     """
     epoch = fetch.of_fetch(_F.session_epoch)
     is_full = epoch == 0
@@ -124,7 +124,7 @@ def session_behind(fetch: LastFetch, answer: LateResponse | None) -> Session | N
 
 
 def _note_state(state: Ints, fetch: LastFetch, is_full: bool) -> None:
-    """Write the state of a session, int64[8], as it is after a fetch, or before its response."""
+    """Write the state of a session, int64[8]: that after a fetch, or before the fetch's response if it has none."""
     if is_full:
         state[SESSION_ID] = max(fetch.of_fetch(_F.response_session_id), 0)
         state[IS_KNOWN] = state[IS_READABLE] = state[NEXT_EPOCH] = 1
@@ -137,14 +137,14 @@ def _note_state(state: Ints, fetch: LastFetch, is_full: bool) -> None:
 
 
 def _place(fetch: LastFetch, column: str) -> Ints:
-    """A place among others, with those that have none after all: int64[partitions]."""
+    """A column of places, int64[partitions]. Rows without a place get one after all others."""
     place = fetch.columns[column]
     return np.where(place == NOWHERE, np.iinfo(np.int64).max, place)
 
 
 def _order_behind(fetch: LastFetch, is_full: bool) -> Ints:
-    """The rows of an answered fetch in the order in which the next one reads them, int64[partitions]: what was returned
-    goes to the end, of an incremental fetch only what has records (FetchSession, Kafka 4.3).
+    """The rows of an answered fetch in the order in which the next fetch reads them, int64[partitions]. Returned
+    partitions go to the end; for an incremental fetch only those with records (FetchSession, Kafka 4.3).
     """
     is_returned = fetch.columns[_F.response_position] != NOWHERE
     is_moved = is_returned & (is_full | (fetch.columns[_F.returned_bytes] > 0))
@@ -160,11 +160,11 @@ def _with_rows(fetch: LastFetch, order: Ints, room: int) -> Session:
 
 
 def _behind_answer(session: Session, fetch: LastFetch, answer: LateResponse | None) -> Session:
-    """The session after the response that a fetch waited for; without the response, after a gap."""
+    """The session after the response for which a fetch waited; if that is not captured, the session after a gap."""
     listed = np.zeros(1, LISTED_FETCH) if answer is None else answer.fetch.copy()
     is_full = fetch.of_fetch(_F.session_epoch) == 0
     none = np.zeros(0, np.int64)
-    rows = _requested_rows(fetch) if is_full else none  # what an incremental fetch names is in its session already
+    rows = _requested_rows(fetch) if is_full else none  # an incremental fetch names only partitions of its session
     named = ENTRY_COLUMNS[: len(Requested._fields) - 2]
     listed["session_id"], listed["session_epoch"] = fetch.of_fetch(_F.session_id), fetch.of_fetch(_F.session_epoch)
     listed["max_bytes"], listed["is_follower"] = fetch.of_fetch(_F.max_bytes), fetch.of_fetch(_F.replica_id) >= 0
@@ -180,7 +180,7 @@ def _behind_answer(session: Session, fetch: LastFetch, answer: LateResponse | No
 
 
 def _requested_rows(fetch: LastFetch) -> Ints:
-    """The rows of the partitions that the request names, in its order: int64[requested]."""
+    """The rows of the partitions that the request names, in the request's order: int64[requested]."""
     position = fetch.columns[_F.request_position]
     rows = np.flatnonzero(position != NOWHERE)
     return rows[np.argsort(position[rows], kind="stable")]

@@ -1,4 +1,4 @@
-"""Decodes the messages of exchanges, and notes what they say of the exchange: its error, throttle time and member."""
+"""Decodes the messages of exchanges, and notes the exchange's error, throttle time and group member."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ WITHOUT_ROWS = (
     LIST_OFFSETS, FIND_COORDINATOR, JOIN_GROUP, SYNC_GROUP, CONSUMER_GROUP_HEARTBEAT, SHARE_GROUP_HEARTBEAT,
     SHARE_GROUP_DESCRIBE,
 )  # fmt: skip
-"""APIs of which no table has rows."""
+"""APIs for which no table has rows."""
 MEMBER = ("group_id", "member_id")
 ERROR_CODE, THROTTLE = "error_code", "throttle_time_ms"
 
 
 class Messages(NamedTuple):
-    """Decoded requests and responses; request_exchanges, response_exchanges: int64[n], the exchange that each is of."""
+    """Decoded requests and responses; request_exchanges, response_exchanges: int64[n], the exchange of each."""
 
     request_exchanges: Ints
     request: DecodedFrames
@@ -52,7 +52,7 @@ def note_messages_without_rows(exchanges: Exchanges) -> None:
 
 
 def note_members(exchanges: Exchanges, messages: Messages) -> None:
-    """Note the group and member ids that requests have with their exchanges."""
+    """Note the group ids and member ids in requests with their exchanges."""
     top = messages.request.levels[""]
     for hashes, name in zip(exchanges.member, MEMBER, strict=True):
         if f"{name}.start" in top.names:
@@ -82,7 +82,7 @@ def decode_both(exchanges: Exchanges, declared: Declared, which: Ints) -> Messag
 
 
 def response_errors(messages: Messages) -> Ints:
-    """The error of each response, int64[responses]: the one at its top level, else the first in it, else 0."""
+    """The error of each response, int64[responses]: the one at its top level, else the first one inside, else 0."""
     levels = messages.response.levels
     has_error = ERROR_CODE in levels[""].names
     errors = levels[""].column(ERROR_CODE).copy() if has_error else np.zeros(len(messages.response_exchanges), np.int64)
@@ -96,10 +96,10 @@ def response_errors(messages: Messages) -> Ints:
 
 
 def frames_of_rows(decoded: DecodedFrames, path: str) -> Ints:
-    """The frame that each row of a level belongs to: int64[rows]."""
+    """The frame of each row of a level: int64[rows]."""
     frames = decoded.levels[path].parent
     while path:
         path = path.rpartition(".")[0]
-        if path in decoded.levels:  # a dotted name can be a struct's, which is no level
+        if path in decoded.levels:  # a part of the path may be a struct, which is not a level
             frames = decoded.levels[path].parent[frames]
     return frames

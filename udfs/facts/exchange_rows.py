@@ -1,4 +1,4 @@
-"""Exchanges as rows of the table `exchanges`, and counts of what they lack as rows of EXCHANGE_COUNTS."""
+"""Exchanges as rows of the table `exchanges`, and counts of what is missing as rows of EXCHANGE_COUNTS."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LOG_COLUMNS = (
 """The columns of `exchanges` that only a request log has."""
 _NAME_OF = {api.key: api.name for api in APIS}
 API_NAMES = pa.array([*(_NAME_OF.get(key) for key in range(max(_NAME_OF) + 1)), None], pa.string())
-"""The name of each API key, as in Kafka's request log; the last is null, for keys that no known Kafka has."""
+"""The name of each API key, as in Kafka's request log. The last one is null, for keys that no known Kafka has."""
 STATUSES = pa.array([values.ANSWERED, values.NO_RESPONSE, values.UNANSWERED, values.ORPHAN_RESPONSE])
 """The word for each status code of `udfs.facts.exchanges`."""
 FAULT_NAMES = pa.array([None if fault == DecodeFault.OK else fault.name.lower() for fault in DecodeFault], pa.string())
@@ -37,7 +37,7 @@ FAULT_NAMES = pa.array([None if fault == DecodeFault.OK else fault.name.lower() 
 
 
 def present_bytes(of: Mapping[str, Ints]) -> Ints:
-    """The bytes that the capture has of each frame, its size included; 0 if there is no frame: int64[n].
+    """The bytes that the capture has of each frame, including the size; 0 if there is no frame: int64[n].
 
     of: fields of frames, `request_fields` or `response_fields` of Exchanges.
     """
@@ -46,7 +46,7 @@ def present_bytes(of: Mapping[str, Ints]) -> Ints:
 
 
 def exchange_rows(exchanges: Exchanges, log_columns: Mapping[str, pa.Array[Any]] | None = None) -> pa.RecordBatch:
-    """The rows of the table `exchanges`; log_columns: the columns in LOG_COLUMNS, None for nulls."""
+    """The rows of the table `exchanges`; log_columns: the columns in LOG_COLUMNS; None if they are null."""
     if log_columns is None:
         log_columns = nulls_besides(EXCHANGES, set(EXCHANGES.columns) - set(LOG_COLUMNS), len(exchanges))
     keys, versions = exchanges.api_key, exchanges.api_version
@@ -94,7 +94,7 @@ def api_codes(keys: Ints) -> Ints:
 
 
 def count_rows(exchanges: Exchanges) -> pa.RecordBatch:
-    """A row of EXCHANGE_COUNTS for each connection of the chunk; all columns of the exchanges have been filled in."""
+    """A row of EXCHANGE_COUNTS for each connection of the chunk. All columns of the exchanges must be filled in."""
     connections = len(exchanges.frames.connections)
 
     def counted(which: Bools) -> Ints:

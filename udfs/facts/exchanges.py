@@ -1,4 +1,4 @@
-"""The exchanges of a chunk of frames, and the columns that rows of every table have of their exchange."""
+"""The exchanges of a chunk of frames, and the columns about the exchange that rows of every table have."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from udfs.facts.hashed_names import HashedNames, hash_spans
 from udfs.facts.number_columns import Picked
 
 ANSWERED, NO_RESPONSE, UNANSWERED, ORPHAN_RESPONSE = range(4)
-"""How an exchange ended. NO_RESPONSE: its request gets none. UNANSWERED: it gets one, but the capture has none."""
+"""How an exchange ended. NO_RESPONSE: its request gets no response. UNANSWERED: it gets one, but not in the capture."""
 
 NUMBER_BYTES = 8
 RESPONSE_FIELDS = {
@@ -38,23 +38,23 @@ REQUEST_FIELDS = {
     **RESPONSE_FIELDS, "api_key": -1, "api_version": -1, "client_id_start": UNKNOWN, "client_id_length": UNKNOWN,
     "body_start": UNKNOWN, "awaits_response": 1,
 }  # fmt: skip
-"""The fields of FRAME that rows are made of, and their values where there is no frame."""
+"""The fields of FRAME from which rows are made, and their values if there is no frame."""
 LACKING = "lacking"
-"""One more field: the bytes of a frame that the capture lacks, because they were not captured or never sent."""
+"""One more field: how many bytes of a frame the capture lacks, because they were not captured or never sent."""
 
 
 @dataclass
 class Exchanges:
-    """A chunk's exchanges as columns, by connection and in the order of its requests: int64[n] if not said otherwise.
+    """A chunk's exchanges as columns, by connection and in the order of its requests: int64[n] unless stated otherwise.
 
-    `request` and `response` are rows of the chunk's frames, UNKNOWN where the capture has no such frame.
-    `request_fields` and `response_fields` are the fields of these frames that rows are made of, and LACKING. `server`,
-    `client`, `client_address` and `connection_ids` have a row for each connection, not for each exchange.
+    `request` and `response` are rows of the chunk's frames, UNKNOWN if the capture has no such frame.
+    `request_fields` and `response_fields` are the fields of these frames from which rows are made, and LACKING.
+    `server`, `client`, `client_address` and `connection_ids` have a row for each connection, not for each exchange.
 
-    These columns are filled in as bodies are decoded: `error`, `throttle`, those of fetches, and `readable_known` of
-    fetches with partitions or in a session, which is 1 if all are known that had something to be read, else 0. They are
-    UNKNOWN until then. `fault` is a DecodeFault, 0 until then. `software` has the hashes of the client's software name
-    and version, `member` those of group and member id, `fetch_rack` those of the consumers' racks.
+    Other columns are filled in when bodies are decoded, and are UNKNOWN before: `error`, `throttle`, those of fetches,
+    and `readable_known`. The last is for fetches with partitions or in a session: 1 if all partitions are known that
+    had something to read, else 0. `fault` is a DecodeFault, 0 before decoding. `software` has the hashes of the client
+    software's name and version, `member` those of group and member id, `fetch_rack` those of the consumers' racks.
     """
 
     frames: Frames
@@ -102,12 +102,12 @@ class Exchanges:
 
     @cached_property
     def request_us(self) -> Ints:
-        """When all of each request had been captured, us since 1970, UNKNOWN if there is none: int64[n]."""
+        """When each request had been captured completely, us since 1970, UNKNOWN if there is none: int64[n]."""
         return ns_to_us(self.request_fields["last_time"])
 
     @cached_property
     def response_us(self) -> Ints:
-        """When all of each response had been captured, us since 1970, UNKNOWN if there is none: int64[n]."""
+        """When each response had been captured completely, us since 1970, UNKNOWN if there is none: int64[n]."""
         return ns_to_us(self.response_fields["last_time"])
 
     @cached_property
@@ -128,7 +128,7 @@ def with_lacking(fields: dict[str, Ints]) -> dict[str, Ints]:
 
 
 def completed_exchanges(frames: Frames, capture_id: str, names: HashedNames) -> Exchanges:
-    """The exchanges that a chunk completes; responses without a request come last among those of their connection."""
+    """The exchanges that a chunk completes. Responses without a request come last within their connection."""
     closed = np.flatnonzero(frames.requests["is_open"] == 0)
     orphans = np.flatnonzero(frames.responses["partner"] == UNKNOWN)
     request = np.concatenate([closed, np.full(len(orphans), UNKNOWN)])
@@ -141,7 +141,7 @@ def completed_exchanges(frames: Frames, capture_id: str, names: HashedNames) -> 
         with_lacking(pick_columns(frames.responses, RESPONSE_FIELDS, response)),
     )
     number = np.where(request != UNKNOWN, request_fields["number"], response_fields["number"])
-    # A hash of endpoints and incarnation, which is the same in every run over the same capture.
+    # The hash of endpoints and incarnation is the same in every run over the same capture.
     ids = connection_ids(frames.endpoints, frames.connections["incarnation"])
     server, client = endpoint_texts(frames)
     client_ids = names.learn(frames.arena, request_fields["client_id_start"], request_fields["client_id_length"])
@@ -166,7 +166,7 @@ def completed_exchanges(frames: Frames, capture_id: str, names: HashedNames) -> 
 def connection_ids(endpoints: Sequence[bytes], incarnations: npt.NDArray[Any] | None = None) -> Ints:
     """Ids of connections: int64[n], hashes of their endpoints and incarnations.
 
-    endpoints: 36 bytes for each connection. incarnations: int64[n]; None for the first connection of each.
+    endpoints: 36 bytes for each connection. incarnations: int64[n]; None if each is the first between its endpoints.
     """
     rows = len(endpoints)
     numbers = (np.zeros(rows) if incarnations is None else incarnations).astype(">i8").view(np.uint8)
@@ -177,7 +177,7 @@ def connection_ids(endpoints: Sequence[bytes], incarnations: npt.NDArray[Any] | 
 
 
 def endpoint_texts(frames: Frames) -> tuple[pa.Array[Any], pa.Array[Any]]:
-    """(servers, clients) of connections as address:port; null where it is not known which side is the client."""
+    """(servers, clients) of connections as address:port; null if it is not known which side is the client."""
     lower, higher = connection_endpoints(b"".join(frames.endpoints))
     client = frames.connections["client"]
     ends = pa.concat_arrays([lower, higher, pa.nulls(1, pa.string())])
@@ -196,7 +196,7 @@ def endpoint_addresses(endpoints: pa.Array[Any]) -> pa.Array[Any]:
 
 
 def shared_columns(exchanges: Exchanges, rows: Ints | None = None) -> dict[str, Values]:
-    """The columns that rows of every table have of their exchange.
+    """The columns about the exchange that rows of every table have.
 
     rows: int64[n], the exchange of each row; None for one row for each exchange.
     """

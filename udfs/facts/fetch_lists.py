@@ -19,17 +19,17 @@ LISTED_FETCH = np.dtype(
             "max_bytes",
             "is_follower",
             "is_answered",  # the response was captured and decoded
-            "is_throttled",  # the response says that it was held back for a quota
+            "is_throttled",  # the response says that a quota throttled it
             "response_session_id",
             "response_error",
-            "requested_from",  # rows of `Requested` are [requested_from, requested_to); likewise those of the others
+            "requested_from",  # its rows of `Requested` are [requested_from, requested_to); likewise for the others
             "requested_to",
             "forgotten_from",
             "forgotten_to",
             "returned_from",
             "returned_to",
             "is_known",  # output, for a fetch in a session: whether all partitions of the session are known
-            "is_readable",  # output, likewise: whether all are known that had something to be read
+            "is_readable",  # output, likewise: whether all partitions are known that had something to read
         )
     ],
     align=True,
@@ -68,7 +68,7 @@ class Returned(NamedTuple):
 
 
 class Lists(NamedTuple):
-    """The partitions that requests and responses list; the ranges in LISTED_FETCH say which are those of a fetch."""
+    """The partitions that requests and responses list. The ranges in LISTED_FETCH say which ones belong to a fetch."""
 
     requested: Requested
     forgotten: Forgotten
@@ -93,13 +93,13 @@ class FetchPartitionRows(NamedTuple):
     last_stable_offset: Ints
     log_start_offset: Ints
     is_known: Ints  # 1 if all partitions of the session are known, else 0
-    is_readable: Ints  # 1 if all partitions are known that had something to be read, else 0
+    is_readable: Ints  # 1 if all partitions are known that had something to read, else 0
     is_delayed: Ints  # 1 if the response shows that the fetch, if it is a follower's, was parked, else 0
 
 
 @allocating_kernel
 def unwritten_rows(n: int) -> FetchPartitionRows:
-    """Room for `n` rows, which the follower of sessions writes."""
+    """Room for `n` rows, which the session follower writes."""
     return FetchPartitionRows(
         fetch=np.empty(n, np.int64),
         topic=np.empty(n, np.int64),

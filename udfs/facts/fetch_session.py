@@ -1,4 +1,4 @@
-"""A fetch session as the broker has it: partitions, found by a hash table, in the order in which they are read."""
+"""A fetch session as on the broker: partitions, with a hash table to find them, in the order in which they are read."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ SESSION_ENTRY = np.dtype(
             "current_leader_epoch",
             "last_fetched_epoch",
             "reader_log_start_offset",
-            "high_watermark",  # this and the next two: from the last response of the session that has them
+            "high_watermark",  # this and the next two: from the session's last response that has them
             "last_stable_offset",
             "log_start_offset",
             "requested",  # row in the current request, or NOWHERE
             "returned",  # row in the current response, or NOWHERE
-            "has_served",  # 1: it has returned records since the session was joined
-            "moves_on",  # 1: the request is the first from its offset; the high watermark was not beyond its last
+            "has_served",  # 1: records of it were returned since the session was joined
+            "moves_on",  # 1: the request is the first with its offset, and the high watermark was not above the last
             "is_live",  # the session has the partition
         )
     ],
@@ -41,9 +41,9 @@ SESSION_ENTRY = np.dtype(
 class Session(NamedTuple):
     """A connection's fetch session.
 
-    entries: SESSION_ENTRY[n], in the order in which they were added. order: int64[n], entries in the order in which the
-    broker reads them. moved: working memory. slots, stamps: hash table from partition to entry; a slot is in use only
-    if its stamp is the current generation. state: int64[8], by the constants below.
+    entries: SESSION_ENTRY[n], in the order in which they were added. order: int64[n], indices of entries in the order
+    in which the broker reads them. moved: working memory. slots, stamps: hash table from partition to entry; a slot is
+    in use only if its stamp is the current generation. state: int64[8], indexed by the constants below.
     """
 
     entries: Records
@@ -59,12 +59,12 @@ SESSION_ID, IS_KNOWN, IS_READABLE, IS_BEHIND_GAP, ENTRIES, ORDERED, GENERATION, 
 
 @allocating_kernel
 def new_session(capacity: int) -> Session:
-    """A session that is not open, with room for so many partitions."""
+    """A session that is not open, with room for this many partitions."""
     slots = 8
     while slots < 2 * capacity:
         slots *= 2
     state = np.zeros(8, np.int64)
-    state[GENERATION] = 1  # which no slot has as its stamp
+    state[GENERATION] = 1  # no slot has this stamp
     return Session(
         np.zeros(capacity, SESSION_ENTRY), np.empty(capacity, np.int64), np.empty(capacity, np.int64),
         np.empty(slots, np.int64), np.zeros(slots, np.int64), state,
@@ -80,7 +80,7 @@ def forget_all(session: Session) -> None:
 
 @kernel
 def find_slot(session: Session, topic: int, partition: int) -> int:
-    """The slot of a partition, or the empty one where a new partition goes."""
+    """The slot of a partition; if it is new, the empty slot for it."""
     mask = len(session.slots) - 1
     slot = partition_hash(topic, partition) & mask
     while session.stamps[slot] == session.state[GENERATION]:
@@ -93,13 +93,13 @@ def find_slot(session: Session, topic: int, partition: int) -> int:
 
 @kernel
 def entry_number(session: Session, topic: int, partition: int) -> int:
-    """Which of the session's entries is that of a partition, which must have one."""
+    """The index of a partition's entry; the partition must have one."""
     return int(session.slots[find_slot(session, topic, partition)])
 
 
 @kernel
 def find_or_add_entry(session: Session, topic: int, partition: int) -> tuple[int, bool]:
-    """(index of a partition's entry, whether it was added: a new or forgotten partition is added at the tail)."""
+    """(index of a partition's entry, whether it was added). A new or forgotten partition is added at the tail."""
     slot = find_slot(session, topic, partition)
     state = session.state
     if session.stamps[slot] != state[GENERATION]:
@@ -125,7 +125,7 @@ def find_or_add_entry(session: Session, topic: int, partition: int) -> tuple[int
 
 @kernel
 def keep_ordered(session: Session) -> None:
-    """Remove from the order the partitions that the session does not have any more."""
+    """Remove partitions that the session no longer has from the order."""
     n = 0
     for i in range(session.state[ORDERED]):
         index = session.order[i]
@@ -137,7 +137,7 @@ def keep_ordered(session: Session) -> None:
 
 @kernel
 def clear_marks(session: Session) -> None:
-    """Clear what the entries have of the last request and response."""
+    """Clear the entries' fields about the last request and response."""
     for i in range(session.state[ORDERED]):
         entry = session.entries[session.order[i]]
         entry.requested = entry.returned = NOWHERE

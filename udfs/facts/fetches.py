@@ -36,7 +36,7 @@ KINDS = pa.array([FULL, INCREMENTAL, SESSIONLESS])
 READERS = pa.array([CONSUMER, FOLLOWER])
 _NEWEST = newest_version(FETCH_REQUEST_START.versions)
 START_BYTES = np.array([least_bytes(FETCH_REQUEST_START.fields, version, False) for version in range(_NEWEST + 1)])
-"""Bytes of a body up to its topics, by version: int64[versions]."""
+"""The bytes of a body before its topics, by version: int64[versions]."""
 NO_SESSIONS: Mapping[int, Session] = MappingProxyType({})
 
 
@@ -67,7 +67,7 @@ class FetchMessages:
 
 
 def decode_fetches(exchanges: Exchanges, which: Ints) -> FetchMessages:
-    """Decode some Fetch exchanges, and note what their messages say of the exchange, even of cut requests.
+    """Decode some Fetch exchanges, and note what their messages say about the exchange, even for cut requests.
 
     which: int64[n], indices of exchanges.
     """
@@ -81,7 +81,7 @@ def decode_fetches(exchanges: Exchanges, which: Ints) -> FetchMessages:
 
 
 def fetch_messages(exchanges: Exchanges, messages: Messages) -> FetchMessages:
-    """Decoded Fetch messages as FetchMessages; their faults and what they say of the exchange are noted with it."""
+    """Decoded Fetch messages as FetchMessages. Notes their faults, and what they say about the exchange."""
     request, response = messages.request, messages.response
     requests_ok = note_faults(exchanges, messages.request_exchanges, request.fault)
     of_request, top = messages.request_exchanges[requests_ok], request.levels[""]
@@ -133,10 +133,10 @@ def returned_partitions(exchanges: Exchanges, response: DecodedFrames) -> Return
 
 
 def first_offsets(arena: Bytes, starts: Ints, sizes: Ints) -> Ints:
-    """The offset of the first record in the records of each returned partition, int64[n]; NOWHERE where there are none.
+    """The offset of the first record of each returned partition, int64[n]; NOWHERE if there are no records.
 
-    Those of formats 0 and 1 are left out: a compressed message there has the offset of its last record.
-    arena: uint8. starts, sizes: int64[n], where the records are; start is NOWHERE in request logs, which have none.
+    Formats 0 and 1 are left out: a compressed message there has the offset of its last record.
+    arena: uint8. starts, sizes: int64[n], where the records are; start is NOWHERE for request logs, which have none.
     """
     offsets = np.full(len(starts), NOWHERE)
     rows = np.flatnonzero((sizes >= HEADER_UP_TO_MAGIC) & (starts != NOWHERE))
@@ -146,7 +146,7 @@ def first_offsets(arena: Bytes, starts: Ints, sizes: Ints) -> Ints:
 
 
 def row_ranges(decoded: DecodedFrames, path: str, frames: int) -> tuple[Ints, Ints]:
-    """(first row, end) of each frame in a level that is two arrays deep: int64[frames] both; frames: how many."""
+    """(first row, end) of each frame in a level that is two arrays deep: int64[frames] both; frames: their number."""
     level = decoded.levels[path]
     frame = decoded.levels[path.rpartition(".")[0]].parent[level.parent]
     rows = np.bincount(frame, minlength=frames)
@@ -177,7 +177,7 @@ def decoded_fetches(exchanges: Exchanges, messages: FetchMessages) -> Records:
 
 
 def response_fields(response: DecodedFrames, frames: int) -> dict[str, Ints]:
-    """The fields of LISTED_FETCH that responses have, int64[frames] each; frames: how many responses there are."""
+    """The fields of LISTED_FETCH that responses have, int64[frames] each; frames: the number of responses."""
     first, end = row_ranges(response, "responses.partitions", frames)
     top = response.levels[""]
     return {
@@ -204,8 +204,8 @@ def fetch_rows(
 ) -> Iterator[pa.RecordBatch]:
     """Rows of `fetch_partitions` for decoded Fetch messages.
 
-    carried: the session that the last chunk left unfinished; afterwards, the one that this chunk leaves. earlier: by
-    connection of the chunk the session from an earlier capture set that goes on with the first fetch here.
+    carried: the session that the last chunk left unfinished; afterwards, the one that this chunk leaves. earlier:
+    sessions from an earlier capture set that continue with the first fetch here, by connection of the chunk.
     """
     fetches = decoded_fetches(exchanges, messages)
     capacity = session_capacities(fetches)
@@ -230,7 +230,7 @@ def fetch_rows(
         if stop < len(fetches):
             followed = FollowedSession(resize_session(earlier[next_one], int(capacity[stop])), next_one)
     idle = (fetches["session_epoch"] > 0) & (exchanges.readable_known[exchange] == UNKNOWN)
-    exchanges.readable_known[exchange[idle]] = fetches["is_readable"][idle]  # no row has a partition of theirs
+    exchanges.readable_known[exchange[idle]] = fetches["is_readable"][idle]  # these have no row of a partition
     is_unfinished = len(exchanges.frames.connections) > exchanges.frames.finished == followed.connection
     carried.followed = FollowedSession(followed.session, 0 if is_unfinished else NOWHERE)
 
@@ -243,7 +243,7 @@ def replica_ids(request: DecodedFrames) -> Ints:
 
 
 def consumer_racks(exchanges: Exchanges, messages: Messages) -> Ints:
-    """The hash of the rack that each consumer's request states, ABSENT for followers and where a version has no rack:
+    """The hash of the rack in each consumer's request, ABSENT for followers and for versions without a rack:
     int64[requests].
     """
     starts, lengths = messages.request.levels[""].span("rack_id")
@@ -286,7 +286,7 @@ def request_columns(exchanges: Exchanges, messages: FetchMessages, rows: Ints, e
 def followed_partition_rows(
     exchanges: Exchanges, messages: FetchMessages, fetches: Records, exchange: Ints, rows: FetchPartitionRows
 ) -> pa.RecordBatch:
-    """Rows of `fetch_partitions` from the rows of the session follower; exchange: int64[fetches], of each fetch."""
+    """Rows of `fetch_partitions` from the rows of the session follower. exchange: int64[fetches], of each fetch."""
     fetch, requested, returned = rows.fetch, rows.requested, rows.returned
     request = np.flatnonzero(messages.request_exchanges != UNKNOWN)[fetch]
     answered, exchange_of_row = (fetches["is_answered"] == 1)[fetch], exchange[fetch]
@@ -356,7 +356,7 @@ def note_cut_sessions(exchanges: Exchanges, which: Ints) -> None:
     cut, bodies = request_body_starts(exchanges, which)
     ends = bodies.starts + START_BYTES[np.clip(bodies.versions, 0, _NEWEST)]
     is_there = ends <= bodies.ends
-    if not is_there.any():  # as nearly always: the reader need not be made
+    if not is_there.any():  # the usual case: the reader then is not needed
         return
     start = decode_bodies(
         FETCH_REQUEST_START, exchanges.frames.arena, bodies.starts[is_there], ends[is_there], bodies.versions[is_there]

@@ -1,4 +1,4 @@
-"""Names in messages by their hashes: topic names and ids, client ids and others, each decoded only once."""
+"""Names in messages by their hashes: topic names and ids, client ids and others. Each is decoded only once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FNV_OFFSET, FNV_PRIME = -3750763034362895579, 1099511628211  # FNV-1a, 64 bits, 
 
 
 def hash_spans(arena: Bytes, starts: Ints, lengths: Ints) -> Ints:
-    """The FNV-1a hash of each span of the arena, uint8: int64[n], ABSENT for a null span. starts, lengths: int64[n]."""
+    """The FNV-1a hash of each span: int64[n], ABSENT for a null span. arena: uint8. starts, lengths: int64[n]."""
     hashes = np.empty(len(starts), np.int64)
     fill_hashes(read_only(arena), starts, lengths, hashes)
     return hashes
@@ -29,8 +29,8 @@ def hash_spans(arena: Bytes, starts: Ints, lengths: Ints) -> Ints:
 def fill_hashes(arena: Bytes, starts: Ints, lengths: Ints, hashes: Ints) -> None:
     """Write the FNV-1a hash of each span.
 
-    arena: uint8[bytes]. starts, lengths: int64[n], length below 0 for a null span. hashes: int64[n], ABSENT for such a
-    one.
+    arena: uint8[bytes]. starts, lengths: int64[n], length below 0 for a null span. hashes: int64[n], ABSENT for a null
+    span.
     """
     for i in range(len(starts)):
         if lengths[i] < 0:
@@ -43,7 +43,7 @@ def fill_hashes(arena: Bytes, starts: Ints, lengths: Ints, hashes: Ints) -> None
 
 
 def hash_of(text: bytes) -> int:
-    """The FNV-1a hash of one text, without a kernel: the driver would need a second to load its first kernel."""
+    """The FNV-1a hash of one text, without a kernel: loading its first kernel would take the driver a second."""
     value = FNV_OFFSET
     for byte in text:
         value = (value ^ byte) * FNV_PRIME
@@ -123,11 +123,11 @@ class HashedNames:
 
 def _distinct(arena: Bytes, starts: Ints, lengths: Ints, hashes: Ints) -> Iterator[tuple[int, bytes]]:
     """(hash, bytes) of each distinct span that is not null."""
-    if not hashes.any():  # a chunk has none of many messages, and most fetches have topic ids instead of names
+    if not hashes.any():  # often there are none: most fetches have topic ids instead of names
         return
     coded: Any = pa.array(hashes).dictionary_encode()
     first = np.empty(len(coded.dictionary), np.int64)
-    first[coded.indices.to_numpy()[::-1]] = np.arange(len(hashes))[::-1]  # of equal indices the last assignment counts
+    first[coded.indices.to_numpy()[::-1]] = np.arange(len(hashes))[::-1]  # for equal indices the last assignment counts
     for value, at in zip(coded.dictionary.to_pylist(), first.tolist(), strict=True):
         if value != ABSENT:
             yield value, arena[starts[at] : starts[at] + lengths[at]].tobytes()

@@ -1,9 +1,9 @@
 """Joins a fetch session in its middle: one from before the capture, or one with fetches that the capture lacks.
 
-Its requests name only what changes, so the partitions of which nothing comes stay unknown. But every response names the
-partitions of which it has records. One that no request has named since the session was joined was not returned
-meanwhile, so the broker read it before all others: what is returned moves to the end (FetchContext of
-org.apache.kafka.server, Kafka 4.3). Where its first batch begins is where the fetch reads from.
+The session's requests name only what changes, so partitions without new records stay unknown. But every response names
+the partitions of which it has records. If no request has named such a partition since the session was joined, it was
+not returned meanwhile, so the broker read it before all others: returned partitions move to the end (FetchContext of
+org.apache.kafka.server, Kafka 4.3). The fetch reads from where the partition's first batch begins.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from udfs.kernels.kernel import kernel
 
 @kernel
 def join_session(session: Session) -> None:
-    """Begin to follow a session whose partitions are not known. If the connection had another before, the capture lacks
-    the fetch that opened this one.
+    """Begin to follow a session whose partitions are not known. If the connection had another session before, the
+    capture lacks the fetch that opened this one.
     """
     forget_all(session)
     state = session.state
@@ -41,9 +41,9 @@ def join_session(session: Session) -> None:
 
 @kernel
 def note_gap(session: Session) -> None:
-    """Go on with a session in which records may have been returned that the capture does not show.
+    """Go on with a session after a gap, in which records may have been returned that the capture does not show.
 
-    What it has is still known, but not from which offsets the next fetches read.
+    The session's partitions are still known, but not the offsets from which the next fetches read.
     """
     session.state[IS_KNOWN] = session.state[IS_READABLE] = 0
     session.state[IS_BEHIND_GAP] = 1
@@ -56,8 +56,8 @@ def note_gap(session: Session) -> None:
 def remove_returned_in_gap(session: Session, requested: Requested, first: int, end: int) -> None:
     """Remove partitions that rows [first, end) of a request name, if a gap has hidden their offsets.
 
-    A request names them because records of them were returned in the gap, which moved them to the end of the order. The
-    request then adds them there anew.
+    The request names them because their records were returned in the gap. That moved them to the end of the order,
+    where the request then adds them again.
     """
     removed = 0
     for row in range(first, end):
@@ -73,8 +73,8 @@ def remove_returned_in_gap(session: Session, requested: Requested, first: int, e
 
 @kernel
 def put_first(session: Session, first_new: int) -> None:
-    """Put the partitions that a response alone has named before all others. first_new: where they begin in the order;
-    they are at its end, in the order of the response.
+    """Move the partitions that only a response has named before all others. They are at the end of the order, in the
+    order of the response; first_new: where they begin.
     """
     n_new = session.state[ORDERED] - first_new
     for i in range(n_new):
@@ -87,10 +87,11 @@ def put_first(session: Session, first_new: int) -> None:
 
 @kernel
 def order_as_returned(session: Session, fetch: Record, returned: Returned) -> None:
-    """Order the partitions of which a response has the first records since the join as it does: in order of reading.
+    """Put partitions of which a response has the first records since the join into the order of the response, which is
+    the order of reading.
 
-    Until then, partitions that were returned in a gap are in the order of the request that names them. That order says
-    nothing about the order of reading.
+    Until then, partitions that were returned in a gap are in the order of the request that named them. That order does
+    not depend on the order of reading.
     """
     n = 0
     for row in range(fetch.returned_from, fetch.returned_to):
@@ -110,7 +111,9 @@ def order_as_returned(session: Session, fetch: Record, returned: Returned) -> No
 
 @kernel
 def usual_max_bytes(session: Session) -> int:
-    """The partition_max_bytes of the first partition that has one, for clients send the same for all; else NOWHERE."""
+    """The partition_max_bytes of the first partition that has one, because clients send the same for all; NOWHERE if
+    none has one.
+    """
     for position in range(session.state[ORDERED]):
         most = session.entries[session.order[position]].partition_max_bytes
         if most != NOWHERE:
@@ -120,9 +123,9 @@ def usual_max_bytes(session: Session) -> int:
 
 @kernel
 def infer_offsets(session: Session, fetch: Record, returned: Returned) -> int:
-    """Give the partitions of a response the offsets that their records begin with, where no request tells them.
+    """Give partitions of a response, whose offsets no request shows, the offsets with which their records begin.
 
-    Returns how many have records and still no offset.
+    Returns how many partitions have records but still no offset.
     """
     usual, without_offset = NOWHERE, 0
     for row in range(fetch.returned_from, fetch.returned_to):
@@ -140,7 +143,9 @@ def infer_offsets(session: Session, fetch: Record, returned: Returned) -> int:
 
 @kernel
 def has_room_left(fetch: Record, returned: Returned) -> bool:
-    """Whether the response to a fetch has fewer bytes than the fetch allows: it has records of all that had any."""
+    """Whether a response that was not throttled has fewer bytes than the fetch allows. It then has records of all
+    partitions that had any.
+    """
     total = 0
     for row in range(fetch.returned_from, fetch.returned_to):
         total += max(returned.records_bytes[row], 0)
@@ -149,9 +154,8 @@ def has_room_left(fetch: Record, returned: Returned) -> bool:
 
 @kernel
 def is_second_turn(session: Session, fetch: Record, returned: Returned) -> bool:
-    """Note which partitions a response has records of. Returns whether it has any of a partition for the second time.
-
-    By then all partitions with records have had their turn.
+    """Note of which partitions a response has records. Returns whether it has records of a partition for the second
+    time since the join: then all partitions with records have had their turn.
     """
     is_second = False
     for row in range(fetch.returned_from, fetch.returned_to):
@@ -164,8 +168,8 @@ def is_second_turn(session: Session, fetch: Record, returned: Returned) -> bool:
 
 @kernel
 def note_ends_of_logs(session: Session) -> None:
-    """Note where logs end: of a partition that a response with room left does not name, a consumer had nothing to read
-    from its offset on.
+    """Note where logs end: if a response with room left does not name a partition, there was nothing to read from the
+    consumer's offset on.
     """
     for position in range(session.state[ORDERED]):
         entry = session.entries[session.order[position]]
@@ -175,10 +179,11 @@ def note_ends_of_logs(session: Session) -> None:
 
 @kernel
 def learn_from_response(session: Session, fetch: Record, returned: Returned, first_new: int) -> bool:
-    """Learn from a response what a joined session has. first_new: where in the order begins what it alone has named.
+    """Learn from a response what a joined session has. first_new: where the partitions that only the response has named
+    begin in the order.
 
-    Returns whether all partitions are known that had something to be read by the fetch. A fetch after a gap counts as
-    one of which that is not known, so that it shows what the reader is taken to have received without it.
+    Returns whether all partitions are known that had something to read for the fetch. For the first fetch after a gap
+    it returns False, so that this fetch shows what the reader has received in the gap.
     """
     put_first(session, first_new)
     order_as_returned(session, fetch, returned)

@@ -1,4 +1,4 @@
-"""Gathers from rows which servers lead which partitions. So a server that no broker advertises is known by its node."""
+"""Collects from rows which servers lead which partitions. That shows the node of a server that no broker advertises."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _leading_in(table: Table, rows: pa.Table) -> list[pa.Table]:
 
 
 def _leaders_in(rows: pa.Table) -> list[pa.Table]:
-    """What Metadata responses say of leaders, by name and by id of the topic, and of racks."""
+    """What Metadata responses say about leaders, by name and by id of the topic, and about racks."""
     m = CLUSTER_METADATA
     racked = rows.filter(_is_true(compute.not_equal(rows[m.rack], "")))
     known = compute.and_(compute.greater_equal(rows[m.leader_id], 0), compute.greater_equal(rows[m.leader_epoch], 0))
@@ -52,8 +52,8 @@ def _leaders_in(rows: pa.Table) -> list[pa.Table]:
 
 
 def _answered_in(rows: pa.Table) -> list[pa.Table]:
-    """Partitions that a fetch was answered without error for, under the epoch that the request names: under another one
-    the broker would have refused it.
+    """Partitions for which a fetch was answered without error, with the epoch in the request: the broker would have
+    refused a wrong epoch.
     """
     f = FETCH_PARTITIONS
     is_answered = compute.and_(compute.is_valid(rows[f.response_position]), compute.equal(rows[f.error_code], 0))

@@ -1,6 +1,6 @@
 """Reads messages in request logs (org.apache.kafka.common.message.*JsonConverter) into the columns of the decoder.
 
-The JSON has the fields of Kafka's own schemas, so that the declarations in schemas/wire say what is read.
+The JSON has the fields of Kafka's own schemas, so the declarations in schemas/wire also say how to read it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ INTS = {name: pa.from_numpy_dtype(np.dtype(f"i{width}")) for name, width in INT_
 
 @dataclass
 class Texts:
-    """Texts that are put one after the other in an arena, so that spans can refer to them as to those of frames."""
+    """Texts that are put one after the other into an arena, so that spans can refer to them as to texts in frames."""
 
     parts: list[Bytes] = field(default_factory=list)
     size: int = 0
@@ -48,8 +48,7 @@ class Texts:
         return starts, np.where(is_not_null(texts), np.diff(ends), NULL)
 
     def add_ids(self, texts: pa.Array[Any]) -> tuple[Ints, Ints]:
-        """Add ids, given as text, as the sixteen bytes that they are in frames; returns (starts, lengths), int64[n]
-        each.
+        """Add ids, given as text, as sixteen bytes each, as in frames. Returns (starts, lengths), int64[n] each.
 
         The length is NULL for null, and UNREADABLE_ID for a text that is no id.
         """
@@ -78,7 +77,7 @@ def id_bytes(text: str) -> bytes | None:
 
 
 def json_name(declared: Field) -> str:
-    """The key of a field in JSON: Kafka's name; request logs have the size of records in their place."""
+    """The key of a field in JSON: Kafka's name. For records, request logs have the size instead."""
     first, *rest = declared.name.split("_")
     return "recordsSizeInBytes" if declared.type == "records" else first + "".join(part.capitalize() for part in rest)
 
@@ -115,7 +114,7 @@ class LoggedBodies:
 
 
 def read_bodies(request: Message, response: Message, lines: pa.Array[Any], texts: Texts) -> LoggedBodies:
-    """Read the lines of one API, whose messages are given; the spans refer to the arena of `texts`."""
+    """Read the lines of one API. request, response: its messages. The spans refer to the arena of `texts`."""
     schema = pa.schema([("request", arrow_struct(request.fields)), ("response", arrow_struct(response.fields))])
     objects, read = parse_json_lines(lines, schema)
     bodies = _read_both(request, response, objects, read, texts)
@@ -173,7 +172,7 @@ def _level_columns(
 
 
 def _ints(values: pa.Array[Any], missing: int) -> Ints:
-    # A copy, which can be written like the decoder's columns: for read-only arrays kernels would be compiled again.
+    # A copy that can be written, like the decoder's columns: for read-only arrays kernels would be compiled again.
     return np.array(pc.fill_null(values.cast(pa.int64()), missing).to_numpy())
 
 
@@ -188,7 +187,7 @@ def _bodies_with_bad_ids(decoded: DecodedFrames) -> Ints:
 
 
 def _bodies_of(decoded: DecodedFrames, path: str, rows: Ints) -> Ints:
-    """The bodies that some rows of a level belong to."""
+    """The bodies of some rows of a level."""
     while path:
         rows = decoded.levels[path].parent[rows]
         path = path.rpartition(".")[0]

@@ -28,7 +28,7 @@ from udfs.facts.repeated_lines import LastRequest, find_repeated_lines
 
 @dataclass
 class LoggedConnection:
-    """The connection that may go on in the next chunk; its name is empty if there is none."""
+    """The connection that may go on in the next chunk. Its name is empty if there is none."""
 
     name: str = ""
     state: Records = field(default_factory=lambda: np.zeros(1, FOLLOWED_CONNECTION))
@@ -38,7 +38,7 @@ class LoggedConnection:
 class LogChunk:
     """Lines of a log, sorted by connection. is_last: whether no lines follow.
 
-    requests: lines that report a request. unreadable: lines that do not. repeated: lines that an earlier file has, too.
+    requests: lines that report a request. unreadable: lines that do not. repeated: lines that an earlier file also has.
     """
 
     requests: pa.RecordBatch
@@ -48,7 +48,7 @@ class LogChunk:
 
 
 def log_chunks(batches: Iterable[pa.RecordBatch], rows: int, size: int) -> Iterator[LogChunk]:
-    """Chunks of LOGGED_REQUESTS of about so many rows or bytes; the last chunk is empty."""
+    """Chunks of LOGGED_REQUESTS with about this many rows or bytes; the last chunk is empty."""
     last = LastRequest()
     for chunk in gather_batches(batches, rows, size):
         named = pc.not_equal(chunk["connection"], "")
@@ -72,10 +72,10 @@ def line_numbers(lines: pa.RecordBatch) -> Ints:
 
 
 def connection_runs(names: pa.Array[Any], carried: str) -> tuple[Ints, list[str]]:
-    """(the number of each line's run of lines with the same connection, int64[lines]; the names of the runs): as of
+    """(the number of each line's run of lines with the same connection, int64[lines]; the names of the runs), as from
     `number_runs`.
 
-    names: of each line's connection. carried: that of the connection that goes on, empty if there is none.
+    names: the name of each line's connection. carried: the name of the connection that goes on; empty if there is none.
     """
     changes = np.zeros(0, np.int64)
     if len(names) > 1:
@@ -88,7 +88,7 @@ def connection_runs(names: pa.Array[Any], carried: str) -> tuple[Ints, list[str]
 def logged_frames(chunk: LogChunk, carried: LoggedConnection, texts: Texts) -> Frames:
     """The chunk's requests and responses as frames; request i is that of line i.
 
-    carried: the connection that may go on; brought up to date. texts: where the texts of the frames go.
+    carried: the connection that may go on; it is updated. texts: where the texts of the frames are stored.
     """
     lines = chunk.requests
     run, names = connection_runs(lines["connection"], carried.name)
@@ -140,7 +140,7 @@ def _response_frames(lines: pa.RecordBatch) -> Records:
 
 
 def _frames(n: int) -> Records:
-    """So many frames, FRAME[n], with nothing filled in."""
+    """FRAME[n] with nothing filled in."""
     frames = np.zeros(n, FRAME)
     for name in ("stream_offset", "start", "size", "body_start"):
         frames[name] = UNKNOWN

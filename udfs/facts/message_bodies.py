@@ -1,4 +1,4 @@
-"""Where the bodies of a chunk's requests and responses are, and faults in reading them."""
+"""Where the bodies of a chunk's requests and responses are, and the faults in reading them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from udfs.wire.header import API_TABLE, response_body_start, response_version
 
 
 class Bodies(NamedTuple):
-    """Bodies of messages: where each is in the arena, int64[n], and in which version it is written, int16[n]."""
+    """Bodies of messages: where each is in the arena, int64[n], and its version, int16[n]."""
 
     starts: Ints
     ends: Ints
@@ -23,7 +23,7 @@ class Bodies(NamedTuple):
 
 
 def request_bodies(exchanges: Exchanges, which: Ints) -> tuple[Ints, Bodies]:
-    """(those of the exchanges `which`, int64[n], whose request is whole, int64[m]; the bodies of these requests)."""
+    """(which of these exchanges have a whole request, int64[m]; the bodies of these requests). which: int64[n]."""
     start, size = exchanges.request_fields["start"][which], exchanges.request_fields["size"][which]
     body = exchanges.request_fields["body_start"][which]
     whole = (exchanges.request_fields[LACKING][which] == 0) & (body != UNKNOWN)
@@ -33,7 +33,7 @@ def request_bodies(exchanges: Exchanges, which: Ints) -> tuple[Ints, Bodies]:
 
 
 def request_body_starts(exchanges: Exchanges, which: Ints) -> tuple[Ints, Bodies]:
-    """(those of the exchanges `which` whose request was sent whole but is cut in the capture; its body up to there).
+    """(which of these exchanges have a request that was sent whole but is cut in the capture; its body up to the cut).
 
     which: int64[n]. The exchanges are int64[m].
     """
@@ -69,7 +69,7 @@ def find_response_bodies(arena: Bytes, frames: ResponseFrames, apis: Shorts, bod
 
 
 def response_bodies(exchanges: Exchanges, which: Ints) -> tuple[Ints, Bodies]:
-    """(those of the exchanges `which`, int64[n], whose response is whole, int64[m]; the bodies of these responses)."""
+    """(which of these exchanges have a whole response, int64[m]; the bodies of these responses). which: int64[n]."""
     answered = exchanges.response[which] != UNKNOWN
     whole = answered & (exchanges.response_fields[LACKING][which] == 0) & (exchanges.request[which] != UNKNOWN)
     exchange = which[whole]
@@ -77,7 +77,7 @@ def response_bodies(exchanges: Exchanges, which: Ints) -> tuple[Ints, Bodies]:
 
 
 def response_bodies_of(exchanges: Exchanges, which: Ints, keys: Ints, versions: Ints) -> tuple[Ints, Bodies]:
-    """(those of the exchanges `which`, whose response is whole, whose response's header can be read; the bodies).
+    """(which of these exchanges have a response whose header can be read; the bodies). All must have a whole response.
 
     which: int64[n]. keys, versions: int64[n], of the requests that they answer.
     """
@@ -92,6 +92,6 @@ def response_bodies_of(exchanges: Exchanges, which: Ints, keys: Ints, versions: 
 
 
 def note_faults(exchanges: Exchanges, which: Ints, faults: Codes) -> Bools:
-    """Note the faults of decoded bodies with their exchanges; returns which bodies have none: bool[n]."""
+    """Note the faults of decoded bodies with their exchanges. Returns which bodies have no fault: bool[n]."""
     exchanges.fault[which] = np.where(faults != 0, faults, exchanges.fault[which])
     return faults == 0

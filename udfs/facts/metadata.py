@@ -51,7 +51,7 @@ class MetadataSummary(NamedTuple):
 
 
 def names_topics(exchanges: Exchanges, messages: Messages) -> Bools:
-    """Whether each exchange's request names topics: bool[exchanges]. One that names none asks for all, or for none."""
+    """Whether each exchange's request names topics: bool[exchanges]. One that names none asks for all or none."""
     named = messages.request_exchanges[messages.request.levels["topics"].parent]
     return np.bincount(named, minlength=len(exchanges)) > 0
 
@@ -69,7 +69,7 @@ def cluster_ids(exchanges: Exchanges, messages: Messages) -> Ints:
 def entry_rows(
     exchanges: Exchanges, entry: str, exchange: Ints, position: Ints, columns: Mapping[Column, Values]
 ) -> pa.RecordBatch:
-    """Rows of one kind of entry; the columns that are not given are null. exchange, position: int64[n]."""
+    """Rows of one kind of entry. Columns that are not given are null. exchange, position: int64[n]."""
     shared = shared_columns(exchanges, exchange)
     given: dict[str, Values] = {
         **{str(name): shared[str(name)] for name in SHARED},

@@ -1,4 +1,4 @@
-"""Makes Arrow columns of whole numbers and times in one pass, which picks rows, narrows values and marks nulls."""
+"""Makes Arrow columns of whole numbers and times. One pass picks rows, narrows values and marks nulls."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _EVERY_ROW, _ALL_KNOWN = np.zeros(0, np.int64), np.zeros(0, np.bool_)
 class Picked(NamedTuple):
     """A column of values[rows], or of all values if no rows are given.
 
-    It is null where the row is negative, the value UNKNOWN, or `known` false. values: int64[m]. rows: int64[n]. known:
-    bool[n], of the rows that are picked; None if all are.
+    It is null where the row is negative, the value is UNKNOWN, or `known` is false. values: int64[m]. rows: int64[n].
+    known: bool[n], for the picked rows; None if all are known.
     """
 
     values: Ints
@@ -34,7 +34,7 @@ class Picked(NamedTuple):
         return len(self.values) if self.rows is None else len(self.rows)
 
     def of_type(self, kind: pa.DataType) -> pa.Array[Any]:
-        """The column as whole numbers of a type, or as times in the unit that the values have.
+        """The column as whole numbers of a type, or as times in the unit of the values.
 
         Raises OverflowError for a value that the type cannot hold.
         """

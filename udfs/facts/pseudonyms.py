@@ -1,6 +1,7 @@
-"""Replaces names of topics, clients, principals and hosts by keyed hashes; equal names stay equal in tables and runs.
+"""Replaces names of topics, clients, principals and hosts by keyed hashes. Equal names stay equal in tables and runs.
 
-They are HMAC-SHA-256 (RFC 2104) under a key that only the user has: without it a name can be neither read nor guessed.
+The hashes are HMAC-SHA-256 (RFC 2104) with a key that only the user has. Without the key, nobody can read or guess a
+name.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ from udfs.errors import ArgumentError
 
 DIGITS = 16
 KEY = "key"
-"""The kind of pseudonym that stands for a key."""
+"""The kind of a key's own pseudonym."""
 KNOWN_TO_ALL = frozenset(
     {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata", "User:ANONYMOUS"}
 )
-"""Kafka's own topics and principal: their names say nothing of their users, and replays have rules for them."""
+"""Kafka's own topics and principal: their names say nothing about users, and replays have rules for them."""
 
 
 HOST, ADDRESS = "host", "address"
-"""The kind of name that addresses have in tables, and in keys of settings."""
+"""The kind of an address: the first in tables, the second in keys of settings."""
 USER_TYPE = "User"
-"""KafkaPrincipal.USER_TYPE, the type of principals that quotas of users are for."""
+"""KafkaPrincipal.USER_TYPE, the type of principals to which quotas of users apply."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Pseudonyms:
 
     @property
     def key_id(self) -> str:
-        """A text that distinguishes this key from others and does not reveal it."""
+        """A text that distinguishes this key from others without revealing it."""
         return pseudonym(self.key, KEY, "")
 
     def applied_to(self, table: Table, rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -55,16 +56,15 @@ class Pseudonyms:
         return pa.DictionaryArray.from_arrays(encoded.indices, pa.array(called, pa.string()))
 
     def of(self, kind: str, name: str) -> str:
-        """The pseudonym of one name: `topic-…`, `client-…`, `host-…` and so on; an endpoint keeps its port."""
+        """The pseudonym of one name: `topic-…`, `client-…`, `host-…` and so on. An endpoint keeps its port."""
         if kind == "endpoint":
             host, _, port = name.rpartition(":")
             return f"{self.of('host', host.strip('[]'))}:{port}"
         return name if name in KNOWN_TO_ALL or not name else pseudonym(self.key, kind, name)
 
     def given(self, kind: str, name: str) -> str:
-        """The pseudonym of a topic, client, host, address or user that somebody gives by name, or already by the
-        pseudonym that tables have. Tables have users as principals, and addresses as hosts. Raises ArgumentError for a
-        subnet.
+        """The pseudonym of a topic, client, host, address or user that somebody gives by its name, or by its pseudonym.
+        Users are principals in tables, and addresses are hosts. Raises ArgumentError for a subnet.
         """
         if is_given_pseudonym(kind, name):
             return name
@@ -78,12 +78,12 @@ class Pseudonyms:
 
 
 def is_pseudonym(kind: str, name: str) -> bool:
-    """Whether a name has the form of pseudonyms of this kind, or is one that gets no pseudonym."""
+    """Whether a name has the form of a pseudonym of this kind, or is a name that gets no pseudonym."""
     return name in KNOWN_TO_ALL or re.fullmatch(f"{kind}-[0-9a-f]{{{DIGITS}}}", name) is not None
 
 
 def is_given_pseudonym(kind: str, name: str) -> bool:
-    """Whether a name of a topic, client, host, address or user that somebody gives is a pseudonym, or gets none."""
+    """Whether a given name of a topic, client, host, address or user is a pseudonym, or a name that gets none."""
     kind = HOST if kind == ADDRESS else kind
     return (
         is_pseudonym("principal", name) or f"{USER_TYPE}:{name}" in KNOWN_TO_ALL

@@ -31,7 +31,7 @@ BY_LINE_FAULT = {
     NO_TIME: QuarantineReason.LINE_WITHOUT_TIME,
     NO_JSON: QuarantineReason.LINE_NOT_READABLE,
 }
-"""By the code of a line's fault, as `udfs.capture.log_lines` has them."""
+"""The reasons by the code of a line's fault in `udfs.capture.log_lines`."""
 
 BY_LOSS = {
     BEFORE_FIRST_FRAME: QuarantineReason.BEFORE_FIRST_FRAME,
@@ -40,4 +40,4 @@ BY_LOSS = {
     CUT_AT_END: QuarantineReason.CUT_AT_END,
     SASL_TOKENS: QuarantineReason.SASL_TOKENS,
 }
-"""By the code of a loss, as `udfs.capture` has them."""
+"""The reasons by the code of a loss in `udfs.capture`."""

@@ -33,14 +33,16 @@ NOT_ASSIGNED = -1  # the base offset of a produced batch that is not in the log
 
 
 class RecordsFields(NamedTuple):
-    """The `records` fields of messages: where they are in the arena and what is known of their partitions; int64[n]."""
+    """The `records` fields of messages: where they are in the arena, and what is known about their partitions;
+    int64[n].
+    """
 
     exchange: Ints
     topic: Ints
     partition: Ints
     starts: Ints
     lengths: Ints
-    base_offset: Ints  # of a produce request: what its response says, NOT_ASSIGNED or UNKNOWN
+    base_offset: Ints  # for a produce request: that in its response, NOT_ASSIGNED or UNKNOWN
     error_code: Ints
     acks: Ints
     reads_records: Bools  # bool[n]: the records are read if the run samples records
@@ -66,7 +68,7 @@ def fetched_fields(messages: FetchMessages) -> RecordsFields:
 
 
 def partition_keys(exchange: Ints, topic: Ints, partition: Ints) -> Ints:
-    """One number for each partition of an exchange, made by splitmix64's finaliser: int64[n]. topic: its hash."""
+    """One number for each partition of an exchange, from splitmix64's finaliser: int64[n]. topic: the topic's hash."""
     mixed: npt.NDArray[Any] = topic.astype(np.uint64) ^ partition.astype(np.uint64)
     mixed = mixed ^ (exchange.astype(np.uint64) << np.uint64(32))
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
@@ -123,8 +125,8 @@ def places_of_keys(wanted: Ints, keys: Ints) -> Ints:
 
 
 def first_errors(exchanges: Exchanges, rows: Ints, errors: Ints) -> None:
-    """Note with each exchange the first error of its partitions, or 0; rows, errors: int64[partitions], the exchange
-    and error of each.
+    """Note the first error of its partitions with each exchange, or 0. rows, errors: int64[partitions], the exchange
+    and the error of each partition.
     """
     exchanges.error[rows] = np.maximum(exchanges.error[rows], 0)
     wrong = np.flatnonzero(errors != 0)[::-1]
@@ -156,7 +158,7 @@ def batch_rows(
 def rows_without_records(
     exchanges: Exchanges, fields: RecordsFields, source: str, content: Unwrapped
 ) -> pa.RecordBatch:
-    """The rows of `record_batches`, with nulls in the columns that reading the records fills."""
+    """The rows of `record_batches`. The columns that only reading the records can fill are null."""
     batches = content.batches
     parent = batches.parent
     topic, topic_id = exchanges.names.topic_columns(fields.topic[parent])
@@ -204,8 +206,8 @@ def fetched_offsets(batches: RecordBatches) -> Picked:
 def assigned_offsets(batches: RecordBatches, assigned: Ints) -> Picked:
     """The offsets in the log of produced batches' first records.
 
-    assigned: int64[fields], the offset that the response gives to the first batch of each field. Further batches of a
-    field, which only message sets have, follow on from it.
+    assigned: int64[fields], the offset in the response, which is that of the first batch of each field. The offsets of
+    further batches of a field, which only message sets have, follow from it.
     """
     before = sum_before(np.maximum(batches.record_count, 0), batches.parent)
     uncounted = sum_before((batches.record_count < 0).astype(np.int64), batches.parent)
@@ -215,15 +217,15 @@ def assigned_offsets(batches: RecordBatches, assigned: Ints) -> Picked:
 
 
 def sum_before(values: Ints, parent: Ints) -> Ints:
-    """The sum of the values before each that have the same parent: int64[n]; parent: int64[n], ascending."""
+    """For each value, the sum of the earlier values with the same parent: int64[n]; parent: int64[n], ascending."""
     sums = np.cumsum(values) - values
     return sums - sums[np.searchsorted(parent, parent)]
 
 
 def header_columns(batches: RecordBatches, source: str) -> Mapping[str, Values]:
-    """The columns that batch headers have; null where a header is cut, or of a format without such a field."""
+    """The columns from batch headers; null if a header is cut, or if its format has no such field."""
     has_header = batches.record_count >= 0
-    # A broker gives the messages of a produced set offsets of its own, one after the other (LogValidator).
+    # A broker assigns new offsets to the messages of a produced set, one after the other (LogValidator).
     is_produced_set = (batches.magic < MAGIC_VALUE_V2) & (source == FROM_PRODUCE)
     t = RECORD_BATCHES
     columns: dict[str, Ints] = {

@@ -1,7 +1,7 @@
 """Reads the records of batches, for runs that sample records, into columns of `record_batches`.
 
-Of produced batches it reads the sizes and times of their records, of those that consumers fetched only the
-uncompressed size.
+It reads the sizes and times of records in produced batches, but only the uncompressed size of batches that consumers
+fetched.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SIZE_COLUMNS = (
 
 
 HELD_BYTES = 64 << 20
-"""Rows are made when the batches that were read have so many uncompressed bytes, which bounds memory."""
+"""Rows are made when the batches that were read have this many uncompressed bytes. This bounds memory."""
 Columns: TypeAlias = "dict[str, pa.Array[Any]]"
 
 
@@ -55,9 +55,9 @@ def record_columns(
 ) -> Iterator[tuple[range, Columns]]:
     """The columns in SIZE_COLUMNS, a range of rows at a time.
 
-    They are null for a batch that is not read, and for one that cannot be read, which has a fault instead. Wrappers of
-    message sets have been read already. arena: uint8. source: FROM_PRODUCE or FROM_FETCH. reads_records:
-    bool[batches], which batches are read if records are sampled. sampling: None if they are not.
+    They are null for a batch that is not read. They are also null for a batch that cannot be read, which has a fault
+    instead. Wrappers of message sets have already been read. arena: uint8. source: FROM_PRODUCE or FROM_FETCH.
+    reads_records: bool[batches], which batches are read if records are sampled. sampling: None if they are not.
     """
     t = RECORD_BATCHES
     of_wrappers = {
@@ -90,7 +90,7 @@ def sampled_columns(
         return
     first, held = 0, 0
     read: dict[int, dict[str, Any]] = {}
-    # A Python loop over batches, not records: one call of a codec and one of a kernel for each.
+    # A Python loop over batches, not over records: one call of a codec and one of a kernel for each batch.
     for row in batches_to_read(batches, source, reads_records):
         if held >= HELD_BYTES:
             yield range(first, row), columns_of_sizes(read, range(first, row))
@@ -116,9 +116,10 @@ def columns_of_sizes(read: Mapping[int, Mapping[str, Any]], rows: range) -> Colu
 
 
 def batches_to_read(batches: RecordBatches, source: str, reads_records: Bools) -> list[int]:
-    """The row numbers of the batches to read; of fetched ones, those that a consumer decompresses: not cut ones.
+    """The row numbers of the batches to read. Of fetched batches these are the ones that a consumer decompresses, which
+    are not cut.
 
-    reads_records: bool[batches], as of `record_columns`.
+    reads_records: bool[batches], as for `record_columns`.
     """
     if source == FROM_FETCH:
         reads_records = reads_records & (batches.codec > 0) & (batches.is_cut == 0) & (batches.magic == MAGIC_VALUE_V2)
@@ -128,7 +129,7 @@ def batches_to_read(batches: RecordBatches, source: str, reads_records: Bools) -
 def _produced_sizes(
     arena: Bytes, batches: RecordBatches, row: int, budget: Budget, sampling: RecordSampling
 ) -> dict[str, Any]:
-    """The values of a produced batch by column; the fault of one that cannot be read."""
+    """The values of a produced batch, by column; the fault if it cannot be read."""
     t = RECORD_BATCHES
     try:
         records, sizes = read_records(arena, batches, row, budget)
@@ -147,7 +148,7 @@ def _produced_sizes(
 
 
 def _fetched_sizes(arena: Bytes, batches: RecordBatches, row: int, budget: Budget) -> dict[str, Any]:
-    """The uncompressed size of a fetched batch by its column; the fault of one that cannot be read."""
+    """The uncompressed size of a fetched batch, by its column; the fault if it cannot be read."""
     t = RECORD_BATCHES
     try:
         return {t.uncompressed_bytes: len(read_bytes(arena, batches, row, budget))}

@@ -39,7 +39,7 @@ def release_rows(exchanges: Exchanges, versions: Messages) -> pa.RecordBatch:
 
 
 def newest_marks(decoded: DecodedFrames, responses: int) -> Ints:
-    """The place in MARKS of the newest mark that each response has, or NONE: int64[responses]."""
+    """The place in MARKS of the newest mark in each response, or NONE: int64[responses]."""
     offered = decoded.levels["api_keys"]
     api_key, version = offered.column("api_key"), offered.column("max_version")
     key = np.where((api_key >= 0) & (api_key < NO_MARK), api_key, NO_MARK)
@@ -56,9 +56,9 @@ def offers_api(decoded: DecodedFrames, api: int, responses: int) -> Bools:
 
 
 def controllers_of(decoded: DecodedFrames, newest: Ints) -> Ints:
-    """The place in CONTROLLERS of what each response shows of the broker's controller: int64[responses].
+    """What each response shows about the broker's controller, as a place in CONTROLLERS: int64[responses].
 
-    newest: int64[responses], as `newest_marks` has it.
+    newest: int64[responses], from `newest_marks`.
     """
     first, last = (MARK_PLACES[release] for release in BOTH_CONTROLLERS)
     has_both = (newest >= first) & (newest <= last)
@@ -66,10 +66,10 @@ def controllers_of(decoded: DecodedFrames, newest: Ints) -> Ints:
 
 
 def newest_by_offer() -> Ints:
-    """The place in MARKS of the newest mark that an API has, or NONE: int64[keys, versions].
+    """The place in MARKS of the newest mark of an API, or NONE: int64[keys, versions].
 
-    The row is the API's key, the column the newest version that is offered of it. The last row is for all keys without
-    a mark, the last column for all versions without one.
+    The row is the API's key, the column its newest offered version. The last row is for all keys without a mark, the
+    last column for all versions without a mark.
     """
     newest = np.full((NO_MARK + 1, NEWEST_VERSION + 2), NONE)
     for place, mark in enumerate(MARKS):

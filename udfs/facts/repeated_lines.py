@@ -14,22 +14,22 @@ from udfs.columns.arrow_columns import compute as pc
 from udfs.facts.arrow_tables import make_rows
 
 IDENTITY = ("connection", "completed", "correlation_id")
-"""Lines of different files that agree in these columns report the same request."""
+"""Lines of different files with the same values in these columns report the same request."""
 
 
 @dataclass
 class LastRequest:
-    """The last request of the chunk before, empty if there was none, and the first file that has it."""
+    """The last request of the previous chunk, empty if there was none, and the first file that has it."""
 
     request: tuple[object, ...] = ()
     file_no: int = 0
 
 
 def find_repeated_lines(lines: pa.RecordBatch, last: LastRequest) -> Bools:
-    """Which lines report a request that an earlier file of the set has: bool[n]; brings `last` up to date.
+    """Which lines report a request that an earlier file of the set has: bool[n]; updates `last`.
 
-    lines: LOGGED_REQUESTS sorted by IDENTITY, then file_no. Lines of one file that agree report different requests: a
-    client need not count up its correlation ids.
+    lines: LOGGED_REQUESTS sorted by IDENTITY, then file_no. Lines of one file with the same IDENTITY report different
+    requests: a client may not count its correlation ids up.
     """
     n = lines.num_rows
     if n == 0:
@@ -47,6 +47,6 @@ def find_repeated_lines(lines: pa.RecordBatch, last: LastRequest) -> Bools:
 
 
 def repeated_rows(lines: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows of REPEATED_LINES for the repeated lines, which are left out."""
+    """Rows of REPEATED_LINES for the repeated lines, which no other table has."""
     files, counts = np.unique(lines["file_no"].to_numpy(), return_counts=True)
     return make_rows(REPEATED_LINES, {REPEATED_LINES.file_no: files, REPEATED_LINES.lines: counts})

@@ -1,4 +1,4 @@
-"""The step of ingest for request logs: lines of whole connections in, packed rows of the silver tables out."""
+"""The step of ingest for request logs: from lines of whole connections to packed rows of the silver tables."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ READ = (
 READ_KEYS = tuple(declared.request.api_key for declared in READ)
 
 LINE_ORDER = (*IDENTITY, "file_no", "line_no")
-"""In this order, a connection's requests stand as it sent them: a broker answers them one after the other."""
+"""In this order, a connection's requests are as it sent them, because a broker answers them one after the other."""
 
 NO_SOFTWARE = "unknown"  # org.apache.kafka.common.network.ClientInformation.UNKNOWN_NAME_OR_VERSION
 
@@ -71,8 +71,8 @@ def rows_from_log(
 ) -> Iterator[pa.RecordBatch]:
     """Rows of PACKED from batches of LOGGED_REQUESTS that come sorted by LINE_ORDER.
 
-    pseudonyms: what to call topics, clients and hosts; None leaves them their names. rows, size: how many lines or
-    bytes are read at a time; the rows do not depend on them.
+    pseudonyms: what to call topics, clients and hosts; None to keep their names. rows, size: how many lines or bytes
+    are read at a time; the rows do not depend on them.
     """
     carried, connection = EarlierChunks(), LoggedConnection()
     for chunk in log_chunks(batches, rows, size):
@@ -84,7 +84,7 @@ def rows_from_log(
 def log_tables(
     chunk: LogChunk, capture_id: str, carried: EarlierChunks, connection: LoggedConnection
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
-    """The rows of each table from one chunk of lines; brings `carried` and `connection` up to date."""
+    """The rows of each table from one chunk of lines; updates `carried` and `connection`."""
     texts, lines = Texts(), chunk.requests
     software = [texts.add(known_software(lines, name)) for name in ("software_name", "software_version")]
     which = {api: np.flatnonzero(int_values(lines, "api_key") == api.request.api_key) for api in READ}
@@ -120,12 +120,12 @@ def log_columns(lines: pa.RecordBatch) -> dict[str, pa.Array[Any]]:
 
 
 def known_software(lines: pa.RecordBatch, name: str) -> pa.StringArray:
-    """The name or version of each client's software, null where the broker did not know it."""
+    """The name or version of each client's software, null if the broker did not know it."""
     return pc.if_else(pc.equal(lines[name], NO_SOFTWARE), None, lines[name])
 
 
 def note_unread(exchanges: Exchanges, which: dict[Declared, Ints], bodies: dict[Declared, LoggedBodies]) -> None:
-    """Note a fault with each exchange whose bodies could not be read; which: int64[n], the exchanges of each API."""
+    """Note a fault with each exchange whose bodies could not be read. which: the exchanges of each API, int64[n]."""
     for api, lines in which.items():
         exchanges.fault[lines[~bodies[api].read]] = int(DecodeFault.BAD_JSON)
 
@@ -139,7 +139,7 @@ def logged_messages(which: Ints, bodies: LoggedBodies) -> Messages:
 def fetch_tables(
     exchanges: Exchanges, messages: Messages, carried: EarlierChunks
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
-    """The rows of `fetch_partitions`; brings `carried` up to date."""
+    """The rows of `fetch_partitions`; updates `carried`."""
     for rows in fetch_rows(exchanges, fetch_messages(exchanges, messages), carried.session):
         yield FETCH_PARTITIONS, rows
     if exchanges.frames.finished == len(exchanges.frames.connections):
@@ -162,7 +162,7 @@ def unreadable_rows(lines: pa.RecordBatch, capture_id: str) -> pa.RecordBatch:
 
 
 def undecodable_rows(exchanges: Exchanges, lines: pa.RecordBatch) -> pa.RecordBatch:
-    """A row of `quarantine` for each line that gave an exchange but whose messages could not be read."""
+    """A row of `quarantine` for each line of an exchange whose messages could not be read."""
     rows = np.flatnonzero(exchanges.fault)
     return line_rows(
         exchanges.capture_id,
@@ -183,7 +183,7 @@ def line_rows(
     reason: pa.Array[Any],
     time: Ints,
 ) -> pa.RecordBatch:
-    """Rows of `quarantine` for lines. They say where the lines are, never what they contain.
+    """Rows of `quarantine` for lines. They say where the lines are, and never what the lines contain.
 
     lines: of LOGGED_REQUESTS. connection_id: int64[lines]. time: int64[lines], us since 1970, or UNKNOWN.
     """

@@ -1,4 +1,4 @@
-"""The step of ingest that runs in workers: packets of whole connections in, packed rows of the silver tables out."""
+"""The step of ingest for packets: from packets of whole connections to packed rows of the silver tables."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from udfs.facts.share_fetches import share_rows
 from udfs.facts.topic_changes import auto_created_topics, topic_change_rows
 
 TABLES = (*DECODED, EXCHANGE_COUNTS)
-"""The tables that rows are made for."""
+"""The tables for which rows are made."""
 
 
 @dataclass
 class EarlierChunks:
-    """What is kept from the chunks before, to make the rows of the next one; records: which records are read.
-    continued: the connections of the capture set that this one goes on from, if it does.
+    """What is kept from earlier chunks to make the rows of the next one. records: which records are read. continued:
+    the connections of the capture set that this one continues, if any.
     """
 
     names: HashedNames = field(default_factory=HashedNames)
@@ -58,9 +58,9 @@ def rows_from_packets(
 ) -> Iterator[pa.RecordBatch]:
     """Rows of PACKED from packet batches that come sorted by connection and in the order of PACKETS.
 
-    pseudonyms: what to call topics, clients and hosts; None leaves them their names.
+    pseudonyms: what to call topics, clients and hosts; None to keep their names.
     records: which records of batches to read; None for none.
-    earlier: what is known of connections that go on from an earlier capture set; None if the set begins anew.
+    earlier: what an earlier capture set knows about connections that are continued; None if the set continues none.
     chunk_size: `rows` and `payload_bytes` of `udfs.capture.packet_chunks.frames_by_chunk`; the rows do not depend on
     them.
     """
@@ -77,8 +77,8 @@ def tables_of_chunk(
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """The rows of each table from one chunk of frames.
 
-    carried: from the chunks before; brought up to date. wanted: other tables are left out if that saves time. Either
-    all chunks of a connection or none must want FETCH_PARTITIONS, whose rows come from following its fetch session.
+    carried: from earlier chunks; it is updated. wanted: other tables are left out if that saves time. Either all chunks
+    of a connection must want FETCH_PARTITIONS, or none, because its rows come from following the fetch session.
     """
     exchanges = completed_exchanges(chunk, capture_id, carried.names)
     versions = decode_both(exchanges, API_VERSIONS, exchanges.of_api(API_VERSIONS.request.api_key))
@@ -102,7 +102,7 @@ def tables_of_chunk(
 def fetch_and_produce_tables(
     exchanges: Exchanges, carried: EarlierChunks, wanted: Container[Table]
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
-    """The rows that Fetch and Produce messages give; arguments are those of `tables_of_chunk`."""
+    """The rows from Fetch and Produce messages; arguments are those of `tables_of_chunk`."""
     messages = decode_fetches(exchanges, exchanges.of_api(FETCH.request.api_key))
     if FETCH_PARTITIONS in wanted or EXCHANGE_COUNTS in wanted:  # counts depend on whether sessions are known
         going_on = carried.continued.sessions(messages) if carried.continued else {}
@@ -118,7 +118,7 @@ def fetch_and_produce_tables(
 
 
 def topic_tables(exchanges: Exchanges) -> Iterator[tuple[Table, pa.RecordBatch]]:
-    """The rows that Metadata messages and requests that change topics give."""
+    """The rows from Metadata messages and from requests that change topics."""
     if len(which := exchanges.of_api(METADATA.request.api_key)):
         metadata = decode_both(exchanges, METADATA, which)
         for rows in metadata_rows(exchanges, metadata):

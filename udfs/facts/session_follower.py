@@ -1,9 +1,10 @@
-"""Finds all partitions that each fetch of a connection is for, in the order in which the broker reads them (KIP-227).
+"""Finds all partitions of each fetch of a connection, in the order in which the broker reads them (KIP-227).
 
-A full fetch names every partition. An incremental one names only what changed since the session's last fetch: the rest
-is found by following the session as the broker does (org.apache.kafka.server.FetchSession and FetchContext, Kafka 4.3).
-If a session was opened before the capture began, or the capture lacks one of its responses, only some of its partitions
-are known; its rows are marked, and `joined_session` says from when on these are all that have something to be read.
+A full fetch names every partition. An incremental fetch names only what changed since the session's last fetch. The
+rest is found by following the session as the broker does (org.apache.kafka.server.FetchSession and FetchContext, Kafka
+4.3). If a session was opened before the capture began, or if the capture lacks one of its responses, only some of its
+partitions are known. Its rows are marked, and `joined_session` finds out when the known partitions are all those that
+have something to read.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ GREATEST_EPOCH = (1 << 31) - 1
 
 @kernel
 def apply_requested(session: Session, requested: Requested, row: int) -> None:
-    """Apply one partition of a request. A new one goes to the tail, others keep their place; if repeated, the last
-    counts.
+    """Apply one partition of a request. A new partition goes to the tail, others keep their place. If a partition is
+    repeated, the last one counts.
     """
     index, _ = find_or_add_entry(session, requested.topic[row], requested.partition[row])
     entry = session.entries[index]
@@ -69,7 +70,7 @@ def remove_forgotten(session: Session, forgotten: Forgotten, first: int, end: in
 
 @kernel
 def note_returned(session: Session, returned: Returned, first: int, end: int) -> int:
-    """Note what a response has of each partition; returns how many of them were unknown, which go to the tail."""
+    """Note what a response has of each partition. Unknown partitions go to the tail; returns how many there were."""
     unknown = 0
     for row in range(first, end):
         index, is_new = find_or_add_entry(session, returned.topic[row], returned.partition[row])
@@ -84,12 +85,12 @@ def note_returned(session: Session, returned: Returned, first: int, end: int) ->
 
 @kernel
 def shows_wait(session: Session) -> bool:
-    """Does a response show that the fetch, should it be a follower's, was parked before it was answered?
+    """Whether a response shows that the fetch, if it is a follower's, was parked before it was answered.
 
-    A leader reads, and only then notes how far the follower is (Partition.fetchRecords, Kafka 4.3; it was so in 0.10,
-    too). Until then the high watermark is not beyond the offset that the follower asked for last, as long as the leader
-    waits for that follower. So a response whose high watermark is beyond that comes from a second read, that of
-    DelayedFetch.onComplete: the first one had found less than min_bytes.
+    A leader reads first, and only then notes how far the follower is (Partition.fetchRecords, Kafka 4.3; also in 0.10).
+    Until then the high watermark is not above the offset that the follower asked for before, as long as the leader
+    waits for that follower. So a response with a higher high watermark comes from a second read, that of
+    DelayedFetch.onComplete: the first read had found less than min_bytes.
     """
     for position in range(session.state[ORDERED]):
         entry = session.entries[session.order[position]]
@@ -100,9 +101,9 @@ def shows_wait(session: Session) -> bool:
 
 @kernel
 def write_rows(session: Session, fetch: Record, f: int, n_read: int, rows: FetchPartitionRows, n: int) -> int:
-    """Write a row for each partition of the session, for fetch number `f`; returns the number of rows then.
+    """Write a row for each partition of the session, for fetch number `f`; returns the new number of rows.
 
-    n_read: how many of the partitions the session had when the broker read them. n: of rows before.
+    n_read: how many partitions the session had when the broker read them. n: the number of rows before.
     """
     is_delayed = fetch.is_known == 1 and fetch.session_epoch > 0 and shows_wait(session)
     for position in range(session.state[ORDERED]):
@@ -146,9 +147,10 @@ def move_returned_to_end(
 
 @kernel
 def follow_full(session: Session, fetch: Record, f: int, lists: Lists, rows: FetchPartitionRows, n: int) -> int:
-    """Follow a full fetch, number `f`: it ends the session it names and, unless it is a final one, may open another.
+    """Follow a full fetch, number `f`. It ends the session that it names and, unless it is a final fetch, may open
+    another one.
 
-    Returns the number of rows then; n: of rows before.
+    Returns the new number of rows; n: the number of rows before.
     """
     forget_all(session)
     for row in range(fetch.requested_from, fetch.requested_to):
@@ -170,14 +172,14 @@ def follow_full(session: Session, fetch: Record, f: int, lists: Lists, rows: Fet
 def follow_incremental(session: Session, fetch: Record, f: int, lists: Lists, rows: FetchPartitionRows, n: int) -> int:
     """Follow a fetch in a session: apply its changes, read all partitions, move those with records to the end.
 
-    Returns the number of rows then; n: of rows before.
+    Returns the new number of rows; n: the number of rows before.
     """
     state = session.state
     if state[SESSION_ID] != fetch.session_id:
         join_session(session)
         state[SESSION_ID] = fetch.session_id
     elif state[NEXT_EPOCH] != fetch.session_epoch:
-        note_gap(session)  # the broker accepts no other epoch: fetches between were not captured
+        note_gap(session)  # the broker accepts no other epoch, so fetches in between were not captured
     state[NEXT_EPOCH] = 1 if fetch.session_epoch == GREATEST_EPOCH else fetch.session_epoch + 1
     if state[IS_KNOWN] == 0:
         remove_returned_in_gap(session, lists.requested, fetch.requested_from, fetch.requested_to)
@@ -207,7 +209,7 @@ def follow_incremental(session: Session, fetch: Record, f: int, lists: Lists, ro
 def is_followed(session: Session, fetch: Record) -> bool:
     """Whether a refused fetch is the next one of the followed session.
 
-    If the broker refused it for its epoch, fetches between were not captured.
+    If the broker refused it for its epoch, fetches in between were not captured.
     """
     state = session.state
     is_next = state[SESSION_ID] == fetch.session_id and state[NEXT_EPOCH] == fetch.session_epoch
@@ -220,7 +222,7 @@ def write_refused(
 ) -> int:
     """Write the rows of a fetch that the broker refused: it changed nothing, and only its own partitions are listed.
 
-    Returns the number of rows then; n: of rows before.
+    Returns the new number of rows; n: the number of rows before.
     """
     fetch.is_known = session.state[IS_KNOWN] if is_followed(session, fetch) else 0
     fetch.is_readable = session.state[IS_READABLE] if is_followed(session, fetch) else 0
@@ -240,7 +242,7 @@ def write_refused(
 
 @kernel
 def most_rows(session: Session, fetch: Record) -> int:
-    """The most rows that `fetch`, the next of the session, can give."""
+    """The most rows that `fetch`, the session's next one, can have."""
     changed = fetch.requested_to - fetch.requested_from + fetch.returned_to - fetch.returned_from
     return int(session.state[ORDERED] + changed)
 
@@ -283,9 +285,9 @@ def follow_sessions(
 ) -> tuple[FetchPartitionRows, int, int, FollowedSession]:
     """Follow the fetches from `first` on until about `row_limit` rows are written.
 
-    fetches: LISTED_FETCH[n], by connection and in its order. followed: where the last call left off. capacity:
-    int64[n], how many partitions a connection's session can come to hold, by fetch. Returns (rows, how many of them
-    are written, the fetch to go on from, the session that it goes on with).
+    fetches: LISTED_FETCH[n], by connection and in its order. followed: the session with which the last call ended.
+    capacity: int64[n], by fetch, the most partitions that the connection's session can get. Returns (rows, how many of
+    them are written, the fetch to go on from, the session to go on with).
     """
     session, connection = followed.session, followed.connection
     rows = unwritten_rows(row_limit)

@@ -36,13 +36,13 @@ from udfs.wire.messages import DecodedFrames
 
 KINDS: Mapping[Declared, str] = {SHARE_FETCH: FETCH, SHARE_ACKNOWLEDGE: ACKNOWLEDGE}
 FIRST_VERSIONS: Mapping[str, int] = {"max_records": 1, "batch_size": 1, "share_acquire_mode": 2}
-"""Fields of a ShareFetch request that came later, by the version that brought them."""
+"""Fields that later versions added to a ShareFetch request, each with its first version."""
 LOCK_TIMEOUT_SINCE: Mapping[Declared, int] = {SHARE_FETCH: 1, SHARE_ACKNOWLEDGE: 2}
 """The first version whose response has `acquisition_lock_timeout_ms`."""
 
 
 def share_rows(exchanges: Exchanges, messages_of: MessagesOf = decode_both) -> Iterator[tuple[Table, pa.RecordBatch]]:
-    """Rows of both tables for the chunk's exchanges; their errors, throttle times, groups and members are noted.
+    """Rows of both tables for the chunk's exchanges. Notes the exchanges' errors, throttle times, groups and members.
 
     messages_of: gives the messages of an API's exchanges.
     """
@@ -87,7 +87,7 @@ def fetch_rows(shares: ShareExchanges) -> pa.RecordBatch:
 
 
 def request_columns(top: Level, request: Ints, versions: Ints) -> dict[str, Values]:
-    """The columns of what only a ShareFetch asks for; null of a ShareAcknowledge, and in versions that lack it.
+    """The columns that only a ShareFetch has; null for a ShareAcknowledge, and for versions without them.
 
     top: the requests. request, versions: int64[n], the request of each row, and its version.
     """
@@ -102,7 +102,7 @@ def request_columns(top: Level, request: Ints, versions: Ints) -> dict[str, Valu
 
 
 def response_columns(shares: ShareExchanges, response: Ints, versions: Ints) -> dict[str, Values]:
-    """The columns of the response, null where none was decoded.
+    """The columns of the response, null if none was decoded.
 
     response, versions: int64[n], the response of each row or UNKNOWN, and the version of the exchange.
     """
@@ -124,14 +124,14 @@ def response_columns(shares: ShareExchanges, response: Ints, versions: Ints) -> 
 
 
 def redelivered(decoded: DecodedFrames) -> Bools | None:
-    """Which acquired ranges had been delivered before: bool[ranges]; None where the API has none."""
+    """Which acquired ranges had been delivered before: bool[ranges]; None if the API has no acquired ranges."""
     if ACQUIRED_PATH not in decoded.levels:
         return None
     return decoded.levels[ACQUIRED_PATH].column("delivery_count") > 1
 
 
 def failed(returned: Level) -> Bools:
-    """Which returned partitions have an error, of the fetch or of acknowledgements: bool[partitions]."""
+    """Which returned partitions have an error, for the fetch or for acknowledgements: bool[partitions]."""
     errors = returned.column("error_code") != 0
     if "acknowledge_error_code" in returned.names:
         errors |= returned.column("acknowledge_error_code") != 0
@@ -139,7 +139,9 @@ def failed(returned: Level) -> Bools:
 
 
 def returned_bytes_of_messages(decoded: DecodedFrames) -> Ints:
-    """The record bytes of each response, int64[messages]; UNKNOWN where the API has none, or a partition's are."""
+    """The record bytes of each response, int64[messages]; UNKNOWN if the API has no records, or if the bytes of a
+    partition are UNKNOWN.
+    """
     returned = decoded.levels[RETURNED_PATH]
     if "records.start" not in returned.names:
         return np.full(len(decoded.fault), UNKNOWN)

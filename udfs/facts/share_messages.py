@@ -1,4 +1,4 @@
-"""Decoded ShareFetch and ShareAcknowledge messages (KIP-932), and sums over what each of them lists."""
+"""Decoded ShareFetch and ShareAcknowledge messages (KIP-932), and sums over what each message lists."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ ACKNOWLEDGED_PATH, ACQUIRED_PATH = f"{NAMED_PATH}.acknowledgement_batches", f"{R
 
 
 class ShareExchanges(NamedTuple):
-    """The decoded messages of one API, and which of them are each exchange's.
+    """The decoded messages of one API, and which of them belong to each exchange.
 
-    request_of, response_of: int64[exchanges], the message's place in `messages`, UNKNOWN where there is none.
+    request_of, response_of: int64[exchanges], the message's place in `messages`, UNKNOWN if there is none.
     """
 
     exchanges: Exchanges
@@ -39,7 +39,7 @@ class ShareExchanges(NamedTuple):
         return np.flatnonzero(self.request_of != UNKNOWN)
 
     def columns_of(self, rows: Ints) -> dict[str, Values]:
-        """The columns that rows of both tables have of their exchange. rows: int64[n], the exchange of each row."""
+        """The columns about the exchange that rows of both tables have. rows: int64[n], the exchange of each row."""
         texts, (group, member) = self.exchanges.names.texts_of, self.exchanges.member
         of_member: dict[str, Values] = {
             SHARE_FETCHES.group_id: texts(group[rows]), SHARE_FETCHES.member_id: texts(member[rows])
@@ -48,7 +48,7 @@ class ShareExchanges(NamedTuple):
 
 
 def message_places(exchanges: int, of: Ints, decoded: DecodedFrames) -> Ints:
-    """The place of each exchange's message among those that were decoded without fault, or UNKNOWN: int64[exchanges].
+    """The place of each exchange's message among the messages decoded without fault, or UNKNOWN: int64[exchanges].
 
     of: int64[messages], the exchange of each.
     """
@@ -61,7 +61,7 @@ def message_places(exchanges: int, of: Ints, decoded: DecodedFrames) -> Ints:
 def sums_by_message(decoded: DecodedFrames, path: str, values: Ints | Bools | None = None) -> Ints:
     """The sum over a level's rows in each message: int64[messages]. values: of the rows; None counts them.
 
-    All are 0 where messages of the API have no such level.
+    All are 0 if messages of the API have no such level.
     """
     messages = len(decoded.fault)
     if path not in decoded.levels:
@@ -72,7 +72,7 @@ def sums_by_message(decoded: DecodedFrames, path: str, values: Ints | Bools | No
 
 
 def record_sums(decoded: DecodedFrames, path: str, of: Bools | None = None) -> Ints:
-    """The records in the ranges of each message, int64[messages]; a range that ends before it begins has none.
+    """How many records the ranges of each message have, int64[messages]. A range that ends before it begins has none.
 
     of: bool[rows], the ranges that count; None for all.
     """

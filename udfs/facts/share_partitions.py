@@ -48,7 +48,7 @@ def named_rows(shares: ShareExchanges) -> pa.RecordBatch:
 
 
 def forgotten_rows(shares: ShareExchanges) -> pa.RecordBatch:
-    """Rows of `share_partitions` for the partitions that requests take out of the session."""
+    """Rows of `share_partitions` for the partitions that requests remove from the session."""
     partition = shares.messages.request.levels[FORGOTTEN_PATH].column("value")
     return entry_rows(shares, FORGOTTEN, FORGOTTEN_PATH, partition, {})
 
@@ -72,7 +72,7 @@ def returned_rows(shares: ShareExchanges) -> pa.RecordBatch:
 def entry_rows(
     shares: ShareExchanges, entry: str, path: str, partition: Ints, columns: Mapping[str, Values]
 ) -> pa.RecordBatch:
-    """Rows of `share_partitions` of one kind, of messages without fault; the columns that are not given are null.
+    """Rows of `share_partitions` of one kind, for messages without fault. Columns that are not given are null.
 
     path: the level of the partitions. partition: int64[rows], their numbers.
     """
@@ -103,7 +103,7 @@ def taken(values: Any, kept: Ints) -> Values:
 
 
 def range_lists(decoded: DecodedFrames, path: str, name: str, kind: pa.DataType) -> pa.Array[Any]:
-    """A field of the ranges of each partition, as lists; null where there are none."""
+    """A field of the ranges of each partition, as lists; null if there are none."""
     ranges, partitions = decoded.levels[path], decoded.levels[path.rpartition(".")[0]].rows
     offsets = np.searchsorted(ranges.parent, np.arange(partitions + 1))
     lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(ranges.column(name), kind))

@@ -1,6 +1,6 @@
 """Writes rows of tables into the Parquet files of Delta tables, in the workers that decode the rows.
 
-That is twenty times as fast as rows that go through Spark one by one; Spark gets a single row for each file.
+This is twenty times as fast as sending rows through Spark one by one. Spark gets a single row for each file.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ _FILES: list[pa.Field[Any]] = [
 FILES = pa.schema(_FILES)
 """A file of a table: its path in the table's folder, its bytes, its rows, and its statistics as in Delta's log."""
 COMPRESSION: Literal["zstd"] = "zstd"
-"""A third smaller than Spark's own snappy, in the same time."""
+"""Files are a third smaller than with Spark's default, snappy, in the same time."""
 
 DICTIONARY, DIFFERENCES, PLAIN = "RLE_DICTIONARY", "DELTA_BINARY_PACKED", "PLAIN"
 """Names of Parquet's encodings."""
 _DICTIONARY_BITS = 64
-"""Whole numbers of fewer bits get no dictionary."""
+"""Whole numbers with fewer bits get no dictionary."""
 _SAMPLE_ROWS = 8192
 
 
 class TableFile:
-    """One Parquet file of a table's rows, all with the same value in the column by which a run replaces rows."""
+    """One Parquet file of a table's rows. All rows have the same value in the table's `replaced_by` column."""
 
     def __init__(self, folder: Path, table: Table, replaced: str, first_rows: pa.RecordBatch) -> None:
         """Begin a file; the first rows show how its columns are best encoded."""
         self._table = table
         self._replaced = replaced
         self._folder = folder
-        # As Delta lays out a partition: its column stands in the folder's name and not in the file.
+        # As in Delta's layout of a partition: the folder's name has the column, and the file does not.
         self._path = Path(f"{table.replaced_by}={replaced}") / f"part-{uuid.uuid4()}.{COMPRESSION}.parquet"
         self._footer: list[pq.FileMetaData] = []
         (folder / self._path).parent.mkdir(parents=True, exist_ok=True)
@@ -67,7 +67,7 @@ class TableFile:
         )
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Add rows of the table, as a row group. Raises LakeError if they are of another capture set or run."""
+        """Add rows of the table, as a row group. Raises LakeError if they belong to another capture set or run."""
         others = pc.unique(rows[self._table.replaced_by]).to_pylist()
         if others != [self._replaced]:
             raise LakeError(
@@ -91,9 +91,9 @@ class TableFile:
         }
 
     def abandon(self) -> None:
-        """Remove the file if it was not ended: nothing will refer to it."""
+        """Remove the file if it was not ended. Nothing refers to it."""
         if not self._footer:
-            with suppress(OSError, RuntimeError):  # on a full disk it cannot be ended; the first fault is reported
+            with suppress(OSError, RuntimeError):  # it cannot be ended on a full disk; the first fault is reported
                 self._writer.close()
             (self._folder / self._path).unlink(missing_ok=True)
 
@@ -103,8 +103,8 @@ def write_files(
 ) -> pa.RecordBatch:
     """Write rows to one file for each table; returns rows of FILES.
 
-    folders: of the tables. replaced: the value that all rows have in the `replaced_by` column of their table. Raises
-    LakeError for rows with another value there, and if files cannot be written; then it leaves none.
+    folders: those of the tables. replaced: the value of all rows in the `replaced_by` column of their table. Raises
+    LakeError for rows with another value there, and if files cannot be written; it then leaves no file.
     """
     files: dict[Table, TableFile] = {}
     with ExitStack() as unless_done, _lake_errors(folders):
@@ -120,7 +120,7 @@ def write_files(
 
 @contextmanager
 def _lake_errors(folders: Mapping[Table, str]) -> Iterator[None]:
-    """Raise LakeError, which names the lake's layer, in place of any error of the file system in the block."""
+    """Raise LakeError, which names the lake's layer, instead of any error of the file system in the block."""
     try:
         yield
     except OSError as fault:
@@ -156,10 +156,10 @@ def _packed_by_table(
 
 
 def column_encoding(values: pa.Array[Any]) -> str:
-    """The Parquet encoding that suits a column.
+    """The best Parquet encoding for a column.
 
-    Times, and numbers that are nearly all different, such as those of packets, are written as differences: their
-    dictionary would be larger than they are. Narrow numbers need no dictionary: zstd makes them as small in less time.
+    Times, and numbers that are nearly all different, such as packet numbers, are written as differences: a dictionary
+    would be larger than the numbers. Narrow numbers need no dictionary: zstd makes them as small in less time.
     """
     if pa.types.is_timestamp(values.type):
         return DIFFERENCES
@@ -184,8 +184,8 @@ def _leaf_paths(field: pa.Field[Any]) -> Iterator[str]:
 def file_statistics(footer: pq.FileMetaData, schema: pa.Schema) -> dict[str, object]:
     """The statistics of a file in Delta's log (its protocol, "Per-file Statistics").
 
-    They are the number of rows, and for whole numbers and times how many are null, the least and the greatest. Times
-    are cut to milliseconds, as readers expect.
+    They are the number of rows and, for whole numbers and times, how many are null, and the least and greatest value.
+    Times are cut to milliseconds, as readers expect.
     """
     stats: dict[str, dict[str, object]] = {"minValues": {}, "maxValues": {}, "nullCount": {}}
     for number in range(footer.num_columns):

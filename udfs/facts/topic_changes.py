@@ -36,7 +36,7 @@ COMPRESSION_TYPES = ("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"
 
 
 def topic_change_rows(exchanges: Exchanges, decoded: MessagesOf = decode_both) -> Iterator[pa.RecordBatch]:
-    """Rows of `topic_changes` for all APIs except Metadata; decoded: a function that gives the messages of an API."""
+    """Rows of `topic_changes` for all APIs except Metadata; decoded: a function that returns the messages of an API."""
     for declared, rows_from in (
         (CREATE_TOPICS, created_topics),
         (DELETE_TOPICS, deleted_topics),
@@ -51,7 +51,7 @@ def topic_change_rows(exchanges: Exchanges, decoded: MessagesOf = decode_both) -
 def change_rows(
     exchanges: Exchanges, kind: str, exchange: Ints, columns: Mapping[Column, pa.Array[Any] | Ints | Bools]
 ) -> pa.RecordBatch:
-    """Rows of one kind of change; the columns that are not given are null. exchange: int64[n], of each row."""
+    """Rows of one kind of change. Columns that are not given are null. exchange: int64[n], the exchange of each row."""
     shared = shared_columns(exchanges, exchange)
     kinds = {str(TOPIC_CHANGES.kind): repeated_text_column(kind, len(exchange))}
     given = {**shared, **kinds, **{str(name): column for name, column in columns.items()}}
@@ -87,7 +87,7 @@ def created_topics(exchanges: Exchanges, messages: Messages) -> Iterator[pa.Reco
 
 
 def deleted_topics(exchanges: Exchanges, messages: Messages) -> Iterator[pa.RecordBatch]:
-    """One row for each topic in DeleteTopics requests, which have names up to version 5, and names or ids from 6 on."""
+    """One row for each topic in DeleteTopics requests. Versions up to 5 have names, versions from 6 names or ids."""
     answer = messages.response.levels["responses"]
     answered, answer_name = messages.response_exchanges[answer.parent], name_hashes(exchanges, answer)
     answer_id = exchanges.names.learn_ids(exchanges.frames.arena, answer)
@@ -110,7 +110,9 @@ def deleted_topics(exchanges: Exchanges, messages: Messages) -> Iterator[pa.Reco
 
 
 def created_partitions(exchanges: Exchanges, messages: Messages) -> Iterator[pa.RecordBatch]:
-    """One row for each topic in CreatePartitions requests; the assignments are those of the new, last partitions."""
+    """One row for each topic in CreatePartitions requests. The assignments are those of the new partitions, which are
+    the last ones.
+    """
     topics, answer = messages.request.levels["topics"], messages.response.levels["results"]
     name = name_hashes(exchanges, topics)
     exchange = messages.request_exchanges[topics.parent]
@@ -131,7 +133,9 @@ def created_partitions(exchanges: Exchanges, messages: Messages) -> Iterator[pa.
 
 
 def reassigned_partitions(exchanges: Exchanges, messages: Messages) -> Iterator[pa.RecordBatch]:
-    """One row for each partition in AlterPartitionReassignments requests; null assignments cancel one (KIP-455)."""
+    """One row for each partition in AlterPartitionReassignments requests. A null assignment cancels a reassignment
+    (KIP-455).
+    """
     topics, level = messages.request.levels["topics"], messages.request.levels["topics.partitions"]
     answer_topics, answer = messages.response.levels["responses"], messages.response.levels["responses.partitions"]
     name, frame = name_hashes(exchanges, topics)[level.parent], topics.parent[level.parent]
@@ -144,7 +148,7 @@ def reassigned_partitions(exchanges: Exchanges, messages: Messages) -> Iterator[
             answer.column("partition_index"),
         ),
     )
-    # A request that is refused as a whole has no error of a partition.
+    # If a request is refused as a whole, the response has no error for a partition.
     refused = np.zeros(len(exchanges), np.int64)
     refused[messages.response_exchanges] = messages.response.levels[""].column("error_code")
     error = pick_values(answer.column("error_code"), row, UNKNOWN)
@@ -163,7 +167,8 @@ def reassigned_partitions(exchanges: Exchanges, messages: Messages) -> Iterator[
 def auto_created_topics(exchanges: Exchanges, messages: Messages) -> pa.RecordBatch:
     """One row for each topic that a Metadata request may have created.
 
-    The request names it and allows its creation, and the response could be decoded and does not have the topic.
+    The request names the topic and allows its creation. The response could be decoded, and lacks the topic or has an
+    error for it.
     """
     topics, answer = messages.request.levels["topics"], messages.response.levels["topics"]
     name = name_hashes(exchanges, topics)
@@ -182,7 +187,7 @@ def auto_created_topics(exchanges: Exchanges, messages: Messages) -> pa.RecordBa
 
 
 def name_hashes(exchanges: Exchanges, level: Level, name: str = "name") -> Ints:
-    """Remember the names in a level; returns their hashes, ABSENT for null: int64[rows]."""
+    """Remember the names in a level. Returns their hashes, ABSENT for null: int64[rows]."""
     return exchanges.names.learn(exchanges.frames.arena, *level.span(name))
 
 
@@ -197,13 +202,13 @@ def answer_of(exchange: Ints, topic: Ints, answered: Ints, answer: Ints) -> Ints
 
 
 def topic_ids_in_response(exchanges: Exchanges, answer: Level, rows: Ints) -> pa.Array[Any]:
-    """The ids of topics in a response; rows: int64[n], rows of its level. Null where there is no row or no id."""
+    """The ids of topics in a response; rows: int64[n], rows of its level. Null if there is no row or no id."""
     ids = exchanges.names.learn_ids(exchanges.frames.arena, answer)
     return exchanges.names.topic_columns(pick_values(ids, rows, ABSENT))[1]
 
 
 def response_counts(answer: Level, name: str, rows: Ints) -> pa.Array[Any]:
-    """A count of each topic in a response; null where it has none, as older versions and topics with an error.
+    """A count of each topic in a response; null if there is none, as in older versions and for topics with an error.
 
     rows: int64[n], rows of its level.
     """
@@ -225,13 +230,13 @@ def assignment_texts(request: DecodedFrames, path: str, partition: Ints, nodes: 
 
 
 def group_into_lists(values: pa.Array[Any], parent: Ints, there: Bools) -> pa.Array[Any]:
-    """The values as one list for each parent; parent: int64[values], ascending. A list is null where not `there`."""
+    """The values as one list for each parent; parent: int64[values], ascending. A list is null if not `there`."""
     offsets = np.searchsorted(parent, np.arange(len(there) + 1))
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, mask=pa.array(~there))
 
 
 def max_message_bytes(exchanges: Exchanges, topics: int, configs: Level) -> pa.Array[Any]:
-    """max.message.bytes of each topic, int64[topics]; null if the request has none, or one that is no number.
+    """max.message.bytes of each topic, int64[topics]; null if the request lacks it, or has a text that is no number.
 
     configs: the level of the topics' configurations.
     """
@@ -248,7 +253,8 @@ def max_message_bytes(exchanges: Exchanges, topics: int, configs: Level) -> pa.A
 
 
 def compression_types(exchanges: Exchanges, topics: int, configs: Level) -> pa.Array[Any]:
-    """compression.type of each topic, string[topics]; null if the request has none, or one that Kafka does not know.
+    """compression.type of each topic, string[topics]; null if the request lacks it, or has one that Kafka does not
+    know.
 
     configs: the level of the topics' configurations.
     """
@@ -256,16 +262,17 @@ def compression_types(exchanges: Exchanges, topics: int, configs: Level) -> pa.A
 
 
 def remote_storage(exchanges: Exchanges, topics: int, configs: Level) -> pa.Array[Any]:
-    """remote.storage.enable of each topic, bool[topics]; null if the request has none, or neither `true` nor `false`.
+    """remote.storage.enable of each topic, bool[topics]; null if the request lacks it, or has neither `true` nor
+    `false`.
 
-    Kafka takes these words in any case (ConfigDef.parseType); its own tools send them in small letters. configs: the
+    Kafka accepts these words in upper and lower case (ConfigDef.parseType); its own tools send lower case. configs: the
     level of the topics' configurations.
     """
     return compute.equal(chosen_words(exchanges, topics, configs, _REMOTE_STORAGE_ENABLE, ("false", "true")), "true")
 
 
 def chosen_words(exchanges: Exchanges, topics: int, configs: Level, config: int, words: Sequence[str]) -> pa.Array[Any]:
-    """The value that each topic has of a configuration, string[topics]; null if it has none, or one not among `words`.
+    """The value of a configuration for each topic, string[topics]; null if it has none, or one that is not in `words`.
 
     configs: the level of the topics' configurations. config: the hash of the configuration's name.
     """

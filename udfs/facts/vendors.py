@@ -1,4 +1,4 @@
-"""Whose brokers answer, where they are not Apache Kafka's, inferred from their ApiVersions responses."""
+"""The vendors of brokers that are not Apache Kafka's, inferred from their ApiVersions responses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NOT_OFFERED = -1
 APACHE = -1
 VENDORS = (*(own.vendor for own in OWN_KEYS), OTHER)
 NEWER = 1 + np.iinfo(np.int16).max
-"""Above all versions: what a release newer than all that are known may offer."""
+"""Above all versions: what a release that is newer than all known releases may offer."""
 _ALWAYS = np.array([API_KEYS[api] for api in ALWAYS_OFFERED])
 _NEWEST = np.array(list(NEWEST_VERSIONS.values()))
 
@@ -21,8 +21,8 @@ _NEWEST = np.array(list(NEWEST_VERSIONS.values()))
 def vendors_of(decoded: DecodedFrames, responses: int) -> Ints:
     """The place in VENDORS of each ApiVersions response's broker, APACHE if it can be Apache Kafka's: int64[responses].
 
-    An API key that only one vendor has counts for most. Else a response is Apache Kafka's if a release, a build between
-    two, or one newer than all that are known can offer its versions.
+    An API key that only one vendor has decides. Without one, a response is Apache Kafka's if a release, a build between
+    two releases, or a release newer than all known ones can offer its versions.
     """
     newest = offered_versions(decoded, "max_version", _ALWAYS, responses)
     vendor = np.where(is_of_apache(newest), APACHE, VENDORS.index(OTHER))
@@ -35,7 +35,7 @@ def vendors_of(decoded: DecodedFrames, responses: int) -> Ints:
 
 
 def offered_versions(decoded: DecodedFrames, column: str, keys: Ints, responses: int) -> Ints:
-    """A column of what responses say of these APIs, NOT_OFFERED where one is not offered: int64[responses, keys].
+    """A column of the responses' rows for these APIs, NOT_OFFERED if an API is not offered: int64[responses, keys].
 
     column: min_version or max_version. keys: int64[keys].
     """
@@ -48,9 +48,9 @@ def offered_versions(decoded: DecodedFrames, column: str, keys: Ints, responses:
 
 
 def is_of_apache(newest: Ints) -> Bools:
-    """Whether some release of Apache Kafka, known or yet to come, can offer these versions: bool[responses].
+    """Whether some release of Apache Kafka, known or future, can offer these versions: bool[responses].
 
-    Only APIs that are offered count, as a proxy may keep some back. newest: int64[responses, ALWAYS_OFFERED].
+    Only offered APIs count, because a proxy may hide some. newest: int64[responses, ALWAYS_OFFERED].
     """
     least, most = _NEWEST, np.vstack((_NEWEST[1:], np.full(len(ALWAYS_OFFERED), NEWER)))
     fits = np.zeros(len(newest), np.bool_)
@@ -60,6 +60,6 @@ def is_of_apache(newest: Ints) -> Bools:
 
 
 def begins_as_redpanda(decoded: DecodedFrames, responses: int) -> Bools:
-    """Whether the oldest versions that are offered are Redpanda's: bool[responses]."""
+    """Whether the oldest offered versions are Redpanda's: bool[responses]."""
     oldest = offered_versions(decoded, "min_version", np.array(list(REDPANDA_OLDEST)), responses)
     return np.all(oldest == list(REDPANDA_OLDEST.values()), axis=1)

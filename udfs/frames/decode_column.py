@@ -1,7 +1,7 @@
 """Decodes a column of frames, with a column of their versions, into a column of structs; all are Arrow arrays.
 
 A frame that cannot be decoded has null in every field except `decode_fault`; a null frame is null. No content of a
-frame raises.
+frame raises an error.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ NO_VERSION = -1
 def request_column(message: Message, versions: pa.Array[Any], frames: pa.Array[Any]) -> pa.Array[Any]:
     """Requests of one message as structs of `message_type(message)`.
 
-    versions: integers; with null, the version is that in the frame's header. frames: binary.
+    versions: integers; for null, the version in the frame's header counts. frames: binary.
     """
     rows = frames_in_arena(frames)
     header = request_headers(rows)
@@ -55,7 +55,7 @@ def request_column(message: Message, versions: pa.Array[Any], frames: pa.Array[A
 def response_column(message: Message, versions: pa.Array[Any], frames: pa.Array[Any]) -> pa.Array[Any]:
     """Responses of one message as structs of `message_type(message)`.
 
-    versions: integers, those of the requests: responses do not have them. frames: binary.
+    versions: integers, those of the requests, because responses do not have them. frames: binary.
     """
     rows = frames_in_arena(frames)
     header = response_headers(rows, message.api_key, version_numbers(versions))
@@ -71,7 +71,7 @@ def version_numbers(versions: pa.Array[Any]) -> Ints:
 
 
 def _decode_frames(message: Message, rows: Framed, bodies: Ints, versions: Ints, fault: Ints) -> pa.Array[Any]:
-    """Structs of the bodies; those with a fault, in `fault` or found when decoding, have null fields."""
+    """Structs of the bodies. Bodies with a fault, in `fault` or found while decoding, have null fields."""
     wanted = np.flatnonzero((fault == DecodeFault.OK) & rows.known)
     body = decode_bodies(message, rows.arena, bodies[wanted], rows.ends[wanted], versions[wanted].astype(np.int16))
     fault = fault.astype(np.int64)

@@ -56,7 +56,7 @@ def frames_in_arena(frames: pa.Array[Any]) -> Framed:
 def check_sizes(arena: Bytes, offsets: Ints, faults: Ints) -> None:
     """Compare the declared size of each frame with its bytes and write faults, int64[n].
 
-    arena: uint8. offsets: int64[n + 1], where frames begin, with their sizes, and the last ends.
+    arena: uint8. offsets: int64[n + 1], where frames with their sizes begin, and where the last one ends.
     """
     for i in range(len(faults)):
         there = offsets[i + 1] - offsets[i] - SIZE_BYTES

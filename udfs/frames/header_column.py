@@ -40,11 +40,11 @@ REQUEST_HEADER = pa.struct(_FIELDS)
 
 
 def request_header_column(frames: pa.Array[Any]) -> pa.Array[Any]:
-    """The headers of requests as structs of REQUEST_HEADER; a frame may be cut after its header.
+    """The headers of requests as structs of REQUEST_HEADER. A frame may be cut after its header.
 
     frames: a column of any binary type.
 
-    Credentials are in the bodies of some APIs, which are not read.
+    The bodies of some APIs contain credentials. Bodies are not read.
     """
     rows = frames_in_arena(frames)
     header = request_headers(rows)
@@ -62,7 +62,7 @@ def request_header_column(frames: pa.Array[Any]) -> pa.Array[Any]:
 
 
 def response_correlation_id_column(frames: pa.Array[Any]) -> pa.Array[Any]:
-    """The correlation ids of responses, int32[n], by which they belong to requests; null if a frame has none.
+    """The correlation ids of responses, int32[n], which connect them with requests; null if a frame has none.
 
     frames: a column of any binary type.
     """

@@ -23,7 +23,7 @@ ZERO_UUID = bytes(UUID_BYTES)
 
 
 class Decodings(NamedTuple):
-    """The levels of decoded messages, and the arena that their spans are in."""
+    """The levels of decoded messages, and the arena with their spans."""
 
     levels: dict[str, Level]
     arena: Bytes
@@ -48,7 +48,7 @@ def _field_column(decoded: Decodings, field: Field, level: str, name: str) -> pa
 
 
 def _list_column(decoded: Decodings, field: Field, level: str, name: str) -> pa.Array[Any]:
-    """The lists in an array field; their elements are one after the other, in the order of the rows."""
+    """The lists in an array field. Their elements are one after the other, in the order of the rows."""
     counts, path, elements = decoded.levels[level].column(name + ".count"), element_path(level, name), field.fields
     if elements:
         rows = decoded.levels[path].rows
@@ -82,9 +82,9 @@ def _primitive_column(decoded: Decodings, field: Field, level: str, name: str) -
 
 
 def texts_of_spans(arena: Bytes, starts: Ints, lengths: Ints) -> pa.Array[Any]:
-    """Spans of the arena, uint8, as texts, null for a null span; bytes that are not UTF-8 become U+FFFD.
+    """Spans of the arena, uint8, as texts, null for a null span. Bytes that are not UTF-8 become U+FFFD.
 
-    starts, lengths: int64[n], the length is negative for null.
+    starts, lengths: int64[n]; the length is negative for null.
     """
     binaries = _binaries(arena, starts, lengths)
     try:

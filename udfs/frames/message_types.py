@@ -1,4 +1,4 @@
-"""The Arrow type of a message, derived from its declaration; it has the fields of all versions."""
+"""The Arrow type of a message, derived from its declaration. It has the fields of all versions."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from schemas.wire.message import Field, Message
 from udfs.wire.layout import element_fields, is_array
 
 DECODE_FAULT = "decode_fault"
-"""One more field of each message: why the frame could not be decoded, null if it could."""
+"""An additional field of each message: why the frame could not be decoded, null if it could."""
 SIZE_IN_BYTES = "_size_in_bytes"
 OPAQUE = frozenset({"records", "bytes"})
-"""Types whose content is never shown; there is NAME_size_in_bytes instead, as in Kafka's request log for records."""
+"""Types whose content is never shown. There is NAME_size_in_bytes instead, as for records in Kafka's request log."""
 
 _PLAIN: dict[str, pa.DataType] = {
     "int8": pa.int8(),
@@ -28,7 +28,7 @@ _PLAIN: dict[str, pa.DataType] = {
 
 
 def message_type(message: Message) -> pa.StructType:
-    """The type of the struct that a frame of the message is decoded into."""
+    """The type of the struct into which a frame of the message is decoded."""
     fault: pa.Field[Any] = pa.field(DECODE_FAULT, pa.string())
     return pa.struct([*struct_type(message.fields), fault])
 

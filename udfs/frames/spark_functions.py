@@ -3,9 +3,10 @@
     from udfs.frames.spark_functions import fetch_request, request_header
     frames.select(request_header("frame").client_id, fetch_request("version", "frame").max_bytes)
 
-`request_header(frame)` and `response_correlation_id(frame)` take frames of any API. Each declared message has a
-function of its own, as `fetch_request(version, frame)` or `metadata_response(version, frame)`. Versions may differ from
-row to row. That of a request may be null, since its header has it; that of a response is the version of its request.
+`request_header(frame)` and `response_correlation_id(frame)` take frames of any API. Each declared message has its own
+function, such as `fetch_request(version, frame)` or `metadata_response(version, frame)`. Versions may differ from row
+to row. The version of a request may be null, because its header has it. The version of a response is that of its
+request.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ HEADERS: Mapping[str, tuple[Callable[[pa.Array[Any]], pa.Array[Any]], pa.DataTyp
     "response_correlation_id": (response_correlation_id_column, pa.int32()),
 }
 NAMES = (*HEADERS, *REQUESTS, *RESPONSES)
-"""Every function there is."""
+"""The names of all functions."""
 _WITH_CREDENTIALS = {
     f"{api.name.lower()}_{side}": api.name for api in APIS if api.bears_credentials for side in ("request", "response")
 }
@@ -55,7 +56,7 @@ _WITH_CREDENTIALS = {
 
 @cache
 def frame_function(name: str) -> UserDefinedFunctionLike:
-    """The function of this name. Raises FrameError for a message that is not declared or bears credentials."""
+    """The function of this name. Raises FrameError for a message that is not declared or contains credentials."""
     if name in _WITH_CREDENTIALS:
         raise FrameError(
             f"{name}: {_WITH_CREDENTIALS[name]} bears credentials and is never decoded beyond its header, which "
@@ -64,7 +65,7 @@ def frame_function(name: str) -> UserDefinedFunctionLike:
     if name not in NAMES:
         raise FrameError(f"there is no function {name}; there are {', '.join(NAMES)}")
 
-    # The functions only contain the name: a worker that is sent a copy of the declaration compiles it in every task.
+    # The functions contain only the name: a worker that got a copy of the declaration would compile it in every task.
     def of_frame(frame: ArrowColumn) -> ArrowColumn:
         return decoded_column(name, frame)
 
@@ -77,7 +78,7 @@ def frame_function(name: str) -> UserDefinedFunctionLike:
 
 
 def result_type(name: str) -> pa.DataType:
-    """The type that the function of this name decodes a frame into."""
+    """The type into which the function of this name decodes a frame."""
     return HEADERS[name][1] if name in HEADERS else message_type(REQUESTS.get(name) or RESPONSES[name])
 
 

@@ -1,1 +1,1 @@
-"""Kernels: how numba functions are compiled, where their machine code is kept, and who compiles it when."""
+"""Kernels: how numba functions are compiled, where their machine code is kept, and when it is compiled."""

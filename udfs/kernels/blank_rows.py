@@ -1,4 +1,4 @@
-"""Rows of a table without content, on which the warm-up runs kernels to have them compiled."""
+"""Rows of a table without content. The warm-up runs kernels on them, so that the kernels are compiled."""
 
 from __future__ import annotations
 

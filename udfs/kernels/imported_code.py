@@ -1,7 +1,7 @@
-"""Which of refetch's own code a kernel is made from: that of its module, and of all that the module imports.
+"""Which of refetch's own code a kernel depends on: that of its module, and that of everything that the module imports.
 
-Kernels of one algorithm do not depend on those of another. So after a change only the kernels of modules that import
-what was changed are compiled again.
+Kernels of one algorithm do not depend on those of another. So after a change, only the kernels of modules that import
+the changed code are compiled again.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _NAME = re.compile(rb"[\w.]+")
 
 @cache
 def digest_of_imports(module: str) -> str:
-    """16 hex digits that change with the source of a module, or of any module of refetch's that it imports, directly or
-    by way of others.
+    """16 hex digits that change with the source of a module, and of any module of refetch that it imports, directly or
+    indirectly.
 
-    module: its full name. For a module that is not in PACKAGES they change with any source of those.
+    module: its full name. For a module that is not in PACKAGES they change with any source in PACKAGES.
     """
     if module not in _sources():
         return CODE
@@ -43,7 +43,7 @@ def _digest(module: str) -> str:
 
 
 def reached_from(module: str) -> set[str]:
-    """The module, and the modules that it imports, directly or by way of others."""
+    """The module, and the modules that it imports directly or indirectly."""
     reached, to_follow = set[str](), [module]
     while to_follow:
         name = to_follow.pop()
@@ -55,13 +55,13 @@ def reached_from(module: str) -> set[str]:
 
 @cache
 def _imported_by(module: str) -> frozenset[str]:
-    """The modules that a module imports itself, and the packages that it is in, which Python imports before it."""
+    """The modules that a module imports directly, and the packages around it, which Python imports before it."""
     within = accumulate(module.split("."), lambda package, name: f"{package}.{name}")
     return frozenset(name for name in (*within, *names_in_imports(_sources()[module])) if name in _sources())
 
 
 def names_in_imports(source: bytes) -> Iterator[str]:
-    """What the import statements of a source name: modules, and names in them, some of which are modules, too."""
+    """The names in the import statements of a source: modules, and names in modules, which may be modules, too."""
     for package, names, modules in _IMPORT.findall(source):
         if package:
             yield package.decode()

@@ -21,9 +21,10 @@ _unliteral: Any = types.unliteral  # it has none
 def kernel(function: _Function) -> _Function:
     """Compile on first call, cache on disk, release the GIL, leave numba's runtime out, and inline into callers.
 
-    With the runtime, each call counts the references to every array by atomic instructions; in one decoder that took
-    more than half of the time. Without it a kernel cannot allocate: its output and working memory are arguments. A call
-    that is not inlined passes each array as seven words; inlined, that decoder took a third of the time.
+    With the runtime, each call counts the references to every array with atomic instructions. In one decoder that took
+    more than half of the time. Without the runtime a kernel cannot allocate: its output and working memory are
+    arguments. A call that is not inlined passes each array as seven words. With inlining, that decoder took a third of
+    the time.
     """
     return cast(_Function, _compile_both_forms(function, _nrt=False, forceinline=True))
 
@@ -34,15 +35,17 @@ def allocating_kernel(function: _Function) -> _Function:
 
 
 def inlined_kernel(function: _Function) -> _Function:
-    """Put the function's code in its callers' before they are compiled: for views, which a kernel cannot return."""
+    """Put the function's code into its callers before they are compiled. This is for views, which kernels cannot
+    return.
+    """
     return cast(_Function, _njit(inline="always")(function))
 
 
 def _compile_both_forms(function: Callable[..., Any], **options: bool) -> Any:
-    """A kernel that is compiled in one form for calls from Python and in another for calls from kernels.
+    """A kernel that is compiled in one form for calls from Python, and in another form for calls from kernels.
 
     The form for kernels lacks the wrappers for calls from Python and C, which unpack every array of every argument and
-    are a third of what there is to compile. It becomes part of its callers' machine code and is not cached itself.
+    are a third of what is compiled. It becomes part of its callers' machine code, and is not cached itself.
     """
     called_by_python = _njit(nogil=True, **options)(function)
     if not hasattr(called_by_python, "get_call_template"):
@@ -54,7 +57,7 @@ def _compile_both_forms(function: Callable[..., Any], **options: bool) -> Any:
     )(function)
 
     def get_call_template(args: Sequence[Any], kws: Mapping[str, Any]) -> Any:
-        """Compile once for literals and variables alike: numba would give each literal a type of its own."""
+        """Compile once for both literals and variables: numba would give each literal its own type."""
         return called_by_kernels.get_call_template(
             [_unliteral(a) for a in args], {name: _unliteral(a) for name, a in kws.items()}
         )
@@ -65,10 +68,10 @@ def _compile_both_forms(function: Callable[..., Any], **options: bool) -> Any:
 
 
 class _Part(JITCodeLibrary):
-    """Code that is linked into its callers', where it becomes machine code.
+    """Code that is linked into its callers, and becomes machine code there.
 
-    Numba would optimise it in full and make machine code of it, which nobody calls: that took a quarter of the time in
-    which all kernels compile. Not optimised at all, it made its callers slower by a tenth or more.
+    Numba would optimise it fully and make machine code that nobody calls. That took a quarter of the time to compile
+    all kernels. Without any optimisation, its callers were slower by a tenth or more.
     """
 
     def _optimize_final_module(self) -> None:
@@ -82,7 +85,7 @@ class _Part(JITCodeLibrary):
 
 
 class _CompilerOfParts(Compiler):
-    """Compiles a function for calls from kernels alone, as numba compiles subroutines of its own."""
+    """Compiles a function only for calls from kernels, as numba compiles its own subroutines."""
 
     def __init__(
         self, typing: Any, target: Any, _library: Any, arguments: Any, result: Any, flags: Any, variables: Any
@@ -93,7 +96,7 @@ class _CompilerOfParts(Compiler):
         super().__init__(typing, target, part, arguments, result, flags, variables)  # type: ignore[no-untyped-call]
 
     def compile_extra(self, func: Callable[..., Any]) -> Any:
-        """Compile, and make it known to what compiles callers under a name: a function that Python never calls."""
+        """Compile a function that Python never calls, and register it under a name for compiling its callers."""
         part = super().compile_extra(func)  # type: ignore[no-untyped-call]  # as above
         of = part.fndesc
         name = make_function(of.lookup_module(), of.qualname, "", 0, part.environment, (part.library,))

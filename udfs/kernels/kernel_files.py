@@ -1,11 +1,11 @@
-"""In which files numba keeps the machine code of a kernel.
+"""The files in which numba keeps the machine code of a kernel.
 
-By itself, numba needs the source file. For code in a zip, as executors have it, it ignores NUMBA_CACHE_DIR and names
-its folder after the zip's path, which differs for each Spark application.
+By default, numba needs the source file. For code in a zip, as on executors, it ignores NUMBA_CACHE_DIR and names its
+folder after the zip's path, which differs for each Spark application.
 
-Numba compares the file that a cached kernel is in, not the files whose functions and tables it has inlined: a change to
-one of those would go unnoticed. So the folder of a module's kernels is named after the content of all that the module
-imports. A version of refetch copies the folders that an earlier version has under the same names.
+Numba checks only the source file of a cached kernel, not the files whose functions and tables it has inlined: it would
+not notice a change to these. So the folder of a module's kernels is named after the content of everything that the
+module imports. A version of refetch copies the folders with the same names from an earlier version.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from udfs.kernels.imported_code import digest_of_imports
 
 
 class KernelFiles:
-    """The files of one function: in a folder of NUMBA_CACHE_DIR for the kernels of the function's module."""
+    """The files of one function, in a folder of NUMBA_CACHE_DIR for the kernels of the function's module."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._stamp = digest_of_imports(function.__module__)
@@ -42,11 +42,11 @@ class KernelFiles:
         return str(self._folder)
 
     def get_source_stamp(self) -> str:
-        """A digest of all that the function's module imports, since much of it is inlined in the function."""
+        """A digest of everything that the function's module imports, because much of it is inlined in the function."""
         return self._stamp
 
     def get_disambiguator(self) -> str:
-        """The line of the function, by which functions with the same name in a module differ."""
+        """The function's line, which distinguishes functions with the same name in a module."""
         return str(self._line)
 
     def ensure_cache_path(self) -> None:
@@ -56,9 +56,10 @@ class KernelFiles:
 
 
 def copy_from_other_version(folder: Path) -> None:
-    """Copy a folder of kernels from the cache of another version, if this version has it not and one of those has.
+    """Copy a folder of kernels from the cache of another version, if this version does not have it and another one
+    does.
 
-    Numba replaces files as a whole, and a copy that another process makes at the same time has the same kernels.
+    Numba replaces whole files, and a copy that another process makes at the same time has the same kernels.
     Raises OSError if it cannot be copied.
     """
     home = folder.parent
@@ -78,7 +79,7 @@ class _Results(CompileResultCacheImpl):
 
 
 class KernelCache(FunctionCache):
-    """The cache of a kernel, for its dispatcher. A kernel that it can neither load nor keep is compiled, and runs."""
+    """The cache of a kernel, for its dispatcher. A kernel that it can neither load nor store is compiled and runs."""
 
     _impl_class = _Results
 
@@ -90,6 +91,6 @@ class KernelCache(FunctionCache):
         return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep the kernel for these types, if the folder takes it. Called by numba."""
+        """Store the kernel for these types, if the folder can be written. Called by numba."""
         with suppress(OSError):
             super().save_overload(sig, data)  # type: ignore[no-untyped-call]  # numba leaves it untyped

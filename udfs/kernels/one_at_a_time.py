@@ -13,7 +13,7 @@ from pathlib import Path
 
 @contextmanager
 def one_at_a_time(lock: Path) -> Iterator[None]:
-    """Hold a lock while the block runs; all processes name the same file. Makes the file's folder if there is none."""
+    """Hold a lock while the block runs. All processes name the same file. Makes the file's folder if it is missing."""
     lock.parent.mkdir(parents=True, exist_ok=True)
     with lock.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""Prefetches memory before it is read. Reading rows that are scattered in memory is mostly waiting for them."""
+"""Prefetches memory before it is read: reading rows that are scattered in memory is mostly waiting for them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from udfs.columns.arrays import Cells
 from udfs.kernels.kernel import kernel
 
 LINE_BYTES = 64
-"""The length of a line of the processor's cache. If lines are longer, some of them are prefetched twice."""
+"""The length of a line of the processor's cache. If real lines are longer, some are prefetched twice."""
 
 _config: Any = config  # its type hints leave out what the environment sets
 _INT = ir.IntType(32)
@@ -35,7 +35,7 @@ def _emit_prefetch(typing_context: Any, array: Any, index: Any) -> Any:
 
 
 def _do_nothing(array: Cells, index: int) -> None:
-    """Do nothing, for when numba compiles nothing."""
+    """Do nothing: for use if numba compiles nothing."""
 
 
 _prefetch = cast(Callable[[Cells, int], None], _do_nothing if _config.DISABLE_JIT else intrinsic(_emit_prefetch))

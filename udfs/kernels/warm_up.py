@@ -1,9 +1,10 @@
-"""Compiles every kernel: one tiny conversation goes the whole way from a capture file to the gold rows.
+"""Compiles every kernel: one tiny conversation goes all the way from a capture file to the gold rows.
 
-Numba compiles a kernel when it is first called and keeps the machine code in the cache folder; all kernels together
-take a minute of CPU time. That is done here once, before Spark's workers start, so that no two workers compile the same
-kernel. The kernels of an algorithm are a part of their own, compiled when a run needs the algorithm. The readers of
-messages are not numba's: a worker makes the reader of a version when it first needs it, in a fraction of a second.
+Numba compiles a kernel when it is first called, and keeps the machine code in the cache folder. All kernels together
+take a minute of CPU time. This module does that once, before Spark's workers start, so that no two workers compile the
+same kernel. The kernels of an algorithm are a separate part, which is compiled when a run needs the algorithm. The
+readers of messages are not made by numba: a worker makes the reader of a version when it first needs it, in a fraction
+of a second.
 
     python -m udfs.kernels.warm_up PART...
 """
@@ -115,7 +116,7 @@ def empty_pcapng() -> bytes:
 
 
 def read_sample_packets(store: PacketStore) -> Iterator[pa.RecordBatch]:
-    """The packets of `sample_capture`, read from a file; they are added to `store`, too."""
+    """The packets of `sample_capture`, read from a file; they are also added to `store`."""
     for content in (empty_pcapng(), sample_capture()):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "warm-up"
@@ -170,7 +171,7 @@ def warm_up_column_functions(version: pa.Array[Any], request: pa.Array[Any], res
 
 
 def warm_up_replay(of_replay: Callable[[], None]) -> None:
-    """Compile the kernels by which rows come in order to a replay, and those of the replay."""
+    """Compile the kernels that put the rows for a replay in order, and those of the replay."""
     order_of_rows(np.zeros(2, np.int64), [np.zeros(2, np.int64)] * 2)
     of_replay()
 
@@ -187,11 +188,11 @@ RUNS: Mapping[str, Callable[[], None]] = {
     "facts": warm_up_decoding,
     **{name: partial(warm_up_replay, of_replay) for name, of_replay in OF_REPLAYS.items()},
 }
-"""The function that compiles each part; that of a replay is in the replay's package."""
+"""The function that compiles each part; for a replay it is in the replay's package."""
 
 
 def compile_part(part: str) -> None:
-    """Compile a part's kernels, unless that was done. If another process is doing it, wait until it has finished."""
+    """Compile a part's kernels, unless that is already done. If another process is doing it, wait for that process."""
     done = marker_of_part(part)
     with one_at_a_time(done.with_suffix(".lock")):
         if not done.exists():

@@ -1,8 +1,8 @@
 """CRC-32 and CRC-32C of ranges of the arena, sixteen bytes at a step.
 
-CRC-32C (RFC 3720, appendix B.4) guards record batches, CRC-32 (RFC 1952, section 8) the older message sets. A table
-holds, for each of sixteen positions, what each byte there adds to the remainder (slicing, M. Kounavis and F. Berry,
-2005).
+CRC-32C (RFC 3720, appendix B.4) protects record batches, CRC-32 (RFC 1952, section 8) the older message sets. For each
+of sixteen positions, a table has what each byte value at that position adds to the remainder (slicing, M. Kounavis and
+F. Berry, 2005).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ CRC32C = _remainder_table(0x82F63B78)
 
 @kernel
 def _mix_word(table: Table, arena: Bytes, at: int, distance: int, value: np.uint32) -> np.uint32:
-    """What four bytes, xored with `value`, add to the remainder; the first is `distance` bytes from its slice's end."""
+    """What four bytes, xored with `value`, add to the remainder. The first is `distance` bytes from its slice's end."""
     mixed = np.uint32(0)
     for index in range(4):
         byte = np.uint32(cell(arena, at + index)) ^ (value >> np.uint32(8 * index)) & np.uint32(0xFF)

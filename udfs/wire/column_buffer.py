@@ -19,8 +19,8 @@ from udfs.wire.reader_code import CAPACITY, CELL_BYTES, LEVEL_WIDTH, USED
 
 _LEAST_ROWS = 1024
 _CACHE_LINE = 64 // CELL_BYTES
-# The room that a batch probably needs is estimated from the bytes decoded before, with this margin; while that is a
-# smaller share of its bytes than _LEAST_SHARE, it counts as that share.
+# The room that a batch probably needs is estimated from the bytes that are already decoded, with this margin. If these
+# are a smaller share of the batch than _LEAST_SHARE, they count as that share.
 _MARGIN = 1.1
 _LEAST_SHARE = 0.01
 
@@ -42,18 +42,18 @@ class ColumnBuffer:
 
     @property
     def columns(self) -> OutputColumns:
-        """The columns as the frame loop takes them."""
+        """The columns for the frame loop."""
         layout = self.plan.layout
         return OutputColumns(self.levels, layout.level_of, self.first_cells, layout.defaults, self.out)
 
     @property
     def used(self) -> Ints:
-        """How many rows each level has: int64[levels], a view that can be written."""
+        """How many rows each level has: int64[levels], a writable view."""
         return self.levels[USED::LEVEL_WIDTH]
 
     @property
     def capacity(self) -> Ints:
-        """How many rows each level has room for: int64[levels], a view that can be written."""
+        """For how many rows each level has room: int64[levels], a writable view."""
         return self.levels[CAPACITY::LEVEL_WIDTH]
 
     def used_cells(self) -> Iterator[tuple[int, int]]:
@@ -62,7 +62,7 @@ class ColumnBuffer:
         return zip(self.first_cells.tolist(), ends.tolist(), strict=True)
 
     def with_field_of(self, column: int) -> ColumnBuffer:
-        """A buffer with these rows and room for all columns of the field that a column belongs to."""
+        """A buffer with these rows, and room for all columns of the field to which a column belongs."""
         layout = self.plan.layout
         level, field = layout.columns[column].level, layout.columns[column].name.partition(".")[0]
         numbers = [n for name, n in layout.numbers[layout.level(level)].items() if name.partition(".")[0] == field]
@@ -70,9 +70,9 @@ class ColumnBuffer:
         return self._moved(self.capacity, self.has_room | (self.plan.settable & of_field))
 
     def grown(self, level: int, share_done: float) -> ColumnBuffer:
-        """A buffer with these rows and more room in one level: twice as much, or more if it is probably needed.
+        """A buffer with these rows, and more room in one level: twice as much, or more if that is probably needed.
 
-        share_done: the share of the batch's bytes that are decoded.
+        share_done: the share of the batch's bytes that is already decoded.
         """
         capacity = self.capacity.copy()
         probable = int(_MARGIN * self.used[level] / max(share_done, _LEAST_SHARE))
@@ -89,7 +89,7 @@ class ColumnBuffer:
         return more
 
     def remember(self, size: int) -> None:
-        """Note what this batch of `size` bytes has needed, so that the plan's next batch begins with that room."""
+        """Note the room that this batch of `size` bytes has needed. The plan's next batch begins with that room."""
         if self.used[0]:
             needed = room_needed(self.plan)
             needed.rows, needed.size, needed.columns = self.used, size, self.has_room
@@ -106,7 +106,7 @@ class ColumnBuffer:
 
 @dataclass(slots=True, eq=False)
 class RoomNeeded:
-    """The room that the last batch of a plan needed, so that the next one has it at once.
+    """The room that the last batch of a plan needed. The next batch begins with it.
 
     rows: int64[levels]; the rows of the top level are the frames. size: bytes of the frames. columns: bool[columns],
     which columns any batch of the plan has set.
@@ -119,14 +119,16 @@ class RoomNeeded:
 
 @cache
 def room_needed(plan: DecodingPlan) -> RoomNeeded:
-    """What a plan's batches have needed; before the first, a row for each frame in every level not only for tags."""
+    """What a plan's batches have needed. Before the first batch it is one row for each frame in every level, except
+    levels that are only for tags.
+    """
     rows = np.where(plan.tagged_level, 0, 1)
     rows[0] = 1
     return RoomNeeded(rows, 1, plan.untagged)
 
 
 def buffer_for(plan: DecodingPlan, frames: int, size: int) -> ColumnBuffer:
-    """A buffer for a batch of so many frames and bytes; the frames already have their rows at the top level."""
+    """A buffer for a batch with this many frames and bytes. The frames already have their rows at the top level."""
     needed = room_needed(plan)
     times_as_much = min(frames / int(needed.rows[0]), size / max(needed.size, 1))
     probable = (_MARGIN * times_as_much * needed.rows[1:]).tolist()
@@ -141,7 +143,7 @@ def new_column_buffer(plan: DecodingPlan, capacity: Ints, has_room: Bools) -> Co
     layout = plan.layout
     first_cells, levels = np.empty(len(layout.columns), np.int64), np.zeros(len(capacity) * LEVEL_WIDTH, np.int64)
     levels[CAPACITY::LEVEL_WIDTH] = capacity
-    # The memory is Arrow's: memory new to a process costs as much as decoding into it.
+    # Arrow keeps this memory: getting new memory from the system costs as much as decoding into it.
     out = unwritten_array(lay_columns(levels, layout.level_of, has_room, first_cells), np.int64)
     for column in plan.left_out:
         if has_room[column]:
@@ -152,15 +154,16 @@ def new_column_buffer(plan: DecodingPlan, capacity: Ints, has_room: Bools) -> Co
 
 @kernel
 def lay_columns(levels: Ints, level_of: Ints, has_room: Bools, first_cells: Ints) -> int:
-    """Write where each column begins, NOWHERE for those without room; returns how many cells all columns take.
+    """Write where each column begins, NOWHERE for columns without room. Returns how many cells all columns take.
 
-    levels, has_room, first_cells: as of ColumnBuffer; the last is written. level_of: int64[columns].
+    levels, has_room, first_cells: as in ColumnBuffer; first_cells is written. level_of: int64[columns].
     """
     cells = 0
     for column in range(first_cells.size):
         first_cells[column] = cells if has_room[column] else NOWHERE
         if has_room[column]:
             lines = (levels[level_of[column] * LEVEL_WIDTH + CAPACITY] + _CACHE_LINE - 1) // _CACHE_LINE
-            # An odd number of lines: with a power of two, the same row of all columns would share a place in the cache.
+            # An odd number of lines: with a power of two, the same row of all columns would be in one place of the
+            # cache.
             cells += (lines | 1) * _CACHE_LINE
     return cells

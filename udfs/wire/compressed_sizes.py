@@ -1,7 +1,7 @@
-"""How many bytes records take when compressed as Kafka's producer does: with the same codecs, levels and framing.
+"""How many bytes records take if they are compressed as by Kafka's producer: with the same codecs, levels and framing.
 
-They are those of `GzipCompression`, `SnappyCompression`, `Lz4Compression` and `ZstdCompression` of kafka-clients 4.3.
-The codecs are zlib's, pyarrow's and zstandard's; only the sizes of the results are kept.
+These follow `GzipCompression`, `SnappyCompression`, `Lz4Compression` and `ZstdCompression` of kafka-clients 4.3. The
+codecs are zlib's, pyarrow's and zstandard's; only the sizes of the results are kept.
 """
 
 from __future__ import annotations
@@ -22,20 +22,21 @@ CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 CODEC_NUMBERS = {name: number for number, name in enumerate(CODEC_NAMES)}
 COMPRESSING = CODEC_NAMES[1:]
 PARTS = 8
-"""A batch is compressed anew so often with each codec: its first eighth, its first two eighths, up to all of it."""
+"""A batch is compressed again this many times with each codec: its first eighth, its first two eighths, and so on up to
+all of it."""
 
 XERIAL_HEADER = 16
-"""SnappyOutputStream of xerial: magic and two versions, then blocks of 32 KiB after their size."""
+"""SnappyOutputStream of xerial: magic and two versions, then blocks of 32 KiB, each after its size."""
 _SNAPPY_BLOCK = 32 << 10
-_LZ4_BLOCK = 64 << 10  # Lz4BlockOutputStream: blocks that do not depend on each other, stored where they would grow
+_LZ4_BLOCK = 64 << 10  # Lz4BlockOutputStream: independent blocks, stored uncompressed if they would grow
 _LZ4_FRAME = 7 + 4  # magic, two descriptors and their checksum; the end mark
 DEFAULT_LEVELS = {"gzip": -1, "lz4": 9, "zstd": 3}
-"""Kafka's levels of compression (KIP-390), by the codecs that have any. At lz4's, and at no other, Kafka takes the fast
-compressor (Lz4BlockOutputStream); -1 is zlib's own default, 6.
+"""Kafka's default compression levels (KIP-390), by codec. At lz4's default level, and at no other, Kafka uses the fast
+compressor (Lz4BlockOutputStream). -1 is zlib's own default, 6.
 """
 _GZIP_FORMAT = 31  # zlib's window of 32 KiB, in a gzip header and trailer
 _BLOCK_SIZE = 4
-_LEAST_HIGH = 2  # the least level at which Arrow takes lz4's high compressor, as Kafka does at all levels but one
+_LEAST_HIGH = 2  # the lowest level at which Arrow uses lz4's high compressor, as Kafka does at all levels except one
 
 _codec: Any = pa.Codec
 """pa.Codec without its stub, which accepts only literals as names of codecs."""
@@ -44,7 +45,7 @@ _codec: Any = pa.Codec
 def compressed_size(codec: int, records: bytes, level: int | None = None) -> int:
     """How many bytes encoded records take after the header of a batch with this codec.
 
-    level: of a codec that has levels; None for Kafka's default.
+    level: for a codec with levels; None for Kafka's default.
     """
     name = CODEC_NAMES[codec]
     return _SIZES[name](records) if level is None else _SIZES_AT_LEVELS[name](records, level)
@@ -87,7 +88,7 @@ _SIZES_AT_LEVELS: Mapping[str, Callable[[bytes, int], int]] = {"gzip": _gzip_siz
 
 
 def part_ends(records: int) -> Ints:
-    """How many of a batch's records there are up to the end of each of its parts: int64[PARTS]."""
+    """How many of a batch's records are before the end of each of its parts: int64[PARTS]."""
     return -(-records * np.arange(1, PARTS + 1) // PARTS)
 
 
@@ -104,7 +105,7 @@ def compressed_parts(records: bytes, ends: Ints) -> Ints:
 def put_varlong(out: Bytes, at: int, value: int) -> int:
     """Write a zig-zag varint at out[at], uint8 (ByteUtils.writeVarlong); returns the offset after it.
 
-    It takes ten bytes at most; the caller has made room for them.
+    It takes at most ten bytes; the caller has made room for them.
     """
     raw = np.uint64((value << 1) ^ (value >> 63))
     while raw >= np.uint64(0x80):
@@ -116,11 +117,11 @@ def put_varlong(out: Bytes, at: int, value: int) -> int:
 
 
 class MovedRecords(NamedTuple):
-    """Records of one batch that go into another.
+    """Records of one batch that are put into another batch.
 
-    data: uint8[bytes], the records as they are in their own batch. ends, content: int64[n], where each record ends in
-    the data, and how many bytes its key, value and headers are. timestamp_deltas: int64[n], ms since the first record
-    of the other batch. offset_delta: of the first record in the other batch.
+    data: uint8[bytes], the records as in their own batch. ends, content: int64[n], where each record ends in the data,
+    and how many bytes its key, value and headers take. timestamp_deltas: int64[n], ms since the first record of the
+    other batch. offset_delta: that of the first of these records in the other batch.
     """
 
     data: Bytes
@@ -132,12 +133,12 @@ class MovedRecords(NamedTuple):
 
 @kernel
 def encode_records(moved: MovedRecords, out: Bytes, at: int) -> int:
-    """Write records as they are in another batch (DefaultRecord.writeTo); returns the offset after them.
+    """Write records as for another batch (DefaultRecord.writeTo); returns the offset after them.
 
     out: uint8[bytes], with at least len(moved.data) + 20 bytes for each record from `at` on.
     """
     for record in range(len(moved.ends)):
-        start = at + 5  # a length takes up to five bytes, and is known after what it is of
+        start = at + 5  # leaves room for the length, up to five bytes, which is known only after the body is written
         body = start + 1
         out[start] = 0  # attributes
         body = put_varlong(out, body, moved.timestamp_deltas[record])

@@ -17,8 +17,8 @@ NOWHERE = -1  # the first cell of a column that no frame has set
 class ColumnCells(NamedTuple):
     """Where the columns of a level are in the output of the decoder.
 
-    out: int64[cells]. first_cells: by the number of a column, its first cell or NOWHERE. columns: the numbers of the
-    level's columns by name.
+    out: int64[cells]. first_cells: the first cell of a column or NOWHERE, by the column's number. columns: the numbers
+    of the level's columns by name.
     """
 
     out: Ints
@@ -31,14 +31,14 @@ NO_CELLS = ColumnCells(np.empty(0, np.int64), (), {})
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Level:
-    """The rows at one path of arrays in a message, in the order of the wire; every column is int64[rows].
+    """The rows at one path of arrays in a message, in wire order; every column is int64[rows].
 
-    A number is a column of its name. A string, bytes, records or uuid is a span of the arena, the pair NAME.start,
-    NAME.length. An array is NAME.count here, and a level of its own. Fields of a struct are dotted, as in
-    `replica_state.replica_id`; a struct that can be null has NAME.is_null as well.
+    A number is a column with the field's name. A string, bytes, records or uuid is a span of the arena: the two columns
+    NAME.start and NAME.length. An array has NAME.count here, and its own level. Fields of a struct have dotted names,
+    as in `replica_state.replica_id`; a struct that can be null also has NAME.is_null.
 
-    columns: those that were used already. cells: where the others are. defaults: the values of columns that no row
-    sets. The rows of the top level are the frames, so that it has no PARENT.
+    columns: those that have already been used. cells: where the others are. defaults: the values of columns that no row
+    sets. The rows of the top level are the frames, so it has no PARENT.
     """
 
     path: str
@@ -54,7 +54,7 @@ class Level:
 
     @property
     def parent(self) -> Ints:
-        """The row of the level above that each row belongs to, int64[rows]; at the top level, the frame."""
+        """The row's parent in the level above, int64[rows]; at the top level, the frame."""
         return self.column(PARENT)
 
     def column(self, name: str) -> Ints:

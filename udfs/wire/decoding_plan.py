@@ -25,10 +25,10 @@ TOP_PARENT = 0
 class DecodingPlan:
     """How to decode frames of some versions of one message.
 
-    layout: of the message. readers: machine code for the versions. untagged: bool[columns], the columns that fields
-    without tags can set. settable: bool[columns], the columns that any field can set. left_out: the numbers of the
-    columns that some rows of a version set and some do not. tagged_level: bool[levels], the levels that only tagged
-    fields give rows.
+    layout: that of the message. readers: machine code for the versions. untagged: bool[columns], the columns that
+    untagged fields can set. settable: bool[columns], the columns that any field can set. left_out: the numbers of the
+    columns that some rows of a version set and others do not. tagged_level: bool[levels], the levels that get rows only
+    from tagged fields.
     """
 
     layout: MessageLayout
@@ -41,7 +41,7 @@ class DecodingPlan:
 
 @cache
 def plan_for(message: Message, version_bits: int) -> DecodingPlan:
-    """The plan for those versions, given as the bits of a number, that the message declares."""
+    """The plan for those versions that the message declares. version_bits: the versions as bits of a number."""
     versions = range(newest_version(message.versions) + 1)
     return plan_of_versions(
         message, tuple(v for v in versions if version_bits >> v & 1 and is_version_in(v, message.versions))
@@ -50,14 +50,14 @@ def plan_for(message: Message, version_bits: int) -> DecodingPlan:
 
 @cache
 def plan_of_versions(message: Message, versions: tuple[int, ...]) -> DecodingPlan:
-    """The plan for these versions, all of which the message declares."""
+    """The plan for these versions; the message must declare all of them."""
     layout, sets = message_layout(message), columns_set(message)
     addresses = np.zeros(len(sets), np.int64)
     for version in versions:
         addresses[version] = reader_address(message, version)
     parents, of_versions = layout.first_column[:-1], sets[list(versions)]
     most = np.max(of_versions, axis=0, initial=NO_ROWS)
-    # If a field is tagged in some versions only, its columns get room only when a frame has the tag.
+    # If a field is tagged only in some versions, its columns get room only if a frame has the tag.
     is_tagged_at_times = np.any((of_versions == IF_TAGGED) & (most > IF_TAGGED))
     untagged = most > (NO_ROWS if is_tagged_at_times else IF_TAGGED)
     settable = most > NO_ROWS

@@ -1,4 +1,4 @@
-"""How a version encodes fields: which there are, which are tagged, how lengths are written, how few bytes they take."""
+"""How a version encodes fields: which exist, which are tagged, how lengths are written, the fewest bytes they take."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def length_prefix(field: Field, flexible: bool) -> int:
 
 
 def least_bytes(fields: Sequence[Field], version: int, flexible: bool) -> int:
-    """The fewest bytes a struct of these fields can have in this version."""
+    """The fewest bytes that a struct of these fields can have in this version."""
     return sum(_least_bytes(field, version, flexible) for field in untagged_fields(fields, version)) + flexible
 
 

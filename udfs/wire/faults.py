@@ -1,4 +1,4 @@
-"""The reasons for which bytes cannot be decoded, in headers, bodies and record batches alike."""
+"""The reasons why bytes cannot be decoded, for headers, bodies and record batches."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from enum import IntEnum
 
 
 class DecodeFault(IntEnum):
-    """Why bytes could not be decoded. Users see the names, which schemas.tables.fault_reasons explains."""
+    """Why bytes could not be decoded. Users see the names; schemas.tables.fault_reasons explains them."""
 
     OK = 0
-    TRUNCATED = 1  # a fixed-width field or a length runs over the end of the frame
+    TRUNCATED = 1  # a fixed-width field or a length goes beyond the end of the frame
     BAD_LENGTH = 2  # a string, bytes or tagged field is longer than what remains, or than its own length
     BAD_COUNT = 3  # an array or tag section has more elements than the remaining bytes can hold
     BAD_VARINT = 4  # a varint of more than five bytes, or beyond 2^31-1

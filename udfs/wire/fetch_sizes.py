@@ -25,15 +25,15 @@ TALLY = np.dtype(
     [(name, np.int64) for name in ("topic", "topics", "partitions", "in_topic", "bytes")],
     align=True,
 )
-"""A list of partitions while it is written; neighbours of one topic share its name.
+"""A list of partitions while it is written. Neighbouring partitions of a topic share its name.
 
 topic: that of the last partition. topics, partitions: how many were written. in_topic: partitions of the last topic.
-bytes: of the list, without the lengths of arrays that are not complete.
+bytes: those of the list, without the lengths of arrays that are not complete.
 """
 
 
 class FetchSizes(NamedTuple):
-    """Bytes of an empty message or of an empty element, by version: int64[versions] each."""
+    """Bytes of an empty message or an empty element, by version: int64[versions] each."""
 
     request: Ints
     request_topic: Ints
@@ -47,7 +47,7 @@ class FetchSizes(NamedTuple):
 
 @cache
 def fetch_sizes() -> FetchSizes:
-    """The sizes in all versions that Fetch ever had."""
+    """The sizes in all versions of Fetch."""
 
     def by_version(message: Message, *path: str) -> Ints:
         fields = message.fields
@@ -75,7 +75,7 @@ def _least(fields: tuple[Field, ...], version: int, message: Message) -> int:
 
 @kernel
 def length_beyond_least(length: int, is_flexible: int) -> int:
-    """How many bytes the length of an array or text takes, beyond those for an empty one."""
+    """How many bytes more the length of an array or text takes than the length of an empty one."""
     more, value = 0, (length + 1) >> VARINT_BITS
     while is_flexible == 1 and value > 0:
         more += 1
@@ -85,13 +85,13 @@ def length_beyond_least(length: int, is_flexible: int) -> int:
 
 @kernel
 def name_bytes(length: int, version: int, is_flexible: int) -> int:
-    """Bytes of a topic's name beyond those of an empty name; 0 in versions with topic ids."""
+    """How many bytes more a topic's name takes than an empty name; 0 in versions with topic ids."""
     return 0 if version >= FIRST_WITH_TOPIC_IDS else length + length_beyond_least(length, is_flexible)
 
 
 @kernel
 def record_length_bytes(length: int, is_flexible: int) -> int:
-    """Bytes of a `records` field beyond those of an empty one: the records, and what their length takes more."""
+    """How many bytes more a `records` field takes than an empty one: the records, and their longer length."""
     return length + length_beyond_least(length, is_flexible)
 
 
@@ -99,7 +99,7 @@ def record_length_bytes(length: int, is_flexible: int) -> int:
 def tally_partitions(
     held: Record, topic: int, topic_bytes: int, partitions: int, partition_bytes: int, is_flexible: int
 ) -> None:
-    """Add partitions of a topic to a list. topic_bytes: of the topic, which neighbours share."""
+    """Add partitions of a topic to a list. topic_bytes: the bytes of the topic, which neighbours share."""
     if partitions == 0:
         return
     if held.topics == 0 or held.topic != topic:
@@ -113,5 +113,5 @@ def tally_partitions(
 
 @kernel
 def tallied_bytes(held: Record, is_flexible: int) -> int:
-    """Bytes of a complete list, beyond those of an empty one."""
+    """How many bytes more a complete list takes than an empty one."""
     return held.bytes + length_beyond_least(held.in_topic, is_flexible) + length_beyond_least(held.topics, is_flexible)

@@ -1,9 +1,9 @@
-"""Decodes the frames of a batch: each run of neighbours with one version by the function that reads this version.
+"""Decodes the frames of a batch: the reader of a version decodes each run of neighbouring frames with that version.
 
 The output is one flat int64 buffer. Columns that some rows of a version leave out have their defaults in it before the
-loop begins; columns that no row of a version sets are filled after each of its runs. A frame that cannot be decoded
-gives back the rows that it took. So does a frame for whose rows there is no room: the loop stops there, and is called
-again when there is more.
+loop begins. Columns that no row of a version sets are filled after each run of that version. A frame that cannot be
+decoded gives back the rows that it took. So does a frame for whose rows there is no room: the loop stops there, and is
+called again with more room.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _BAD_FRAME = int(DecodeFault.BAD_FRAME)
 _LEAST_FAULT = -max(DecodeFault)
 
 MOST_VERSIONS = 63
-"""The most versions that a message can have; Fetch, which has most, has 19."""
+"""The most versions that a message can have. Fetch has the most of all messages, 19."""
 
 _config: Any = config  # its type hints leave out what the environment sets
 
 
-# Numba hands over each argument of the call as a parameter of its own, so that there are as many as a reader takes.
+# Numba passes each argument of the call as a separate parameter, so there are as many as a reader takes.
 def _emit_call(
     typing_context: Any, reader: Any, arena: Any, starts: Any, ends: Any, first: Any, end: Any, columns: Any,
     levels: Any,
@@ -52,7 +52,7 @@ def _emit_call(
 
 
 def _call_reader(address: int, *arguments: int) -> int:
-    """Call a reader by its address from plain Python, for when numba compiles nothing."""
+    """Call a reader by its address from plain Python: for use if numba compiles nothing."""
     function = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * len(READER.args))
     return int(function(int(address))(*map(int, arguments)))
 
@@ -63,8 +63,8 @@ _read = cast(Callable[..., int], _call_reader if _config.DISABLE_JIT else intrin
 class VersionReaders(NamedTuple):
     """The machine code for some versions of a message.
 
-    addresses: int64[versions], of each version's reader, 0 for a version that is not read. unset: bool[versions,
-    columns], the columns that no row of a version sets, though rows of their level set others.
+    addresses: int64[versions], the address of each version's reader, 0 for a version that is not read. unset:
+    bool[versions, columns], the columns that no row of a version sets, although rows of their level set others.
     """
 
     addresses: Ints
@@ -72,7 +72,9 @@ class VersionReaders(NamedTuple):
 
 
 class FrameBatch(NamedTuple):
-    """Frames to decode: frame i is arena[starts[i]:ends[i]], in version versions[i]; int64[n], versions int16[n]."""
+    """Frames to decode: frame i is arena[starts[i]:ends[i]], in version versions[i]. starts, ends: int64[n]. versions:
+    int16[n].
+    """
 
     arena: Bytes
     starts: Ints
@@ -95,14 +97,14 @@ class OutputColumns(NamedTuple):
 
 
 class Faults(NamedTuple):
-    """The DecodeFault of each frame, int8[n], and where in the arena a fault is, int64[n]."""
+    """The DecodeFault of each frame, int8[n], and the place of the fault in the arena, int64[n]."""
 
     codes: Codes
     places: Ints
 
 
 class WorkingMemory(NamedTuple):
-    """What the loop overwrites: int64[columns], addresses of the columns; int64[levels], rows before a run."""
+    """Memory that the loop overwrites: int64[columns], addresses of the columns; int64[levels], rows before a run."""
 
     addresses: Ints
     rows_before: Ints
@@ -150,7 +152,7 @@ def _fault_of(readers: VersionReaders, batch: FrameBatch, frame: int) -> int:
 
 @kernel
 def _run_end(readers: VersionReaders, batch: FrameBatch, first: int) -> int:
-    """The end of the run of frames, from `first` on, that have the version of the first and can be tried."""
+    """The end of the run of frames from `first` on that have the same version and can be tried."""
     frame, version = first, batch.versions[first]
     while frame < batch.starts.size and batch.versions[frame] == version and _fault_of(readers, batch, frame) == 0:
         frame += 1
@@ -177,7 +179,7 @@ def _fill_unset(unset: Bools, first: int, end: int, rows_before: Ints, output: O
 
 @kernel
 def versions_in(versions: Shorts, starts: Ints, ends: Ints) -> tuple[int, int]:
-    """(the versions of some frames as bits of a number, only those below MOST_VERSIONS; the bytes of all frames).
+    """(the versions of some frames as bits of a number, only those below MOST_VERSIONS; the total bytes of the frames).
 
     versions: int16[frames]. starts, ends: int64[frames], offsets in the arena.
     """
@@ -201,7 +203,7 @@ def decode_frames(
 ) -> tuple[int, int]:
     """Decode the frames of a batch from `first_frame` on into `output`, and write their faults.
 
-    Returns (number of frames, DONE), or if room ran out (the frame to go on from, FULL - level or LACKING - column).
+    Returns (number of frames, DONE); if room ran out, (the frame to go on from, FULL - level or LACKING - column).
     """
     levels, out, addresses = output.levels, output.out, memory.addresses
     for column in range(addresses.size):

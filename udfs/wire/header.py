@@ -1,4 +1,4 @@
-"""Reads request and response headers, and decides whether bytes can be a Kafka request at all.
+"""Reads request and response headers, and decides whether bytes can be a Kafka request.
 
 Sources: RequestHeader.json, ResponseHeader.json, `ApiKeys` and `ApiVersionsResponse` of kafka-clients. All functions
 are kernels for other kernels. An arena is uint8[bytes], and a frame is [start, end) of it, without its 4-byte size. The
@@ -26,7 +26,7 @@ PRODUCE = API_KEYS["PRODUCE"]
 CONTROLLED_SHUTDOWN = API_KEYS["CONTROLLED_SHUTDOWN"]
 API_VERSIONS = API_KEYS["API_VERSIONS"]
 
-# A broker or client newer than the declarations may speak a few versions more.
+# A broker or client that is newer than the declarations may use a few more versions.
 VERSIONS_AHEAD = 3
 # api_key, api_version, correlation_id; a client id follows, except in ControlledShutdown v0.
 FIXED_HEADER_BYTES = 8
@@ -57,7 +57,7 @@ known version, -1 if no API has the key."""
 @kernel
 def skip_tags(arena: Bytes, offset: int, end: int) -> int:
     """Offset after a tag section, or the negative of a fault. arena: uint8[bytes]."""
-    if offset < end and cell(arena, offset) == 0:  # as nearly all are
+    if offset < end and cell(arena, offset) == 0:  # the usual case
         return offset + 1
     offset, remaining = read_unsigned_varint(arena, offset, end)
     if offset >= 0 and remaining * 2 > end - offset:
@@ -87,7 +87,7 @@ def is_flexible(api_key: int, api_version: int, apis: Shorts) -> bool:
 def request_header(arena: Bytes, start: int, end: int, apis: Shorts) -> tuple[int, int, int, int, int, int, int]:
     """(fault, api_key, api_version, correlation_id, client_id_start, client_id_length, body_start).
 
-    A null client id has length -1. What a cut header lacks is -1, and with any fault body_start is. If no API has the
+    A null client id has length -1. What a cut header lacks is -1. With any fault, body_start is -1. If no API has the
     key, the fault is UNKNOWN_API, and ids and client id are read as in header v1. arena: uint8[bytes]. apis: API_TABLE.
     """
     if start < 0 or end > arena.size or start > end:
@@ -97,7 +97,7 @@ def request_header(arena: Bytes, start: int, end: int, apis: Shorts) -> tuple[in
     fixed = np.int64(read_signed(arena, start, FIXED_HEADER_BYTES))  # one load, and shifts that keep the signs
     key, version, correlation = int(fixed >> 48), int(fixed << 16 >> 48), int(fixed << 32 >> 32)
     body = start + FIXED_HEADER_BYTES
-    if key == CONTROLLED_SHUTDOWN and version == 0:  # the only one with header v0, which has no client id
+    if key == CONTROLLED_SHUTDOWN and version == 0:  # the only request with header v0, which has no client id
         return _OK, key, version, correlation, body, -1, body
     client_id, size = read_length(arena, body, end, SHORT)
     if client_id < 0:
@@ -120,8 +120,8 @@ def response_body_start(
 ) -> tuple[int, int, int]:
     """(fault, correlation_id, body_start) of the response to a request of this API and version.
 
-    The header has tags when the request was flexible, except that of ApiVersions, which must be readable by a client
-    that does not know the broker's versions yet (KIP-511). arena: uint8[bytes]. apis: API_TABLE.
+    The header has tags if the request was flexible. ApiVersions is an exception: a client that does not know the
+    broker's versions yet must be able to read it (KIP-511). arena: uint8[bytes]. apis: API_TABLE.
     """
     if start < 0 or end > arena.size or start > end:
         return _BAD_FRAME, -1, -1
@@ -150,7 +150,7 @@ def response_version(arena: Bytes, body_start: int, end: int, api_key: int, api_
 
 @kernel
 def is_printable(arena: Bytes, start: int, size: int) -> bool:
-    """Whether no byte of [start, start + size) is an ASCII control character: names of topics have none.
+    """Whether no byte of [start, start + size) is an ASCII control character. Names of topics have none.
 
     arena: uint8[bytes].
     """
@@ -164,8 +164,8 @@ def is_printable(arena: Bytes, start: int, size: int) -> bool:
 def is_client_id(arena: Bytes, start: int, size: int) -> bool:
     """Whether the bytes of [start, start + size) can be a client id.
 
-    Kafka takes any text, but binary data must not pass for one: an id has no control characters, or is ASCII with at
-    most a quarter of them. arena: uint8[bytes].
+    Kafka accepts any text, but binary data must not count as a client id. So an id must have no control characters, or
+    be ASCII with at most a quarter of them. arena: uint8[bytes].
     """
     control = beyond_ascii = 0
     for at in range(start, start + size):
@@ -186,10 +186,11 @@ def begins_request(arena: Bytes, start: int, end: int, apis: Shorts) -> bool:
 
 @kernel
 def plausible_request(arena: Bytes, start: int, end: int, size: int, apis: Shorts) -> bool:
-    """Whether a frame of `size` declared bytes, of which [start, end) is there, can be a Kafka request.
+    """Whether a frame with `size` declared bytes, of which [start, end) is there, can be a Kafka request.
 
-    Its whole header must be there and inside the declared size, the API known, the version at most VERSIONS_AHEAD
-    beyond the newest known one, and the client id null or text. arena: uint8[bytes]. apis: API_TABLE.
+    Its whole header must be there and inside the declared size, its API must be known, its version must be at most
+    VERSIONS_AHEAD above the newest known one, and its client id must be null or text. arena: uint8[bytes]. apis:
+    API_TABLE.
     """
     end = min(end, start + size)
     fault, key, version, _, client_id, client_id_length, _ = request_header(arena, start, end, apis)

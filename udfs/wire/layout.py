@@ -1,4 +1,4 @@
-"""Which columns a message is decoded into: a level for each array in it, with the fields of all versions."""
+"""The columns into which a message is decoded: a level for each array in it, with the fields of all versions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VALUE = "value"
 
 @dataclass(frozen=True, slots=True)
 class LevelColumn:
-    """One int64 column: the path of its level, its name there, and its value if a frame does not set it."""
+    """One int64 column: the path of its level, its name in the level, and its value if a frame does not set it."""
 
     level: str
     name: str
@@ -32,8 +32,8 @@ class MessageLayout:
     """The levels and columns of a message; the columns of a level are neighbours, PARENT first.
 
     first_column: int64[levels + 1], where each level's columns begin. level_of: int64[columns], the number of each
-    column's level. defaults: int64[columns]. numbers, defaults_by_name: for each level, the numbers and the defaults of
-    its columns by name; the latter without PARENT.
+    column's level. defaults: int64[columns]. numbers: the numbers of each level's columns by name. defaults_by_name:
+    the defaults of each level's columns by name, without PARENT.
     """
 
     levels: tuple[str, ...]
@@ -87,7 +87,7 @@ def _message_columns(fields: Sequence[Field], level: str, prefix: str) -> Iterat
 def field_columns(field: Field, name: str) -> dict[str, int]:
     """The columns of a field itself, without those of fields in it, and their defaults. name: its path in the level.
 
-    A struct that cannot be null has none.
+    A struct that cannot be null has no columns itself.
     """
     is_null = field.default == "null"
     if is_array(field):
@@ -100,7 +100,7 @@ def field_columns(field: Field, name: str) -> dict[str, int]:
 
 
 def _default_length(field: Field) -> int:
-    """-1 for null, and for a uuid, whose default of sixteen zero bytes is not in the arena."""
+    """-1 for null. Also -1 for a uuid, because its default of sixteen zero bytes is not in the arena."""
     return -1 if field.default == "null" or field.type in ("uuid", "records") else 0
 
 
@@ -117,7 +117,7 @@ def element_fields(field: Field) -> tuple[Field, ...]:
 
 
 def element_path(level: str, name: str) -> str:
-    """The path of the level of an array's elements; level, name: of the array."""
+    """The path of the level of an array's elements; level, name: those of the array."""
     return f"{level}.{name}" if level else name
 
 
@@ -127,7 +127,7 @@ def is_array(field: Field) -> bool:
 
 
 def is_span(field: Field) -> bool:
-    """Whether the field is a span of the arena rather than a number."""
+    """Whether the field is a span of the arena and not a number."""
     return field.type in _SPANS
 
 
@@ -137,7 +137,7 @@ def is_nullable_struct(field: Field) -> bool:
 
 
 def is_version_in(version: int, versions: str) -> bool:
-    """Whether a version is in a range as Kafka spells it: "3+", "0-12", "7" or "none"."""
+    """Whether a version is in a range, in Kafka's spelling: "3+", "0-12", "7" or "none"."""
     if versions == "none":
         return False
     first, last = _version_bounds(versions)

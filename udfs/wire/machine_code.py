@@ -1,6 +1,6 @@
-"""Compiles functions that are written in LLVM's language for this processor, keeps them on disk and loads them.
+"""Compiles functions that are written in LLVM's language for this processor, stores them on disk and loads them.
 
-LLVM needs a fraction of a second for what takes numba seconds, mostly to infer types.
+LLVM needs a fraction of a second for what takes numba seconds: numba mostly infers types.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _ONE_AT_A_TIME = Lock()
 
 
 def function_address(name: str, made_from: str, write: Callable[[ir.Module, str], None]) -> int:
-    """The address of a function in this process; threads may call this at the same time.
+    """The address of a function in this process. Threads may call this at the same time.
 
-    made_from: everything that the function depends on, except refetch's own code. write: adds the function to a module
-    under the name that it is given; it is called only if the machine code is not on disk.
+    made_from: everything on which the function depends, except refetch's own code. write: adds the function to a module
+    under a given name; it is called only if the machine code is not on disk.
     """
     key = "\0".join((CODE, made_from, *_processor(), str(binding.llvm_version_info)))
     symbol = f"{name}_{hashlib.sha256(key.encode()).hexdigest()[:16]}"
@@ -43,7 +43,7 @@ def function_address(name: str, made_from: str, write: Callable[[ir.Module, str]
 
 
 def _load_or_compile(symbol: str, write: Callable[[ir.Module, str], None]) -> bytes:
-    """A function's machine code, from disk or compiled; it is kept for other processes if the folder can be written."""
+    """A function's machine code, from disk or compiled. It is stored for others if the folder can be written."""
     file = Path(os.environ["NUMBA_CACHE_DIR"]) / f"{symbol}.o"
     code = _read_code(file, symbol)
     if code is None:
@@ -65,7 +65,7 @@ def _compile(symbol: str, write: Callable[[ir.Module, str], None]) -> bytes:
 
 
 def _read_code(file: Path, symbol: str) -> bytes | None:
-    """The code in a file; None if it is not what was written for this function, since LLVM would run anything."""
+    """The code in a file; None if it is not what was written for this function, because LLVM would run anything."""
     with suppress(OSError):
         content = file.read_bytes()
         digest, code = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
@@ -74,7 +74,7 @@ def _read_code(file: Path, symbol: str) -> bytes | None:
 
 
 def _write_code(file: Path, symbol: str, code: bytes) -> None:
-    """Write a file in one step, so that another process finds all of it or nothing."""
+    """Write a file in one step, so that another process finds the whole file or none."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with NamedTemporaryFile(dir=file.parent, prefix=f"{symbol}.", delete=False) as part:
         try:
@@ -96,7 +96,7 @@ def _processor() -> tuple[str, str]:
 
 
 def _machine() -> Any:
-    """A new LLVM target for this processor; each engine needs one of its own."""
+    """A new LLVM target for this processor; each engine needs its own."""
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     cpu, features = _processor()

@@ -34,7 +34,7 @@ _LEAST_TAG_BYTES = 2  # the tag and its size
 
 @cache
 def reader_address(message: Message, version: int) -> int:
-    """The address of the function that reads one version of a message; the message declares this version.
+    """The address of the function that reads one version of a message; the message must declare this version.
 
     Raises TypeError if a field has a type that the decoder does not know.
     """
@@ -50,7 +50,7 @@ def reader_address(message: Message, version: int) -> int:
 class _MessageReader:
     """Appends to `code` the instructions that read each field.
 
-    In the methods, `level` is the level of a field's columns and `prefix` what their names begin with.
+    In the methods, `level` is the level of a field's columns, and `prefix` is the beginning of their names.
     """
 
     message: Message
@@ -155,7 +155,7 @@ class _MessageReader:
                     self._field(elements[0], child, "")
 
     def _note_rows(self, level: str) -> None:
-        """Note how many rows a level and those in it have, before the array is read that adds rows to it."""
+        """Note how many rows a level and the levels in it have, before an array is read that adds rows to it."""
         for number_of_it, path in enumerate(self.layout.levels):
             if f"{path}.".startswith(f"{level}."):
                 self.code.note_rows(number_of_it)
@@ -171,7 +171,7 @@ class _MessageReader:
                 self._tag(known, before, level, prefix)
 
     def _tag(self, known: Sequence[Field], before: Any, level: str, prefix: str) -> None:
-        """Read one tag, which must be above the tag before: its field if that is known; else skip it."""
+        """Read one tag, which must be greater than the tag before. Read its field if that is known, else skip it."""
         code = self.code
         code.begin_field()
         tag = code.read_varint()

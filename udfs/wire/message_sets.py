@@ -1,8 +1,8 @@
 """Reads the offsets and times in compressed entries of message sets (formats 0 and 1, before Kafka 0.11).
 
-The value of such an entry, a wrapper, is a compressed message set itself. The offsets of its messages are absolute in
-format 0; in format 1 they are relative to that of the last one, which the wrapper has (KIP-31). It is read as
-kafka-clients does (`AbstractLegacyRecordBatch.DeepRecordsIterator`): one level deep, and up to a message that is cut.
+Such an entry is a wrapper: its value is a compressed message set. The offsets of the messages in it are absolute in
+format 0. In format 1 they are relative to the last message's offset, which the wrapper has (KIP-31). A wrapper is read
+as by kafka-clients (`AbstractLegacyRecordBatch.DeepRecordsIterator`): one level deep, and up to a message that is cut.
 The content of messages is never kept.
 """
 
@@ -30,7 +30,7 @@ from udfs.wire.record_batches import (
 from udfs.wire.records import Budget, BudgetOf, RecordsError, RecordsFault, decompress_records
 
 FAULTS = tuple(RecordsFault)
-"""The faults in the order of the codes in Unwrapped.fault."""
+"""The faults, in the order of the codes in Unwrapped.fault."""
 _LENGTHS = 8  # of key and value, at the end of a header
 _INT32 = struct.Struct(">i")
 _MOST_DELTA = 0x7FFFFFFF  # between two relative offsets
@@ -45,7 +45,7 @@ MESSAGES, FIRST_OFFSET, LAST_OFFSET, FIRST_TIMESTAMP = range(4)
 class Unwrapped:
     """Batches whose wrappers have been read.
 
-    batches: wrappers have the first offset, count and first timestamp of their messages, or -1 if they cannot be read.
+    batches: a wrapper has the first offset, count and first timestamp of its messages, or -1 if it cannot be read.
     uncompressed: int64[rows], bytes of a wrapper's message set, else -1. fault: int64[rows], why a wrapper cannot be
     read, as a place in FAULTS, else -1.
     """
@@ -56,7 +56,7 @@ class Unwrapped:
 
 
 def unwrap_batches(arena: Bytes, walked: RecordBatches, budget_of: BudgetOf) -> Unwrapped:
-    """The batches of an arena after every wrapper among them was decompressed and read, one after the other.
+    """The batches of an arena, after all wrappers among them were decompressed and read, one after the other.
 
     arena: uint8[bytes].
     """
@@ -64,7 +64,7 @@ def unwrap_batches(arena: Bytes, walked: RecordBatches, budget_of: BudgetOf) -> 
                     record_count=walked.record_count.copy(), base_timestamp=walked.base_timestamp.copy())  # fmt: skip
     sizes, faults = np.full(len(walked.parent), NONE), np.full(len(walked.parent), NONE)
     is_old = (walked.magic == 0) | (walked.magic == 1)
-    for row in np.flatnonzero(is_old & (walked.codec != 0) & (walked.fault == _OK)).tolist():  # a wrapper, no message
+    for row in np.flatnonzero(is_old & (walked.codec != 0) & (walked.fault == _OK)).tolist():  # a wrapper
         try:
             records = wrapped_records(arena, walked, row, budget_of(row))
             note_messages(batches, row, summarise_messages(records))
@@ -82,7 +82,7 @@ def wrapped_records(arena: Bytes, batches: RecordBatches, row: int, budget: Budg
     if batches.crc_valid[row] != 1:
         raise RecordsError(RecordsFault.CORRUPT)
     magic, codec = int(batches.magic[row]), int(batches.codec[row])
-    if codec >= _ZSTD:  # Kafka reads no zstd in these formats (KIP-110)
+    if codec >= _ZSTD:  # Kafka does not read zstd in these formats (KIP-110)
         raise RecordsError(RecordsFault.UNKNOWN_CODEC)
     start = int(batches.start[row])
     key_and_value = arena[start + HEADERS[magic] - _LENGTHS : start + int(batches.size[row])].tobytes()
@@ -91,7 +91,7 @@ def wrapped_records(arena: Bytes, batches: RecordBatches, row: int, budget: Budg
 
 
 def value_of_entry(key_and_value: bytes) -> bytes:
-    """The value of an entry; its last fields are a key and a value, each after its length. Raises RecordsError."""
+    """The value of an entry. Its last fields are a key and a value, each after its length. Raises RecordsError."""
     (key_length,) = _INT32.unpack_from(key_and_value)
     value_at = 4 + max(key_length, 0)
     if value_at + 4 > len(key_and_value):
@@ -119,19 +119,20 @@ def note_messages(batches: RecordBatches, row: int, messages: Ints) -> None:
     if not 0 <= last - first <= _MOST_DELTA:
         raise RecordsError(RecordsFault.BAD_RECORDS)
     shift = 0
-    if batches.magic[row] == 1 and batches.base_offset[row] != 0:  # 0: of a producer that sets none, as old librdkafka
+    if batches.magic[row] == 1 and batches.base_offset[row] != 0:  # 0: the producer sets no offsets, as old librdkafka
         shift = int(batches.base_offset[row]) - last
         if shift < 0:
             raise RecordsError(RecordsFault.BAD_RECORDS)
     batches.base_offset[row], batches.last_offset_delta[row] = first + shift, last - first
     batches.record_count[row] = count
-    if batches.magic[row] == 1 and batches.timestamp_type[row] == 0:  # else the wrapper's own time is that of them all
+    if batches.magic[row] == 1 and batches.timestamp_type[row] == 0:  # else the wrapper's time is that of all
         batches.base_timestamp[row] = timestamp
 
 
 @kernel
 def walk_messages(arena: Bytes, summary: Ints) -> bool:
-    """Write count, offsets and first timestamp of a message set, which is the whole arena; False if it is none.
+    """Write count, offsets and first timestamp of a message set, which is the whole arena; False if it is no message
+    set.
 
     arena: uint8. summary: int64[4], overwritten.
     """
@@ -161,7 +162,7 @@ _UINT32 = 0xFFFFFFFF
 
 
 def with_frame_checksum(stored: bytes) -> bytes:
-    """An LZ4 frame with a correct checksum of its descriptor; clients of format 0 computed it over too many bytes.
+    """An LZ4 frame with a corrected checksum of its descriptor. Clients of format 0 computed it over too many bytes.
 
     Kafka ignores the checksum in that format (KAFKA-3160, `Lz4BlockInputStream.ignoreFlagDescriptorChecksum`).
     """
@@ -174,7 +175,7 @@ def with_frame_checksum(stored: bytes) -> bytes:
 
 
 def short_xxh32(content: bytes) -> int:
-    """XXH32, with seed 0, of fewer than 16 bytes: only steps 1, 5 and 6 of the algorithm are needed."""
+    """XXH32 with seed 0 of fewer than 16 bytes. Only steps 1, 5 and 6 of the algorithm are needed."""
     value = _PRIMES[4] + len(content) & _UINT32
     whole = len(content) & ~3
     for at in range(0, whole, 4):

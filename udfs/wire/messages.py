@@ -19,8 +19,8 @@ from udfs.wire.reader_code import DONE, FULL, LACKING
 class DecodedFrames:
     """A decoded batch of frames.
 
-    fault: int8[frames], DecodeFault codes. places: int64[frames], where in the arena a fault is; without a fault it is
-    undefined. levels: by path; `levels[""]` has a row for every frame. A frame with a fault has defaults there, and no
+    fault: int8[frames], DecodeFault codes. places: int64[frames], the place of a fault in the arena; undefined without
+    a fault. levels: by path; `levels[""]` has a row for every frame. A frame with a fault has defaults there, and no
     rows in other levels.
     """
 
@@ -32,7 +32,7 @@ class DecodedFrames:
     def fault_at(self) -> Ints:
         """Arena offset of the field that could not be read, or -1 if there is no fault: int64[frames].
 
-        Neighbouring integers are read together; then it is the offset of the first of them.
+        Neighbouring integers are read together; the offset is then that of the first one.
         """
         return np.where(self.fault == 0, -1, self.places)
 
@@ -43,8 +43,9 @@ def decode_bodies(message: Message, arena: Bytes, starts: Ints, ends: Ints, vers
     arena: uint8; starts, ends: int64[frames], body i is arena[starts[i]:ends[i]]; versions: int16[frames].
 
     The columns do not depend on the versions: they are those of all versions, with Kafka's default if a frame's version
-    has no such field. No content of a frame, place or version raises. Raises ValueError for arrays of different
-    lengths, and TypeError for versions that are not int16, since a cast could turn one version into another.
+    has no such field. No content of a frame, place or version raises an error. Raises ValueError for arrays of
+    different lengths, and TypeError for versions that are not int16, because a cast could turn one version into
+    another.
     """
     frames = len(starts)
     if not frames == len(ends) == len(versions):

@@ -10,5 +10,5 @@ MIX_PARTITION, MIX_BOTH = -7046029254386353131, 2685821657736338717
 
 @kernel
 def partition_hash(topic: int, partition: int) -> int:
-    """A number whose low bits depend on all bits of the topic and the partition; topic: a hash or number."""
+    """A number whose low bits depend on all bits of the topic and the partition; topic: a hash or a number."""
     return ((topic ^ (partition * MIX_PARTITION)) * MIX_BOTH) >> 20

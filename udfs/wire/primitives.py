@@ -12,8 +12,8 @@ from udfs.columns.arrays import Bytes, Cells, Ints
 from udfs.kernels.kernel import kernel
 from udfs.wire.faults import DecodeFault
 
-# How the length of a string, bytes or array is written: the width of a signed integer, or an unsigned varint of
-# length + 1.
+# How the length of a string, bytes or array is written: as a signed integer of this width, or (COMPACT) as an unsigned
+# varint of length + 1.
 COMPACT = 0
 SHORT = 2
 INT = 4
@@ -26,7 +26,7 @@ VARINT_BYTES = 5  # at most
 
 @kernel
 def cell(array: Cells, index: int) -> int:
-    """array[index]; the index must not be negative, so that no code is needed for indices that count from the end."""
+    """array[index]. The index must not be negative, so no code is needed for indices that count from the end."""
     return array[np.uint64(index)]
 
 
@@ -38,7 +38,7 @@ def set_cell(array: Ints, index: int, value: int) -> None:
 
 @kernel
 def copy_bytes(source: Bytes, start: int, length: int, target: Bytes, at: int) -> None:
-    """Copy source[start : start + length] to target[at:], without overlap; slices would take seconds to compile."""
+    """Copy source[start : start + length] to target[at:]; no overlap allowed. Slices would take seconds to compile."""
     first, to = np.uint64(start), np.uint64(at)
     for index in range(np.uint64(max(length, 0))):
         target[to + index] = source[first + index]
@@ -46,12 +46,12 @@ def copy_bytes(source: Bytes, start: int, length: int, target: Bytes, at: int) -
 
 @kernel
 def read_signed(arena: Bytes, offset: int, width: int) -> int:
-    """The big-endian two's complement integer of `width` (1..8) bytes; the bytes must be there.
+    """The big-endian two's complement integer of `width` (1..8) bytes at an offset; the bytes must be there.
 
     arena: uint8[bytes].
     """
     value = np.uint64(0)
-    if offset + 8 <= arena.size:  # one load of eight bytes, whatever the width
+    if offset + 8 <= arena.size:  # one load of eight bytes for any width
         for index in range(8):
             value = (value << np.uint64(8)) | np.uint64(cell(arena, offset + index))
     else:
@@ -63,7 +63,7 @@ def read_signed(arena: Bytes, offset: int, width: int) -> int:
 
 @kernel
 def read_unsigned_varint(arena: Bytes, offset: int, limit: int) -> tuple[int, int]:
-    """(offset after, value) of an unsigned varint of at most five bytes and 2^31-1. arena: uint8[bytes]."""
+    """(offset after, value) of an unsigned varint of at most five bytes and at most 2^31-1. arena: uint8[bytes]."""
     if offset < limit and cell(arena, offset) < 0x80:  # as nearly all are
         return offset + 1, int(np.int64(cell(arena, offset)))
     value = 0
@@ -79,7 +79,7 @@ def read_unsigned_varint(arena: Bytes, offset: int, limit: int) -> tuple[int, in
 
 @kernel
 def read_length(arena: Bytes, offset: int, limit: int, prefix: int) -> tuple[int, int]:
-    """(offset after, length or count) as written in a COMPACT, SHORT or INT `prefix`; -1 is null.
+    """(offset after, length or count) from a COMPACT, SHORT or INT `prefix`; -1 is null.
 
     The length is not checked against the bytes that remain. arena: uint8[bytes].
     """
@@ -88,5 +88,5 @@ def read_length(arena: Bytes, offset: int, limit: int, prefix: int) -> tuple[int
         return after, value - 1
     if offset + prefix > limit:
         return _TRUNCATED, 0
-    # Kafka's generated readers take any negative length for null.
+    # Kafka's generated readers treat any negative length as null.
     return offset + prefix, max(read_signed(arena, offset, prefix), -1)

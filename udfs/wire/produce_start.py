@@ -1,4 +1,4 @@
-"""Reads the beginning of a Produce request, which shows whether it gets a response and whether it is one at all.
+"""Reads the beginning of a Produce request. It shows whether the request gets a response, and whether it is one at all.
 
 Source: ProduceRequest.json of kafka-clients. The functions are kernels for other kernels. A body is [body_start, end)
 of the arena, uint8[bytes].
@@ -22,7 +22,7 @@ _TRUNCATED = int(DecodeFault.TRUNCATED)
 
 @kernel
 def acks_offset(arena: Bytes, body_start: int, end: int, api_version: int) -> int:
-    """Where the field acks is in the body of a Produce request, or the negative of a fault if `end` cuts it.
+    """Where the field acks is in the body of a Produce request; the negative of a fault if `end` cuts it off.
 
     arena: uint8[bytes].
     """
@@ -39,7 +39,7 @@ def acks_offset(arena: Bytes, body_start: int, end: int, api_version: int) -> in
 
 @kernel
 def expects_response(arena: Bytes, body_start: int, end: int, api_key: int, api_version: int) -> bool:
-    """Whether the broker answers a request: all except a Produce with acks=0. True, too, if its acks are cut off.
+    """Whether the broker answers a request. It answers all except a Produce with acks=0. Also True if acks is cut off.
 
     arena: uint8[bytes].
     """
@@ -54,8 +54,8 @@ def begins_produce(arena: Bytes, body_start: int, end: int, api_version: int, is
     """Whether a body can be that of a Produce request: it has acks of -1, 0 or 1, and the name or id of a first topic.
 
     The check is needed because a response with a small correlation id looks like the header of a Produce request: API
-    key 0, with the id as its version; a string that follows, such as a topic's name, looks like a client id. arena:
-    uint8[bytes]. is_cut: whether the body goes on after `end`; then it may be cut anywhere.
+    key 0, with the id as its version. A string after it, such as a topic's name, looks like a client id. arena:
+    uint8[bytes]. is_cut: whether the body goes on after `end`; it may then be cut anywhere.
     """
     acks = acks_offset(arena, body_start, end, api_version) if body_start >= 0 else -_TRUNCATED
     if acks < 0:

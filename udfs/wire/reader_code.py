@@ -4,11 +4,11 @@ The instructions are appended to a function
 
     int64 read(arena, starts, ends, first, end, columns, levels)
 
-arena: address of uint8s, of which [starts[i], ends[i]) are frame i; starts, ends: int64s. It reads the frames from
-`first` up to `end`, of which there is at least one. columns: int64s, the address of each column's first row, 0 if there
-is no room for the column. levels: the level table.
-The result is DONE; or the negative of a `DecodeFault`; or FULL minus the number of the level that lacks room, or
-LACKING minus the number of the column that does. Unless it is DONE, the level table then has the frame in which reading
+The function reads the frames from `first` up to `end`; there must be at least one. arena: address of uint8s; frame i is
+[starts[i], ends[i]). starts, ends: int64s. columns: int64s, the address of each column's first row, 0 if there is no
+room for the column. levels: the level table.
+The result is DONE; the negative of a `DecodeFault`; FULL minus the number of the level that lacks room; or LACKING
+minus the number of the column that lacks room. Unless it is DONE, the level table then has the frame in which reading
 ended, and the place of a fault.
 """
 
@@ -24,13 +24,14 @@ from udfs.wire.faults import DecodeFault
 from udfs.wire.primitives import COMPACT, MAX_INT32, VARINT_BYTES
 
 DONE = 0
-# No faults: FULL - l if level l has too few rows; LACKING - c if there is no room for column c, which only a tag sets.
+# These are no faults. FULL - l: level l has too few rows. LACKING - c: there is no room for column c, which only a tag
+# sets.
 FULL = -1000
 LACKING = -2000
 
-# The level table is flat, with LEVEL_WIDTH cells for each level: rows used, rows that there is room for, the last frame
-# that may have used any, and rows used before that frame. For the top level, whose rows are the frames themselves, the
-# last two are the frame in which reading ended, and where.
+# The level table is flat, with LEVEL_WIDTH cells for each level: the rows used, the rows for which there is room, the
+# last frame that may have used rows, and the rows used before that frame. For the top level, whose rows are the frames
+# themselves, the last two are the frame in which reading ended, and the place where it ended.
 USED = 0
 CAPACITY = 1
 FRAME = 2
@@ -55,8 +56,8 @@ def int64_constant(value: int) -> Any:
 class ReaderCode:
     """The code of one function while it is written.
 
-    limit: the end of the bytes that may be read. row: the row that is written. These and all other values are LLVM's
-    int64s.
+    limit: the end of the bytes that may be read. row: the row that is written. These and all other values are int64s of
+    LLVM.
     """
 
     def __init__(self, module: ir.Module, name: str) -> None:
@@ -78,7 +79,7 @@ class ReaderCode:
         self.go_to(self._begun)
 
     def variable(self, value: Any) -> Any:
-        """A new variable for int64s with this value; LLVM keeps it in registers."""
+        """A new int64 variable with this value. LLVM keeps it in registers."""
         with self.builder.goto_entry_block():
             place = self.builder.alloca(_INT64)
         self.builder.store(value, place)
@@ -102,15 +103,15 @@ class ReaderCode:
         self.builder.store(offset, self._cursor)
 
     def skip(self, size: Any) -> None:
-        """Move the cursor past so many bytes: 0 or more, or -1 for null."""
+        """Move the cursor past this many bytes: 0 or more, or -1 for null."""
         self.go_to(self.behind(self.builder.select(self.compare(size, "<", 0), int64_constant(0), size)))
 
     def behind(self, size: Any) -> Any:
-        """The offset after so many bytes from the cursor on."""
+        """The offset after this many bytes from the cursor on."""
         return self.builder.add(self.offset, size, flags=_NO_OVERFLOW)
 
     def compare(self, left: Any, comparison: str, right: Any) -> Any:
-        """A comparison (==, <=, ...) of two values, of which the second may be a Python number.
+        """A comparison (==, <=, ...) of two values. The second may be a Python number.
 
         Its result is for `when`, `fail_unless` and `as_number`.
         """
@@ -121,7 +122,7 @@ class ReaderCode:
         return self.builder.zext(condition, _INT64)
 
     def begin_field(self) -> None:
-        """Let faults from here on have this offset as their place."""
+        """Make this offset the place of faults from here on."""
         self._begun = self.offset
 
     def require_room(self, count: Any, size: int, fault: DecodeFault) -> None:
@@ -148,7 +149,7 @@ class ReaderCode:
 
     @contextmanager
     def each(self, first: Any, end: Any) -> Iterator[Any]:
-        """A context; the code in it runs for first, first + 1, ... end - 1, of which there is at least one."""
+        """A context; the code in it runs for first, first + 1, ... end - 1. There must be at least one."""
         index = self.variable(first)
         body = self.builder.append_basic_block()
         self.builder.branch(body)
@@ -162,9 +163,9 @@ class ReaderCode:
 
     @contextmanager
     def each_row(self, level: int, count: Any) -> Iterator[Any]:
-        """A context; the code in it runs for each of `count` new rows of a level, at least one.
+        """A context; the code in it runs for each of `count` new rows of a level. There must be at least one.
 
-        It gives the row of the level outside. The function ends with FULL if there is no room.
+        It yields the row of the level outside. The function ends with FULL if there is no room.
         """
         outside, first = self.row, self._take_rows(level, count)
         with self.each(first, self.builder.add(first, count)) as row:
@@ -174,7 +175,7 @@ class ReaderCode:
 
     @contextmanager
     def up_to(self, end: Any) -> Iterator[None]:
-        """A context; the code in it reads no further than `end`, which is inside the limit."""
+        """A context; the code in it reads no further than `end`, which must be inside the limit."""
         outside, self.limit = self.limit, end
         yield
         self.limit = outside
@@ -191,7 +192,7 @@ class ReaderCode:
         return self.builder.sext(self.builder.bswap(value) if width > 1 else value, _INT64)
 
     def read_varint(self) -> Any:
-        """Read an unsigned varint of at most five bytes and 2^31-1; nearly all have one byte."""
+        """Read an unsigned varint of at most five bytes and at most 2^31-1. Nearly all have one byte."""
         self.require(1)
         offset = self.offset
         byte = self.builder.load(self._byte_at(self._arena, offset), typ=_BYTE)
@@ -205,7 +206,7 @@ class ReaderCode:
         return self.value(value)
 
     def read_length(self, prefix: int) -> Any:
-        """Read a length or count with a COMPACT, SHORT or INT prefix; -1 is null. Kafka takes any below 0 for null."""
+        """Read a length or count with a COMPACT, SHORT or INT prefix; -1 is null. Kafka treats any below 0 as null."""
         if prefix == COMPACT:
             return self.builder.sub(self.read_varint(), int64_constant(1))
         self.require(prefix)
@@ -228,7 +229,7 @@ class ReaderCode:
         self.builder.store(self.value(self._level_cell(level, USED)), self._level_cell(level, USED_BEFORE))
 
     def end(self) -> None:
-        """End the code of a frame: TRAILING_BYTES if bytes of it are left, else go on with the next frame."""
+        """End the code of a frame: with TRAILING_BYTES if bytes of it are left; else the next frame follows."""
         self.begin_field()
         self.fail_unless(self.compare(self.offset, "==", self.limit), DecodeFault.TRAILING_BYTES)
         following = self.builder.add(self.value(self._frame), int64_constant(1))

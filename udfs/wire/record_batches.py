@@ -1,8 +1,8 @@
-"""Reads the headers, sizes and checksums of the record batches in `records` fields, never the records.
+"""Reads the headers, sizes and checksums of the record batches in `records` fields, but never the records.
 
-The magic byte, at offset 16 in all three formats, distinguishes them (`DefaultRecordBatch`, `LegacyRecord` and
-`ByteBufferLogInputStream` of kafka-clients). A fetch response is a slice of the log's bytes, so that its last batch
-may be cut.
+The magic byte at offset 16 distinguishes the three formats (`DefaultRecordBatch`, `LegacyRecord` and
+`ByteBufferLogInputStream` of kafka-clients). A fetch response is a slice of the log's bytes, so its last batch may be
+cut.
 """
 
 from __future__ import annotations
@@ -22,20 +22,21 @@ from udfs.wire.primitives import cell, read_signed
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordBatches:
-    """One row for each batch, or each entry of a message set (a compressed wrapper is one), in wire order; int64[rows].
+    """One row for each batch, or for each entry of a message set (a compressed wrapper is one), in wire order.
+    int64[rows].
 
     A value is -1 if the format of the batch does not have it, or if it was cut off. Timestamps are ms. A row with a
-    fault covers the rest of its span, so that the sum of `available` is the length of all spans.
+    fault covers the rest of its span, so the sum of `available` is the length of all spans.
     """
 
-    parent: Ints  # the span it is in
+    parent: Ints  # its span
     fault: Ints  # DecodeFault code
     start: Ints  # arena offset
     size: Ints  # declared bytes, header included
     available: Ints  # bytes that are there
     is_cut: Ints  # 1: the span ends before the batch
     magic: Ints  # 0 or 1: message set (before Kafka 0.11), 2: record batch
-    base_offset: Ints  # a message set's entry has its own offset, a wrapper that of its last inner message
+    base_offset: Ints  # for a message set's entry its own offset, for a wrapper that of its last inner message
     last_offset_delta: Ints
     record_count: Ints
     codec: Ints  # 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd
@@ -58,10 +59,10 @@ class RecordBatches:
 ) = range(len(fields(RecordBatches)))  # fmt: skip
 
 
-LOG_OVERHEAD = 12  # bytes of the offset and the size, which the size does not count
+LOG_OVERHEAD = 12  # bytes of the offset and the size, which do not count in the size
 HEADER_UP_TO_MAGIC = 17  # bytes up to and including the magic byte
 MAGIC_AT = 16
-# The least size that Kafka's stream accepts for a record of any format (LegacyRecord.RECORD_OVERHEAD_V0).
+# The smallest size that Kafka's stream accepts for a record of any format (LegacyRecord.RECORD_OVERHEAD_V0).
 LEAST_BATCH_LENGTH = 14
 MAGIC_VALUE_V2 = 2
 """The magic of record batches, the format since Kafka 0.11 (RecordBatch.MAGIC_VALUE_V2); message sets have 0 or 1."""
@@ -95,7 +96,7 @@ _BAD_FRAME = int(DecodeFault.BAD_FRAME)
 
 
 def walk_batches(arena: Bytes, starts: Ints, lengths: Ints) -> RecordBatches:
-    """The batches in spans of the arena; starts, lengths: int64[spans], the length is -1 for null."""
+    """The batches in spans of the arena; starts, lengths: int64[spans]; the length is -1 for null."""
     arena, starts, lengths = read_only(arena), as_int64s(starts), as_int64s(lengths)
     rows = np.full((len(fields(RecordBatches)), _count_rows(arena, starts, lengths)), NONE, np.int64)
     _fill_batches(arena, starts, lengths, Checksums(CRC32, CRC32C), rows)
@@ -113,7 +114,7 @@ class Checksums(NamedTuple):
 def batch_extent(arena: Bytes, at: int, end: int) -> tuple[int, int, int]:
     """(fault, declared size or NONE, bytes to skip) of the batch at an offset of the arena before `end`.
 
-    Sizes are checked as by ByteBufferLogInputStream.nextBatchSize. arena: uint8[bytes].
+    Sizes are checked as in ByteBufferLogInputStream.nextBatchSize. arena: uint8[bytes].
     """
     remaining = end - at
     if remaining < LOG_OVERHEAD:
@@ -139,7 +140,7 @@ def _is_inside(arena: Bytes, start: int, length: int) -> bool:
 
 @kernel
 def _count_rows(arena: Bytes, starts: Ints, lengths: Ints) -> int:
-    """How many rows the spans have; a span that is not inside the arena has one row, for its fault."""
+    """How many rows the spans have. A span that is not inside the arena has one row, for its fault."""
     count = 0
     for span in range(starts.size):
         at, end = starts[span], starts[span] + lengths[span]
@@ -162,7 +163,7 @@ def _fill_flags(attributes: int, row: int, rows: Ints) -> None:
 
 @kernel
 def _fill_record_batch(arena: Bytes, at: int, available: int, row: int, table: Table, rows: Ints) -> None:
-    """Fill in the row of a batch of magic 2, from as much of its header as there is."""
+    """Fill in the row of a batch of magic 2, from the part of its header that is there."""
     for column, offset, width in _NUMBERS:
         if offset + width <= available:
             rows[column, row] = read_signed(arena, at + offset, width)
@@ -175,7 +176,7 @@ def _fill_record_batch(arena: Bytes, at: int, available: int, row: int, table: T
 
 @kernel
 def _fill_message(arena: Bytes, at: int, available: int, row: int, table: Table, rows: Ints) -> None:
-    """Fill in the row of an entry of a message set, magic 0 or 1; only wrappers have a codec (`message_sets`)."""
+    """Fill in the row of an entry of a message set, magic 0 or 1. Only wrappers have a codec (`message_sets`)."""
     magic = rows[MAGIC, row]
     if available > LEGACY_ATTRIBUTES_AT:
         _fill_flags(cell(arena, at + LEGACY_ATTRIBUTES_AT) & 0x0F, row, rows)

@@ -1,4 +1,4 @@
-"""Reads sizes and times of the records in a batch of magic 2, never their content.
+"""Reads sizes and times of the records in a batch of magic 2, but never their content.
 
 A batch's records are one compressed stream (`DefaultRecordBatch.compressedIterator`). It is decompressed step by step,
 so that a decompression bomb stops at a bound. The bytes are read and dropped; only `RecordSizes` remains.
@@ -21,15 +21,15 @@ from udfs.wire.compressed_sizes import CODEC_NAMES, XERIAL_HEADER
 from udfs.wire.primitives import cell
 
 MOST_BYTES_A_BATCH = 64 << 20
-"""The most uncompressed bytes of one batch; by default, brokers accept batches of 1 MiB."""
+"""The most uncompressed bytes of one batch. By default, brokers accept batches of 1 MiB."""
 MOST_BYTES_A_MESSAGE = 1 << 30
-"""The most uncompressed bytes of all batches in a request or response; batches beyond are refused."""
+"""The most uncompressed bytes of all batches in a request or response; further batches are refused."""
 MOST_EXPANSION = 1200
-"""The most uncompressed bytes for one compressed byte, beyond LEAST_LIMIT; DEFLATE reaches 1032."""
+"""The most uncompressed bytes for each compressed byte, above LEAST_LIMIT. DEFLATE reaches 1032."""
 LEAST_LIMIT = 1 << 20
 STEP = 1 << 20
 LEAST_RECORD_BYTES = 7
-"""Size, attributes, two deltas, a null key, a null value and no headers take one byte each."""
+"""Size, attributes, two deltas, a null key, a null value and the count of no headers take one byte each."""
 
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 # Rows of what `walk_records` writes.
@@ -37,7 +37,7 @@ CONTENT, TIMESTAMP_DELTA, END, IS_KEYLESS = range(4)
 
 
 class RecordsFault(StrEnum):
-    """Why the records of a batch cannot be read; schemas.tables.fault_reasons explains the words to users."""
+    """Why the records of a batch cannot be read. schemas.tables.fault_reasons explains the words to users."""
 
     OLD_FORMAT = "old_format"
     CUT = "cut"
@@ -60,10 +60,10 @@ class RecordsError(Exception):
 class RecordSizes:
     """Sizes and times of the records of one batch, in their order.
 
-    content: int64[records], bytes of key, value and headers with their lengths, which are the same in any batch; a
-    record's own length, attributes and deltas are not. timestamp_deltas: int64[records], ms since the batch's base
-    timestamp. ends: int64[records], uncompressed offset after each record. keyless: how many records have no key.
-    uncompressed: bytes of all records.
+    content: int64[records], bytes of key, value and headers with their lengths. They are the same in any batch, unlike
+    a record's own length, attributes and deltas. timestamp_deltas: int64[records], ms since the batch's base timestamp.
+    ends: int64[records], uncompressed offset after each record. keyless: how many records have no key. uncompressed:
+    bytes of all records.
     """
 
     content: Ints
@@ -75,17 +75,17 @@ class RecordSizes:
 
 @dataclass(slots=True)
 class Budget:
-    """How many more bytes of records may be decompressed; those of batches that are refused in the end count, too."""
+    """How many more bytes of records may be decompressed. Bytes of batches that are finally refused count, too."""
 
     left: int = MOST_BYTES_A_MESSAGE
 
 
 BudgetOf = Callable[[int], Budget]
-"""The budget of a batch, given its row: each message has its own, so that it does not matter what is read together."""
+"""From a batch's row to its budget. Each message has its own budget, so it does not matter what is read together."""
 
 
 def decompress_records(codec: int, stored: bytes, budget: Budget) -> bytes:
-    """The decompressed bytes of a batch without its header; takes them off the budget. Raises RecordsError."""
+    """The decompressed bytes of a batch without its header; takes them from the budget. Raises RecordsError."""
     if codec == 0:
         if len(stored) > budget.left:
             raise RecordsError(RecordsFault.EXCESSIVE)
@@ -116,7 +116,7 @@ def _decompress_stream(codec: str, stored: bytes) -> Iterator[bytes]:
 
 
 def _decompress_snappy(stored: bytes, limit: int) -> Iterator[bytes]:
-    """The decompressed blocks of xerial's framing, or of one block without framing, as librdkafka and others write."""
+    """The decompressed blocks in xerial's framing, or one block without framing, as librdkafka and others write it."""
     if not stored.startswith(_XERIAL_MAGIC):
         yield _decompress_snappy_block(stored, limit)
         return
@@ -182,9 +182,9 @@ def _varlong(arena: Bytes, at: int, limit: int) -> tuple[int, int]:
 
 @kernel
 def walk_records(arena: Bytes, sizes: Ints) -> int:
-    """Write content bytes, timestamp delta, end, and whether the key is null of each record (DefaultRecord.readFrom).
+    """Write each record's content bytes, timestamp delta, end, and whether its key is null (DefaultRecord.readFrom).
 
-    arena: uint8. sizes: int64[4, records]. Returns the offset after the last record, -1 if the bytes are not so many
+    arena: uint8. sizes: int64[4, records]. Returns the offset after the last record; -1 if the bytes are not this many
     records.
     """
     at = 0

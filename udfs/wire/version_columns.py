@@ -1,4 +1,4 @@
-"""Which columns the rows of each version set, on which depends where a batch needs room and where it needs defaults."""
+"""Which columns the rows of each version set. It decides where a batch needs room, and where it needs defaults."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from udfs.wire.layout import (
     newest_version,
 )
 
-# Which rows of a level set a column: none, those with a tag, those whose struct with the column is not null, or all.
+# Which rows of a level set a column: none; those with a tag; those in which the column's struct is not null; or all.
 NO_ROWS, IF_TAGGED, IF_THERE, ALL_ROWS = range(4)
 
 
@@ -30,7 +30,7 @@ NO_ROWS, IF_TAGGED, IF_THERE, ALL_ROWS = range(4)
 def columns_set(message: Message) -> Codes:
     """Which rows set each column in each version: int8[versions, columns].
 
-    The column PARENT of a level has NO_ROWS in versions in which the level has no rows.
+    The column PARENT of a level has NO_ROWS in versions without rows in that level.
     """
     layout = message_layout(message)
     rows_that_set = np.full((newest_version(message.versions) + 1, len(layout.columns)), NO_ROWS, np.int8)
@@ -43,7 +43,7 @@ def columns_set(message: Message) -> Codes:
 
 
 def first_column_set(layout: MessageLayout, field: Field, version: int, level: str, prefix: str) -> int:
-    """The number of the first column that a field sets in its level; level, prefix: of the field."""
+    """The number of the first column that a field sets in its level; level, prefix: those of the field."""
     level, name, _ = next(_columns_set([field], version, level, prefix, ALL_ROWS))
     return layout.column(level, name)
 
@@ -51,7 +51,7 @@ def first_column_set(layout: MessageLayout, field: Field, version: int, level: s
 def _columns_set(
     fields: Sequence[Field], version: int, level: str, prefix: str, rows: int
 ) -> Iterator[tuple[str, str, int]]:
-    """(level, column, which rows set it) for fields in a struct that `rows` have."""
+    """(level, column, which rows set it) for the fields of a struct; rows: which rows have the struct."""
     for field in fields:
         if not is_version_in(version, field.versions):
             continue
