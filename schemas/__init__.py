@@ -1,1 +1,1 @@
-"""Declarations: Kafka messages and Delta tables, data without behaviour."""
+"""Declarations of Kafka messages and Delta tables: data without behaviour."""

@@ -1,4 +1,4 @@
-"""The names of the five replays: packages of code, keys of scenarios, `algorithm` in tables, pages of docs."""
+"""The names of the five replays, as in packages of code, keys of scenarios, `algorithm` in tables and pages of docs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Codes in step tables: what a row is about, in its column `kind` or `entry`, and what shows something."""
+"""Codes in step tables: what a row is about (columns `kind` and `entry`), and what shows that a request was handled."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class LogEvent(IntEnum):
-    """Of LOG_EVENTS.kind."""
+    """Values of LOG_EVENTS.kind."""
 
     ABORTED = -1
     BATCH = 0
@@ -15,7 +15,7 @@ class LogEvent(IntEnum):
 
 
 class MemoryEvent(IntEnum):
-    """Of MEMORY_EVENTS.kind."""
+    """Values of MEMORY_EVENTS.kind."""
 
     FETCHED = -1
     EXCHANGE = 0
@@ -27,7 +27,7 @@ class MemoryEvent(IntEnum):
 
 
 class HandledBy(IntEnum):
-    """Of MEMORY_EVENTS.released_by: what shows when a request was handled."""
+    """Values of MEMORY_EVENTS.released_by: what shows when a request was handled."""
 
     RESPONSE = 0
     FETCH = 1
@@ -35,7 +35,7 @@ class HandledBy(IntEnum):
 
 
 class TopicEvent(IntEnum):
-    """Of TOPIC_EVENTS.entry."""
+    """Values of TOPIC_EVENTS.entry."""
 
     BROKER = 0
     SIGHTING = 1

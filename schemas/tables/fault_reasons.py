@@ -1,4 +1,4 @@
-"""Every word by which silver tables say what could not be read: what it means and what to do about it."""
+"""Every word with which silver tables say what could not be read: what it means, and what to do about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every reason that the table `fidelity` gives of fetches, in open and in closed loop."""
+"""Every reason about fetches that the table `fidelity` gives, for the open and the closed loop."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ CLOSED_OBSTACLES = {
         "Closed loop: compaction had removed records from a log that the reader read.", COMPACTED, "unknown"
     ),
 }
-"""Why a connection's closed loop is not held against the capture."""
+"""Why a connection's closed loop is not compared with the capture."""
 
 CLOSED_FETCHES = FidelityReasons(
     "Fetches in closed loop",

@@ -1,4 +1,4 @@
-"""Every reason that the table `fidelity` gives, of all replays."""
+"""Every reason that the table `fidelity` gives, for all replays."""
 
 from __future__ import annotations
 
@@ -17,6 +17,6 @@ FIDELITY_REASONS = (
 
 
 def reason_of(algorithm: str, metric: str, word: str) -> FidelityReason | None:
-    """The reason that a row of `fidelity` gives; None where it is not declared, as of a lake of another version."""
+    """The reason that a row of `fidelity` gives; None if it is not declared, as in a lake of another version."""
     groups = (of for of in FIDELITY_REASONS if of.algorithm == algorithm and metric in (of.metrics or (metric,)))
     return next((of.words[word] for of in groups if word in of.words), None)

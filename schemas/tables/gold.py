@@ -244,7 +244,7 @@ TABLES_OF_REPLAY: Mapping[str, tuple[Table, ...]] = {
     algorithms.BATCH_SPLIT: (BATCH_SPLIT, BATCH_SPLIT_RANGES, BATCH_SPLIT_TIMELINE),
     algorithms.PARTITION_LIMITS: LIMIT_TABLES,
 }
-"""By name of a replay the tables that it alone writes; all replays write `fidelity`."""
+"""The tables that only one replay writes, by the replay's name. All replays write `fidelity`."""
 GOLD = (
     RECOMMENDATIONS, *AIM_TABLES, FIDELITY, *(table for tables in TABLES_OF_REPLAY.values() for table in tables), RUNS,
     GATE_RESULTS, PREDICTIONS_CHECKED, TRENDS,

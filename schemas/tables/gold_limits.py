@@ -1,4 +1,4 @@
-"""The gold tables of KIP-578, a proposal that no release of Kafka has: limits on partitions."""
+"""The gold tables of KIP-578: limits on partitions. It is a proposal; no release of Kafka has it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gold tables on memory: consumers' under KIP-81, which is a proposal, brokers' (KIP-72) and producers'."""
+"""The gold tables on memory: that of consumers under KIP-81 (a proposal), of brokers (KIP-72) and of producers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gold table of what earlier runs predicted of a later capture, and what was seen there."""
+"""The gold table of what earlier runs predicted for a later capture, and what was seen there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gold table of recommendations: what to change, what to keep, and what the replays do not carry."""
+"""The gold table of recommendations: what to change, what to keep, and what is withheld."""
 
 from __future__ import annotations
 

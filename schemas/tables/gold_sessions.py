@@ -1,4 +1,4 @@
-"""The gold tables of the fetch sessions' replay (KIP-227)."""
+"""The gold tables of the replay of fetch sessions (KIP-227)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gold tables of the share sessions' replay (KIP-932)."""
+"""The gold tables of the replay of share sessions (KIP-932)."""
 
 from __future__ import annotations
 

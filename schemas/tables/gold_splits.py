@@ -1,4 +1,4 @@
-"""The gold tables of KIP-126: what producers would split, and how their estimate follows what batches have."""
+"""The gold tables of KIP-126: what producers would split, and how their estimate follows the batches' ratios."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gold table of what runs come to, a row a figure, for trends over many nights."""
+"""The gold table of the results of runs, with a row for each figure, for trends over many nights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every reason that the table `fidelity` gives of changes to topics."""
+"""Every reason about changes to topics that the table `fidelity` gives."""
 
 from __future__ import annotations
 

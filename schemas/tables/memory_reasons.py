@@ -1,4 +1,4 @@
-"""Every reason that the table `fidelity` gives of the memory of consumers and producers."""
+"""Every reason about the memory of consumers and producers that the table `fidelity` gives."""
 
 from __future__ import annotations
 

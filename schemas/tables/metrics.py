@@ -63,4 +63,4 @@ METRICS: Mapping[str, Mapping[str, str]] = {
         "placements": "StripedReplicaPlacer can draw the replicas that Metadata shows",
     },
 }
-"""By algorithm and metric, when two agree."""
+"""When two results agree, by algorithm and metric."""

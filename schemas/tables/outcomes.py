@@ -1,4 +1,4 @@
-"""The outcomes that an aim of `find` can name: what the lanes of a replay come to, as their tables have it."""
+"""The outcomes that an aim of `find` can name: results of a replay's lanes, from the replay's tables."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ Unit = Literal["bytes", "ms", "count", "share", "days"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a lane comes to, in one number: an aggregate of the rows that a table has of the lane.
+    """The result of a lane in one number: an aggregate of the lane's rows in a table.
 
     columns: what is added up in a row. aggregate: over the rows, so over clients, brokers, topics and time; `rows`
-    counts those that are not 0. per: in a row what `columns` is divided by, nothing where `per` is 0. where: the rows
-    that count, by column. ranges: the table has ranges, and the median and p90 of the replications count.
-    side: whose settings it is about, None for all. missing_is_worst: null stands for what never ends.
+    counts the rows that are not 0. per: the column by which the sum in a row is divided; the row has no value if that
+    is 0. where: the rows that count, by column. ranges: the table has ranges, and the median and p90 of the
+    replications count. side: whose settings it is about, None for all. missing_is_worst: null means a time that never
+    ends.
     """
 
     name: str
@@ -66,7 +67,7 @@ def _closed(name: str, column: Column, aggregate: Literal["total", "rows"], unit
 
 
 def _memory(table: Table, side: str) -> tuple[Outcome, ...]:
-    """What the pools of consumers, brokers and producers have in common."""
+    """The outcomes that the pools of consumers, brokers and producers have in common."""
     one = (algorithms.CONSUMER_MEMORY, table)
     whose = {CONSUMER: "responses of consumers", BROKER: "requests to brokers", PRODUCER: "batches of producers"}[side]
     return (
@@ -138,7 +139,7 @@ OUTCOMES: tuple[Outcome, ...] = (
     Outcome("days_left", _LIMITS, _H, (_H.headroom,), "least", "days",
             doc="Days until a limit is reached at the captured growth", per=_H.growth_per_day, is_smaller_better=False),
 )  # fmt: skip
-"""In the order in which they are listed: of an algorithm first what aims are mostly about."""
+"""In the order in which they are listed: for each algorithm, what most aims are about comes first."""
 
 
 def outcomes_of(algorithm: str) -> Mapping[str, Outcome]:

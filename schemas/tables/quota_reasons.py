@@ -1,4 +1,4 @@
-"""Every reason that the table `fidelity` gives of producers' quotas."""
+"""Every reason about producers' quotas that the table `fidelity` gives."""
 
 from __future__ import annotations
 

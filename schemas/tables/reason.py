@@ -1,4 +1,4 @@
-"""What a declaration of a reason consists of: a word that tables, screen and report give, and what it tells a user."""
+"""What a declaration of a reason consists of: a word in tables, screen and report, and its explanation."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ WHOLE = (
 NOT_SHOWN = "Nothing: packets do not show it."
 """What to do about an order that no capture shows."""
 DIRECTION = "Compare lanes with the lane `captured`, and take these readers' times as a direction only."
-"""What to do about a closed loop that goes on otherwise than the capture."""
+"""What to do about a closed loop that diverges from the capture."""
 Counts = Literal["unknown", "different", "equal"]
-"""As what `fidelity` counts what a reason is given for: as `unknown`, among `checked` or among `agreed`."""
+"""How `fidelity` counts a result with a reason: `unknown`; `different`, which is in `checked` only; or `equal`, which
+is also in `agreed`."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,8 @@ class FidelityReason(Reason):
 
 @dataclass(frozen=True)
 class FidelityReasons:
-    """The reasons that an algorithm's metrics give; all of its metrics where none are named. Each word is also an
-    attribute. The verdicts of kernels and the rows of `fidelity` derive from these declarations.
+    """The reasons of an algorithm's metrics; of all its metrics if none are named. Each word is also an attribute. The
+    verdicts of kernels and the rows of `fidelity` are derived from these declarations.
     """
 
     title: str
@@ -46,14 +47,14 @@ class FidelityReasons:
     words: Mapping[str, FidelityReason]
 
     def __getattr__(self, word: str) -> str:
-        """The word itself: code says `SPLITS.near_limit` where it would otherwise repeat a literal."""
+        """The word itself, so that code says `SPLITS.near_limit` instead of repeating a literal."""
         if word in self.__dict__.get("words", {}):
             return word
         raise AttributeError(f"{self.__dict__.get('title')} has no reason {word!r}")
 
     @property
     def codes(self) -> Mapping[str, int]:
-        """The code of each word in kernels: its place among all, from 1 on. 0 stands for agreement."""
+        """The code of each word in kernels: its place among all words, from 1. 0 means agreement."""
         return {word: code for code, word in enumerate(self.words, 1)}
 
     def counted_as(self, counts: Counts) -> frozenset[str]:

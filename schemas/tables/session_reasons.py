@@ -1,4 +1,4 @@
-"""Every reason that the table `fidelity` gives of fetch sessions."""
+"""Every reason about fetch sessions that the table `fidelity` gives."""
 
 from __future__ import annotations
 

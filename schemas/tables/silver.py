@@ -1,4 +1,4 @@
-"""The silver tables: what the captures show, every byte accounted for."""
+"""The silver tables: what the captures show. Every byte is accounted for."""
 
 from __future__ import annotations
 
@@ -386,5 +386,5 @@ DECODED = (
     CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, SHARE_FETCHES, SHARE_PARTITIONS, RECORD_BATCHES, CLUSTER_METADATA,
     TOPIC_CHANGES, QUARANTINE,
 )  # fmt: skip
-"""What is decoded from packets, one table beside the other."""
+"""The tables that are decoded from packets together."""
 SILVER = (CAPTURES, CAPTURE_QUALITY, LOG_AGREEMENT, *DECODED)

@@ -1,4 +1,4 @@
-"""The silver tables of a cluster's topics: what Metadata responses show of them, and who asks for which changes."""
+"""The silver tables of a cluster's topics: what Metadata responses show, and who asks for which changes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from schemas.tables.table import table
 from schemas.wire.releases import MARKS
 
 RELEASES = ", ".join(mark.release for mark in MARKS)
-"""Those that APIs tell apart."""
+"""The releases that can be distinguished by their API versions."""
 
 CLUSTER_METADATA = table(
     "cluster_metadata", "silver",

@@ -1,4 +1,4 @@
-"""Every reason that the table `fidelity` gives of batches and splits of producers."""
+"""Every reason about batches and splits of producers that the table `fidelity` gives."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Rows on their way from silver to gold: never stored, declared like tables.
+"""Rows between silver and gold. They are never stored, but declared like tables.
 
-A list in rows that go to workers in bulk is empty where there is none, not null. For each row that Spark adds to
-an Arrow batch it asks how large the batch is. Arrow's ListVector then goes over all nulls since its last list.
+In rows that go to workers in bulk, a missing list is empty and not null. For each row that Spark adds to an Arrow
+batch, it asks how large the batch is, and Arrow's ListVector then goes over all nulls since its last list.
 """
 
 from __future__ import annotations

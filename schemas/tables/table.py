@@ -1,7 +1,7 @@
 """What a declaration of a table consists of.
 
-A table is declared once; its Spark type, Arrow type, DDL, comments and page in docs/tables.md are derived from that.
-A column is a string, its name, so that code says `EXCHANGES.api_key` where it would otherwise repeat a literal.
+A table is declared once. Its Spark type, Arrow type, DDL, comments and section in docs/tables.md are derived from that.
+A column is a string, its name, so that code says `EXCHANGES.api_key` instead of repeating a literal.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ Type = Literal[
 
 
 Naming = Literal["", "topic", "client", "host", "endpoint", "principal", "group", "member"]
-"""What a column's values are names of; an endpoint is a host and its port."""
+"""What the values of a column name; an endpoint is a host and its port."""
 
 
 class Column(str):
-    """A column's name, with its type (spelled as in Spark SQL), meaning, unit and whether it can be null.
+    """A column's name, with its type (as in Spark SQL), its meaning, its unit, and whether it can be null.
 
-    names: what its values name, where they are names that users gave, and so may have to be replaced.
+    names: what its values name, if they are names that users gave and that may have to be replaced.
     """
 
     type: Type
@@ -57,7 +57,7 @@ class Column(str):
 
 @dataclass(frozen=True)
 class Spec:
-    """A column that has no name yet: it gets that of its keyword in `table`."""
+    """A column that has no name yet. It gets the name of its keyword in `table`."""
 
     type: Type
     doc: str
@@ -68,9 +68,9 @@ class Spec:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of a layer: what a row is, its columns in order, the key that makes a row unique, what to cluster by.
+    """A table of a layer: what a row is, its columns in order, and the key that makes a row unique.
 
-    replaced_by: the column by whose value rows are replaced when a run writes again. Columns are also attributes.
+    replaced_by: a run that writes again replaces the rows with its value in this column. Columns are also attributes.
     """
 
     name: str
@@ -95,7 +95,7 @@ class Table:
 def table(
     name: str, layer: Literal["silver", "gold"], doc: str, key: tuple[str, ...], replaced_by: str, **columns: Spec
 ) -> Table:
-    """Declare a table: `columns` in the order they are to stand."""
+    """Declare a table; columns: in the table's order."""
     named = {n: Column(n, spec.type, spec.doc, spec.unit, spec.nullable, spec.names) for n, spec in columns.items()}
     unknown = [part for part in (*key, replaced_by) if part not in named]
     if unknown:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from schemas.wire.message import Field, Message
 
-# One line a field, nested as in Kafka's JSON.
+# One line for each field, nested as in Kafka's JSON.
 # fmt: off
 
 API_VERSIONS_REQUEST = Message("ApiVersionsRequest", api_key=18, versions="0-5", flexible="3+", fields=(

@@ -1,7 +1,7 @@
-"""Every API Kafka up to 4.4 knows, removed versions included.
+"""Every API of Kafka up to 4.4, including removed versions.
 
-`flexible_from` is the first version with flexible encoding: request header v2 and response header v1 (KIP-482), None
-where no version has it. A frame of an API that bears credentials is never decoded beyond its header.
+`flexible_from` is the first version with flexible encoding: request header v2 and response header v1 (KIP-482); None
+if no version has it. A frame of an API that contains credentials is never decoded beyond its header.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """One API: `name` as in Kafka's ApiKeys and request logs; versions inclusive."""
+    """One API: `name` as in Kafka's ApiKeys and request logs; the first and the last version are included."""
 
     key: int
     name: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from schemas.wire.message import Field, Message
 
-# One line a field, nested as in Kafka's JSON.
+# One line for each field, nested as in Kafka's JSON.
 # fmt: off
 
 CREATE_PARTITIONS_REQUEST = Message("CreatePartitionsRequest", api_key=37, versions="0-3", flexible="2+", fields=(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from schemas.wire.message import Field, Message
 
-# One line a field, nested as in Kafka's JSON.
+# One line for each field, nested as in Kafka's JSON.
 # fmt: off
 
 CREATE_TOPICS_REQUEST = Message("CreateTopicsRequest", api_key=19, versions="0-7", flexible="5+", fields=(

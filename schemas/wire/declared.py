@@ -1,4 +1,4 @@
-"""Every message that is declared, by API."""
+"""Every declared message, by API."""
 
 from __future__ import annotations
 

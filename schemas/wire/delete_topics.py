@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from schemas.wire.message import Field, Message
 
-# One line a field, nested as in Kafka's JSON.
+# One line for each field, nested as in Kafka's JSON.
 # fmt: off
 
 DELETE_TOPICS_REQUEST = Message("DeleteTopicsRequest", api_key=20, versions="0-6", flexible="4+", fields=(

@@ -1,4 +1,4 @@
-"""Error codes that something here depends on, by their names in org.apache.kafka.common.protocol.Errors (Kafka 4.4)."""
+"""The error codes that refetch uses, with their names in org.apache.kafka.common.protocol.Errors (Kafka 4.4)."""
 
 from __future__ import annotations
 

@@ -8,14 +8,15 @@ from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND, FETCH_SESSION_TOPIC_
 from schemas.wire.message import Field, Message
 
 SESSION_ERRORS = FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR
-"""Of KIP-227, and the last of KIP-516, in the order in which org.apache.kafka.server.FetchManager.newContext looks for
-them (Kafka 4.3). A session that is there stays as it is: its epoch, its place in the cache and when it was used last.
+"""The errors of KIP-227, and as the last one that of KIP-516, in the order in which
+org.apache.kafka.server.FetchManager.newContext checks for them (Kafka 4.3). They change nothing about an existing
+session: its epoch, its place in the cache and the time when it was used last stay the same.
 """
 
 RACKS_FROM = 11
-"""The first version with a rack (KIP-392); until then leaders alone answer consumers."""
+"""The first version with a rack (KIP-392). Before it, only leaders answer consumers."""
 
-# One line a field, nested as in Kafka's JSON.
+# One line for each field, nested as in Kafka's JSON.
 # fmt: off
 
 FETCH_REQUEST = Message("FetchRequest", api_key=1, versions="0-18", flexible="12+", fields=(
@@ -56,8 +57,8 @@ FETCH_REQUEST = Message("FetchRequest", api_key=1, versions="0-18", flexible="12
 FETCH_REQUEST_START = Message("FetchRequestStart", api_key=1, versions="7-18", flexible="none", fields=tuple(
     takewhile(lambda field: field.name != "topics", FETCH_REQUEST.fields)
 ))
-"""What every request begins with, of the versions with sessions: as long in each request of a version, without tags,
-which come behind all else."""
+"""The beginning of every request of the versions with sessions. It has the same length in all requests of a version. It
+has no tags: they come last in a request."""
 
 FETCH_RESPONSE = Message("FetchResponse", api_key=1, versions="0-18", flexible="12+", fields=(
     Field("throttle_time_ms", "int32", "1+"),

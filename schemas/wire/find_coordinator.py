@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from schemas.wire.message import Field, Message
 
-# One line a field, nested as in Kafka's JSON.
+# One line for each field, nested as in Kafka's JSON.
 # fmt: off
 
 FIND_COORDINATOR_REQUEST = Message("FindCoordinatorRequest", api_key=10, versions="0-6", flexible="3+", fields=(

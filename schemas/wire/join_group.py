@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from schemas.wire.message import Field, Message
 
-# One line a field, nested as in Kafka's JSON.
+# One line for each field, nested as in Kafka's JSON.
 # fmt: off
 
 JOIN_GROUP_REQUEST = Message("JoinGroupRequest", api_key=11, versions="0-9", flexible="6+", fields=(

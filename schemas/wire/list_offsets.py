@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from schemas.wire.message import Field, Message
 
-# One line a field, nested as in Kafka's JSON.
+# One line for each field, nested as in Kafka's JSON.
 # fmt: off
 
 LIST_OFFSETS_REQUEST = Message("ListOffsetsRequest", api_key=2, versions="0-11", flexible="6+", fields=(

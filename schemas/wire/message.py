@@ -1,7 +1,7 @@
 """What a declaration of a Kafka message consists of.
 
-Types, version ranges and defaults are spelled as in Kafka's JSON (`common/message/README.md` in kafka-clients.jar),
-names are Kafka's in snake_case, so that a declaration can be read, and compared, beside its source.
+Types, version ranges and defaults are spelled as in Kafka's JSON (`common/message/README.md` in kafka-clients.jar).
+Names are Kafka's in snake_case. So a declaration can easily be compared with its source.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ class Field:
     """One field of a message or struct.
 
     `versions`, `nullable` and `tagged` are ranges of message versions: "3+", "0-12" or "none". `type` is a primitive
-    ("int32", "string", "uuid", "records" ...), the name of a struct, or either behind "[]" for an array; a struct's
-    own fields are in `fields`. `default` is the value where a version lacks the field, "" being the type's zero (0,
-    false, empty string or array).
+    ("int32", "string", "uuid", "records" ...), the name of a struct, or one of these after "[]" for an array; a
+    struct's own fields are in `fields`. `default` is the value if a version lacks the field; "" means the type's zero
+    (0, false, empty string or array).
     """
 
     name: str
@@ -31,9 +31,9 @@ class Field:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Message:
-    """One request or response: every version Kafka ever spoke, and those in the flexible encoding (KIP-482).
+    """One request or response: every version that Kafka ever had, and those with the flexible encoding (KIP-482).
 
-    Compared by identity: there is one declaration of each, and what is compiled from it is looked up by it.
+    Messages are compared by identity: there is one declaration of each, and it is the key for what is compiled from it.
     """
 
     name: str

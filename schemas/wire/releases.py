@@ -1,7 +1,7 @@
-"""What tells a broker's release: the versions of APIs that its ApiVersions response offers.
+"""What shows a broker's release: the API versions that its ApiVersions response offers.
 
-The APIs are those that a broker answers itself: of those that it forwards, it offers what the controller knows. The
-versions are no unstable ones (`latestVersionUnstable`), which a broker offers only where it is told to.
+Only APIs that a broker answers itself are used: for APIs that it forwards, it offers the controller's versions.
+Unstable versions (`latestVersionUnstable`) are left out, because a broker offers them only if it is configured to.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from schemas.wire.apis import API_KEYS
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A broker that offers an API in this version or a later one is of this release or a later one.
+    """A broker that offers an API in this version or a later one has this release or a later one.
 
-    api: its name. until: the last release that has no mark of its own and bears this one; empty where the next one has.
+    api: the API's name. until: the last of the following releases that have no mark of their own and therefore also
+    show this mark; empty if the next release has its own mark.
     """
 
     release: str
@@ -30,15 +31,15 @@ class Mark:
 
     @property
     def last(self) -> str:
-        """The last release of which this is the newest mark."""
+        """The last release whose newest mark is this one."""
         return self.until or self.release
 
 
 BROKERS_ONLY = API_KEYS["METADATA"]
-"""An API which every broker offers and no controller: a controller's versions do not tell a broker's release."""
+"""An API that every broker offers and no controller: a controller's versions do not show a broker's release."""
 
 ZOOKEEPER_ONLY = API_KEYS["LEADER_AND_ISR"]
-"""An API which only a broker with ZooKeeper offers: its controller sends it, where KRaft's brokers read a log."""
+"""An API that only a broker with ZooKeeper offers: the controller sends it, whereas KRaft's brokers read a log."""
 BOTH_CONTROLLERS = ("3.3", "3.9")
 """The first and the last release that is fit for production with either controller (KIP-833)."""
 
@@ -72,7 +73,7 @@ MARKS = (
     Mark("4.3", "DESCRIBE_LOG_DIRS", 5),
     Mark("4.4", "DELETE_GROUPS", 3),
 )
-"""In ascending order: all releases since brokers tell their versions (KIP-35) that differ in one of them."""
+"""In ascending order: all releases since brokers report their versions (KIP-35) that differ in one of these."""
 
 FETCHES = (
     Mark("0.10.0", "FETCH", 2),
@@ -80,4 +81,4 @@ FETCHES = (
     Mark("0.11", "FETCH", 4),
     *(mark for mark in MARKS[4:] if mark.api == "FETCH"),
 )
-"""What the versions of Fetch that a broker answers tell of it, in ascending order."""
+"""What the versions of Fetch that a broker answers show about its release, in ascending order."""

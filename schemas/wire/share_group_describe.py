@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from schemas.wire.message import Field, Message
 
-# One line a field, nested as in Kafka's JSON.
+# One line for each field, nested as in Kafka's JSON.
 # fmt: off
 
 SHARE_GROUP_DESCRIBE_REQUEST = Message("ShareGroupDescribeRequest", api_key=77, versions="0-1", flexible="0+", fields=(

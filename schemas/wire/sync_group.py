@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from schemas.wire.message import Field, Message
 
-# One line a field, nested as in Kafka's JSON.
+# One line for each field, nested as in Kafka's JSON.
 # fmt: off
 
 SYNC_GROUP_REQUEST = Message("SyncGroupRequest", api_key=14, versions="0-5", flexible="4+", fields=(

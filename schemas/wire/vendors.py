@@ -1,7 +1,7 @@
-"""What tells a broker that is not Apache Kafka's: the versions of APIs that its ApiVersions response offers.
+"""What shows that a broker is not Apache Kafka's: the API versions that its ApiVersions response offers.
 
 The sources are the Java classes of Kafka's own releases, with which `tests/oracle/test_releases.py` compares, and the
-public sources of others, named where they count.
+public sources of other vendors, which are named where they are used.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import NamedTuple
 from schemas.wire.apis import API_KEYS
 
 AUTOMQ, CONFLUENT, REDPANDA, OTHER = "automq", "confluent", "redpanda", "other"
-"""Whose a broker is; OTHER if it offers versions that no release of Apache Kafka has, and nothing says whose it is."""
+"""Vendors of brokers; OTHER for a broker of an unknown vendor whose versions no release of Apache Kafka has."""
 
 ALWAYS_OFFERED = (
     "PRODUCE", "FETCH", "LIST_OFFSETS", "METADATA", "OFFSET_COMMIT", "OFFSET_FETCH", "FIND_COORDINATOR", "JOIN_GROUP",
     "HEARTBEAT", "LEAVE_GROUP", "SYNC_GROUP", "DESCRIBE_GROUPS", "LIST_GROUPS", "API_VERSIONS",
 )  # fmt: skip
-"""APIs that a broker of Apache Kafka answers itself, whatever its controller, its settings and its metadata version."""
+"""APIs that a broker of Apache Kafka always answers itself, with any controller, settings and metadata version."""
 
 NEWEST_VERSIONS: Mapping[str, tuple[int, ...]] = MappingProxyType({
     "0.10.0": (2, 2, 0, 1, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0),
@@ -53,15 +53,15 @@ NEWEST_VERSIONS: Mapping[str, tuple[int, ...]] = MappingProxyType({
     "4.3": (13, 18, 11, 13, 10, 10, 6, 9, 4, 5, 5, 6, 5, 4),
     "4.4": (13, 18, 11, 13, 10, 10, 6, 9, 4, 5, 5, 6, 5, 5),
 })  # fmt: skip
-"""By release, in ascending order, the newest version of each of ALWAYS_OFFERED that it offers.
+"""The newest version of each API of ALWAYS_OFFERED that a release offers, by release, in ascending order.
 
-A build between two releases, or one that is made to offer unstable versions, offers of each API no less than the
-release before it, and no more than the one behind it.
+A build between two releases, or one that is configured to offer unstable versions, offers of each API at least the
+version of the release before it, and at most that of the release after it.
 """
 
 
 class OwnKeys(NamedTuple):
-    """A vendor that has APIs of its own, with these keys, from `first` to `last`."""
+    """A vendor with its own APIs. Their keys go from `first` to `last`."""
 
     vendor: str
     first: int
@@ -74,13 +74,13 @@ OWN_KEYS = (
     OwnKeys(REDPANDA, 15_000, 32_767),
 )
 """AutoMQ: 501 to 520 and 600 to 602 (AutoMQ/automq, `common/message/*Request.json`). Confluent: above 10,000
-(grepplabs/kafka-proxy, pull request 185). Redpanda: from 15,000 on (redpanda-data/redpanda, `redpanda_api_key_base`).
+(grepplabs/kafka-proxy, pull request 185). Redpanda: from 15,000 (redpanda-data/redpanda, `redpanda_api_key_base`).
 Apache Kafka's own keys are below 100.
 """
 
 REDPANDA_OLDEST: Mapping[int, int] = MappingProxyType(
     {API_KEYS["FETCH"]: 4, API_KEYS["OFFSET_COMMIT"]: 1, API_KEYS["OFFSET_FETCH"]: 1}
 )
-"""By API the oldest version that Redpanda offers, 21.4 to 25.1 (`src/v/kafka/server/handlers/*.h`). No release of
+"""The oldest version that Redpanda 21.4 to 25.1 offers, by API (`src/v/kafka/server/handlers/*.h`). No release of
 Apache Kafka begins OffsetCommit with version 1.
 """
