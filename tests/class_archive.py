@@ -1,9 +1,10 @@
-"""Has a Spark that ends at once write the archive of Java's classes, with which every later start of Java is shorter.
+"""Starts a Spark that ends at once and writes the archive of Java's classes, which makes every later start of Java
+faster.
 
     python -m tests.class_archive
 
-The first session that starts on a machine is to write the archive, and it does when it ends. Of a run of all tests that
-would be the session that all tests share: until the run's end, every command would start without an archive.
+The first session on a machine writes the archive when it ends. In a run of all tests that would be the session that all
+tests share, so every command would start without an archive until the run's end.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from udfs import cache_dir
 
 
 def option_to_read() -> str:
-    """Java's option for a Spark that a test starts by itself: it takes classes from the archive, which is written first
-    if it is not there. Empty where that cannot be.
+    """Java's option to use the archive, for a Spark that a test starts itself. The archive is written first if it is
+    missing. Empty if it cannot be written.
     """
     subprocess.run([sys.executable, "-m", "tests.class_archive"], cwd=ROOT, check=True)
     return option()
@@ -38,14 +39,14 @@ def option() -> str:
 
 
 def write_archive() -> None:
-    """Write the archive, unless it is there or another process is writing it; returns when it is whole."""
+    """Write the archive, unless it exists or another process is writing it. Returns when it is complete."""
     writes = option()
     if WRITES_AN_ARCHIVE not in writes:
         return
     options = read_properties(CONF / QUICK_JAVA)[JAVA_OPTIONS]
     spark = spark_session("local[1]", "archive", {JAVA_OPTIONS: f"{writes} {options}"}, Workload(captured_bytes=1))
     with tempfile.TemporaryDirectory() as folder:
-        # Classes of queries, of workers and of Delta, which most commands load.
+        # This loads the classes of queries, workers and Delta, which most commands need.
         rows = spark.range(3).mapInArrow(lambda batches: batches, "id bigint")
         rows.write.format("delta").mode("append").save(folder)
         spark.read.format("delta").load(folder).groupBy("id").count().collect()

@@ -1,4 +1,4 @@
-"""Fixtures of every lane."""
+"""Fixtures for every lane."""
 
 from __future__ import annotations
 
@@ -16,26 +16,28 @@ if TYPE_CHECKING:
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
-# The same examples on every machine and in every run; no deadline, because a first call compiles kernels.
+# The same examples on every machine and in every run. There is no deadline, because a first call compiles kernels.
 settings.register_profile(
     "refetch", derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("refetch")
 
 
-# pyspark takes a main module without a file for its own doctests and ends the process; a worker of xdist has no file.
+# pyspark treats a main module without a file as its own doctests and ends the process; a worker of xdist has no file.
 if not hasattr(sys.modules["__main__"], "__file__"):
     sys.modules["__main__"].__file__ = __file__
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Compile before workers start that would each compile the same, and write the archive of Java's classes."""
+    """Compile the kernels before workers start, since each of them would compile the same, and write the archive of
+    Java's classes.
+    """
     if session.config.getoption("numprocesses", default=None):
         from jobs.ready_session import compile_meanwhile
         from jobs.replays.algorithms import ALGORITHMS
 
         with compile_meanwhile(tuple(ALGORITHMS)):
-            # Nothing fails without the archive, as where there is no Java.
+            # Nothing fails without the archive, for example if there is no Java.
             subprocess.run([sys.executable, "-m", "tests.class_archive"], cwd=REPOSITORY, check=False)
 
 
@@ -43,7 +45,9 @@ JAVA_OPTIONS = " ".join((
     "-XX:+UseSerialGC", "-XX:Tier4InvocationThreshold=50000", "-XX:Tier4MinInvocationThreshold=6000",
     "-XX:Tier4CompileThreshold=150000", "-XX:Tier4BackEdgeThreshold=400000",
 ))  # fmt: skip
-"""Java's second compiler for what is ten times as hot as it asks for: a session of minutes earns back no more."""
+"""Java's second compiler compiles only what is ten times as hot as by default: more does not pay in a session of
+minutes.
+"""
 
 
 @pytest.fixture(scope="session")
@@ -54,7 +58,7 @@ def repository() -> Path:
 
 @pytest.fixture(scope="session")
 def shared_captures() -> Path:
-    """Folder of the large captures that lie beside the clone; a test that needs them is skipped without."""
+    """The folder of the large captures beside the clone. A test that needs them is skipped if it is missing."""
     folder = REPOSITORY.parent / "shared" / "captures"
     if not folder.is_dir():
         pytest.skip("no ../shared/captures beside the clone")
@@ -63,8 +67,8 @@ def shared_captures() -> Path:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A session on two cores for all lanes, with the product's own properties and fewer, smaller tasks."""
-    # Imported here because the unit lane does without Spark.
+    """A session on two cores for all lanes, with the product's own properties, but fewer and smaller tasks."""
+    # Imported here because the unit lane does not need Spark.
     from jobs.paths import CONF
     from jobs.session.spark import spark_session
     from jobs.session.spark_properties import SMALL, read_properties
@@ -76,7 +80,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.sql.shuffle.partitions": "2",
         "spark.default.parallelism": "2",
         "spark.sql.warehouse.dir": warehouse.as_uri(),
-        # A worker that hangs fails its test instead of the whole lane. Kernels that are not cached compile first.
+        # With this, a worker that hangs fails its test instead of the whole lane. The time allows for kernels that are
+        # not cached and have to be compiled.
         "spark.sql.execution.pyspark.udf.idleTimeoutSeconds": "600",
         "spark.sql.execution.pyspark.udf.killOnIdleTimeout": "true",
     }

@@ -1,10 +1,11 @@
-"""Predictions beside what a live cluster then does: captures under settings A, replayed under B, and captures under B.
+"""Compares predictions with a live cluster: captures under settings A, replayed under B, and captures under B.
 
     python -m tests.backtest --lab=FOLDER --jars=FOLDER --work=FOLDER [--python=FILE] [--repeats=N] [FAMILY...]
 
-Captures are kept in --work, and what is there is not recorded again. Recording needs root, Java, tcpdump, kcat and a
-lab; it takes ten minutes for buffers, byte-rates, fetches, quotas, racks and splits each, eight for starts, six for
-produce-rates, five for growth and for user-rates, four for fetchers, three for each of the twelve times of sessions.
+Captures are kept in --work. Existing ones are not recorded again. Recording needs root, Java, tcpdump, kcat and a lab.
+It takes ten minutes each for buffers, byte-rates, fetches, quotas, racks and splits, eight for starts, six for
+produce-rates, five each for growth and user-rates, four for fetchers, and three for each of the twelve runs of
+sessions.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ from tests.backtest.lab import Lab
 
 @dataclass(frozen=True)
 class Family:
-    """What records a family's captures, and what compares them; of one whose predictions have ranges, how good these
-    are.
+    """The functions that record a family's captures and compare them; for predictions with ranges, also the function
+    that says how good the ranges are.
     """
 
     traffic: tuple[ModuleType, ...]
@@ -76,7 +77,7 @@ FAMILIES = {
 
 
 def arguments() -> argparse.Namespace:
-    """What is asked for."""
+    """The command's arguments."""
     parser = argparse.ArgumentParser(prog="python -m tests.backtest", description="Predictions beside a live cluster.")
     parser.add_argument("families", nargs="*", metavar="FAMILY", help=f"{', '.join(FAMILIES)}; default: all")
     parser.add_argument("--lab", type=Path, required=True, help="folder of the lab's scripts")
@@ -91,7 +92,7 @@ def arguments() -> argparse.Namespace:
 
 
 def record(lab: Lab, family: Family, repeats: int) -> list[str]:
-    """Record what is not there yet; returns what keeps it from that, one sentence each."""
+    """Record what is missing. Returns the obstacles, one sentence for each."""
     lacking = [one for one in family.traffic if not all(file.exists() for file in one.captures(lab.work, repeats))]
     if lacking and (missing := lab.missing()):
         return missing

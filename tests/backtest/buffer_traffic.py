@@ -1,4 +1,4 @@
-"""Records that are due at a pace, sent by producers with more and less buffer.memory to brokers that answer late."""
+"""Records at a fixed pace, sent by producers with more and less buffer.memory to brokers that answer late."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from tests.backtest.lab import BOOTSTRAP, Cluster, Lab, Settings
 
 SEED = 7
 LATE: Settings = {"replica.fetch.min.bytes": 10_000_000, "replica.fetch.wait.max.ms": 40}
-"""Followers that wait for more than there is, so that acks=all takes long."""
+"""Followers wait for more bytes than there are, so that acks=all takes long."""
 PLENTY = 33_554_432
 LITTLE = "little"
 CHANGES = ("", LITTLE)
-"""All of buffer.memory that there can be use for, or what a pace has of it for little."""
+"""As much buffer.memory as can be used, or the little of it that a pace declares."""
 
 
 @dataclass(frozen=True)
 class Pace:
-    """What is sent, records of about so many bytes. little: the buffer.memory of the runs that lack it."""
+    """What is sent. bytes: about the size of a record. little: the buffer.memory of runs that have too little of it."""
 
     batch_size: int
     linger_ms: int
@@ -46,8 +46,8 @@ PACES: Mapping[str, Pace] = {
     "small": Pace(16_384, 20, 196_608, 4_000, 1_500, 1_000),
     "linger": Pace(65_536, 1_000, 400_000, 6_000, 1_500, 200, partitions=12, acks="1"),
 }
-"""Records each as large as a batch, sent by one thread, by several, and by some that do not wait long; small ones; and
-some that wait for more of their partition."""
+"""Records as large as a batch, sent by one thread, by several threads, and by several that do not wait long; small
+records; and records that wait for more records of their partition."""
 
 
 def named(pace: str, change: str, again: int) -> str:
@@ -61,13 +61,13 @@ def capture(work: Path, pace: str, change: str) -> Path:
 
 
 def captures(work: Path, _: int) -> list[Path]:
-    """What is recorded, each with the clients' own figures beside it."""
+    """The captures. Each has the clients' own figures in a file beside it."""
     files = [capture(work, pace, change) for pace in PACES for change in CHANGES]
     return [file.with_suffix(suffix) for file in files for suffix in (".pcap", ".json")]
 
 
 def record(lab: Lab, repeats: int) -> None:
-    """One capture a group that has none."""
+    """Record one capture for each group that has none."""
     with lab.cluster("buffer", {"auto.create.topics.enable": "false", **LATE}) as cluster:
         for pace in PACES:
             for change in CHANGES:
@@ -81,7 +81,7 @@ def record(lab: Lab, repeats: int) -> None:
 
 
 def send(cluster: Cluster, name: str, pace: Pace, change: str) -> Mapping[str, float]:
-    """One producer with a topic of its own; returns what it says."""
+    """Run one producer with its own topic; returns its figures."""
     cluster.drive("topic", name, pace.partitions, rf=2)
     settings = {**pace.settings(change), "linger.ms": pace.linger_ms, "acks": pace.acks, "client.id": name}
     said = cluster.java(

@@ -1,4 +1,4 @@
-"""A producer's buffer.memory: what is predicted of one with more or less of it, beside producers that had it."""
+"""A producer's buffer.memory: predictions for more or less of it, compared with producers that had it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tests.backtest.figures import Figures
 from tests.backtest.replays import Replayed, replayed
 
 PAIRS = (("", LITTLE), (LITTLE, ""))
-"""Settings that are predicted from one another."""
+"""Settings that are predicted from each other: (from, for)."""
 
 
 def compared(work: Path, repeats: int) -> Iterator[tuple[str, Figures]]:
-    """Each prediction: what it is of, and its figures."""
+    """For each prediction its subject and its figures."""
     for pace in PACES:
         for a, b in PAIRS:
             of_a, of_b = ([named(pace, change, again) for again in range(repeats)] for change in (a, b))
@@ -36,7 +36,7 @@ def compared(work: Path, repeats: int) -> Iterator[tuple[str, Figures]]:
 
 @cache
 def of(work: Path, pace: str, a: str, b: str) -> Replayed:
-    """The capture under A replayed under B's settings."""
+    """The capture under A, replayed with B's settings."""
     had, wanted = PACES[pace].settings(a), PACES[pace].settings(b)
     changes = [f"producer.buffer.memory={wanted['buffer.memory']}"]
     stated = [f"producer.{key}={value}" for key, value in had.items()] + [f"sending.threads={PACES[pace].threads}"]
@@ -59,7 +59,7 @@ def predicted(replay: Replayed, name: str) -> dict[str, Any]:
 
 
 def seen(work: Path, pace: str, change: str, name: str) -> Mapping[str, Any]:
-    """The figures of a producer as its client tells them."""
+    """The figures of a producer, as its client reports them."""
     told = json.loads(capture(work, pace, change).with_suffix(".json").read_text())[name]
     return {
         "batches or sends that wait": told["blocked"],

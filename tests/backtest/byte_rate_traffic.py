@@ -1,4 +1,4 @@
-"""A backlog read again and again by consumers under several bandwidth quotas (KIP-13)."""
+"""A backlog that consumers read again and again under several bandwidth quotas (KIP-13)."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from tests.backtest.lab import BOOTSTRAP, Cluster, Lab
 TOPIC, PARTITIONS, RECORDS, SIZE = "backlog", 6, 60_000, 1_000
 RATE = "consumer_byte_rate"
 RATES: Mapping[str, int | None] = {"none": None, "1m": 1_000_000, "500k": 500_000}
-"""Bytes a second that each client.id has at each broker."""
+"""The quota of each client.id at each broker, in bytes per second."""
 SECONDS = {"none": 8, "1m": 25, "500k": 90}
-"""How long a consumer of librdkafka reads."""
+"""How long a librdkafka consumer reads."""
 
 
 def captures(work: Path, _: int) -> list[Path]:
-    """What is recorded; all of one backlog, so all together."""
+    """The captures. They share one backlog, so they are recorded together."""
     return [work / f"byte-rate-{name}.pcap" for name in RATES]
 
 
 def record(lab: Lab, repeats: int) -> None:
-    """One capture a quota, each consumer in it `repeats` times, one after the other."""
+    """Record one capture for each quota. Each consumer runs `repeats` times in it, one after the other."""
     with lab.cluster("byte-rate", {"auto.create.topics.enable": "false"}) as cluster:
         write_backlog(cluster)
         for name, rate in RATES.items():
@@ -35,13 +35,13 @@ def record(lab: Lab, repeats: int) -> None:
 
 
 def write_backlog(cluster: Cluster) -> None:
-    """Produce what consumers read."""
+    """Produce the records that consumers read."""
     cluster.drive("topic", TOPIC, PARTITIONS, rf=1)
     cluster.drive("rd_produce", TOPIC, "none", RECORDS, 1, kind="random", size=SIZE)
 
 
 def limit(cluster: Cluster, rate: int, whose: str, quota: str = RATE) -> None:
-    """Give each of them this quota. whose: `clients`, for every client.id, or `users`."""
+    """Set this quota. whose: `clients`, for every client.id, or `users`."""
     cluster.java(
         "kafka.admin.ConfigCommand", "--bootstrap-server", BOOTSTRAP, "--alter", "--add-config", f"{quota}={rate}",
         "--entity-type", whose, "--entity-default",

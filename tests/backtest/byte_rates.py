@@ -1,4 +1,4 @@
-"""Bandwidth quotas (KIP-13): what is predicted of consumers under others, beside consumers that had them."""
+"""Bandwidth quotas (KIP-13): predictions for consumers under other quotas, compared with consumers that had them."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from udfs.replay.fetch_max_bytes.rows import CLOSED_LOOP
 
 KINDS = ("java", "librdkafka")
 PAIRS = (("none", "1m"), ("none", "500k"), ("1m", "500k"), ("500k", "1m"), ("1m", "1m"), ("500k", "500k"))
-"""Quotas that are predicted from one another; one from itself is the replay as captured."""
+"""Quotas predicted from each other: (from, for). A quota from itself is the replay of the captured settings."""
 RANGED = {"catch_up_ms": "catch-up ms", "throttle_time_ms": "throttled ms"}
-"""The figures that have a range, and what they are called here."""
+"""The figures with a range, and their names here."""
 
 
 def compared(work: Path, repeats: int) -> Iterator[tuple[str, Figures]]:
-    """Each prediction: what it is of, and its figures."""
+    """For each prediction its subject and its figures."""
     for a, b in PAIRS:
         for kind in KINDS:
             yield (
@@ -40,7 +40,7 @@ def compared(work: Path, repeats: int) -> Iterator[tuple[str, Figures]]:
 
 
 def covered(work: Path, repeats: int) -> Iterator[Sequence[str]]:
-    """Of each kind of client and each figure, how often what was seen lies in what was predicted."""
+    """How often seen values lie in the predicted range, for each kind of client and each figure."""
     for kind in KINDS:
         for metric, name in RANGED.items():
             yield coverage_row(kind, name, [case_of(work, repeats, kind, metric, *pair) for pair in PAIRS])
@@ -63,7 +63,7 @@ def clients(kind: str, name: str, repeats: int) -> list[str]:
 
 @cache
 def of(work: Path, name: str) -> Replayed:
-    """The capture of a quota, replayed with the others; its own is stated."""
+    """The capture of a quota, replayed with the others; its own quota is stated."""
     stated, others = RATES[name], [str(rate) for rate in RATES.values() if rate not in (None, RATES[name])]
     return replayed(
         algorithms.FETCH_MAX_BYTES, work / f"byte-rate-{name}.pcap", [f"{RATE}={','.join(others)}"],
@@ -72,7 +72,7 @@ def of(work: Path, name: str) -> Replayed:
 
 
 def lane_of(work: Path, a: str, b: str) -> str:
-    """The lane of a quota in the capture of another; the captured one of its own."""
+    """The lane of a quota in the capture of another quota; the captured lane in its own capture."""
     lanes = of(work, a).run.scenario.lanes(algorithms.FETCH_MAX_BYTES)
     return next(lane.name for lane in lanes if a == b or lane.settings.get(RATE) == RATES[b])
 
@@ -95,12 +95,12 @@ def predicted_range(replay: Replayed, client: str, lane: str, metric: str) -> Ra
 
 
 def seen(replay: Replayed, client: str) -> dict[str, Any]:
-    """The figures of a client as captured."""
+    """The captured figures of a client."""
     e = EXCHANGES
     throttled = replay.rows(e, f"{e.client_id} = '{client}' and {e.throttle_time_ms} > 0")
     return figures(captured_catch_up(replay, client), sum(row[e.throttle_time_ms] for row in throttled))
 
 
 def figures(catch_up_ms: float, throttled_ms: float) -> dict[str, Any]:
-    """What becomes of a client."""
+    """The figures of a client, by name."""
     return {"catch-up ms": catch_up_ms, "throttled ms": throttled_ms}

@@ -1,7 +1,7 @@
-"""Call a function of the lab's traffic.py: call.py LAB FUNCTION ARGUMENTS, the arguments as JSON.
+"""Calls a function of the lab's traffic.py: call.py LAB FUNCTION ARGUMENTS, with the arguments as JSON.
 
-It runs under the Python that has the lab's clients, which refetch does not need, and so imports nothing of refetch.
-The last argument has the named ones.
+It runs under the Python that has the lab's clients. refetch does not need these, so this imports nothing of refetch.
+The last argument has the keyword arguments.
 """
 
 from __future__ import annotations

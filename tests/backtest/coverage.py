@@ -1,8 +1,8 @@
-"""How often what a live cluster did lies in the predicted range, and how wide these ranges are.
+"""How often a live cluster's values lie in the predicted ranges, and how wide these ranges are.
 
-A score says both at once: the interval score of Gneiting and Raftery (2007), which is the width of a range and, for
-each value outside, ten times how far it is outside. Beside it stand those of two references: what was captured, as a
-point, and the p10 to p90 of what equal runs had under the captured settings.
+One score covers both: the interval score of Gneiting and Raftery (2007). It is the width of a range plus, for each
+value outside, ten times its distance from the range. It is compared with the scores of two references: the captured
+value as a point, and the p10 to p90 of equal runs under the captured settings.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from jobs.terminal.screen import aligned_lines
 
 HEAD = ("of", "figure", "cases", "within", "width / runs differ by", "score", "as captured", "equal runs")
 WITHIN = 0.8
-"""The share that p10 to p90 are to hold."""
+"""The share of values that should lie between p10 and p90."""
 
 
 @dataclass(frozen=True)
@@ -29,19 +29,20 @@ class Range:
     high: float
 
     def holds(self, value: float) -> bool:
-        """Whether the value lies in it; a time within a tenth of a millisecond does."""
+        """Whether the value lies in the range. A distance of up to a tenth of a millisecond counts as inside."""
         return self.low - 0.1 <= value <= self.high + 0.1
 
     def score(self, value: float) -> float:
-        """The interval score of a value: the less the better."""
+        """The interval score of a value: less is better."""
         return self.high - self.low + 2 / (1 - WITHIN) * max(self.low - value, value - self.high, 0.0)
 
 
 @dataclass(frozen=True)
 class Case:
-    """One group of settings predicted from the runs of another: a range from each run, what was captured, and seen.
+    """One group of settings predicted from the runs of another group: a range from each run, the captured values, and
+    the seen values.
 
-    are_same: the runs are predicted from one another, and not from themselves.
+    are_same: the runs are predicted from each other, but none from itself.
     """
 
     ranges: Sequence[Range]
@@ -55,22 +56,22 @@ class Case:
         return max(self.seen) - min(self.seen)
 
     def predictions(self, ranges: Sequence[Range]) -> Iterator[tuple[Range, float]]:
-        """Each range, one a run, with each value that is to lie in it."""
+        """Each range with each value that should lie in it; ranges: one for each run."""
         for (run, of), (other, value) in product(enumerate(ranges), enumerate(self.seen)):
             if run != other or not self.are_same:
                 yield of, value
 
     def within(self) -> float:
-        """The share of the values seen that lie in the ranges."""
+        """The share of seen values that lie in the ranges."""
         return mean(of.holds(value) for of, value in self.predictions(self.ranges))
 
     def scores(self, ranges: Sequence[Range]) -> float:
-        """The mean score of these ranges, one a run."""
+        """The mean score of these ranges; ranges: one for each run."""
         return mean(of.score(value) for of, value in self.predictions(ranges))
 
 
 def coverage_row(family: str, figure: str, cases: Sequence[Case]) -> Sequence[str]:
-    """Cells of HEAD. Scores are relative to the median value seen, so that cases count alike."""
+    """Cells for HEAD. Scores are relative to the median seen value, so that all cases count equally."""
     widths = [mean(of.high - of.low for of in case.ranges) / case.spread for case in cases if case.spread > 0]
     own, as_captured, equal_runs = (
         mean(case.scores(ranges) / max(median(case.seen), 1.0) for case, ranges in zip(cases, of, strict=True))

@@ -1,6 +1,6 @@
-"""An uneven backlog read again and again by consumers under several limits, and records read as they come.
+"""An uneven backlog that consumers read again and again under several limits, and records that are read as they come.
 
-The topic is filled once and brokers start again on it, so that all read the same batches.
+The topic is filled once, and brokers start again with it, so that all consumers read the same batches.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ LIMITS: Mapping[str, Settings] = {
     "many": {"fetch.max.bytes": 52_428_800, "max.partition.fetch.bytes": 60_000},
     "polls": {**BASE, "max.poll.records": 50},
 }
-"""What consumers of the backlog ask for."""
+"""The limits of the backlog's consumers."""
 WAITS: Mapping[str, Settings] = {
     "eager": {"fetch.min.bytes": 1, "fetch.max.wait.ms": 500},
     "patient": {"fetch.min.bytes": 200_000, "fetch.max.wait.ms": 300},
 }
-"""What consumers of records that come all the while ask for."""
+"""The settings of consumers that read records as they come."""
 BROKER: Settings = {"fetch.max.bytes": 300_000}
 LIBRDKAFKA_NAMES = {"fetch.max.wait.ms": "fetch.wait.max.ms"}
 
 
 def captures(work: Path, _: int) -> list[Path]:
-    """What is recorded; all of one backlog, so all together."""
+    """The captures. They share one backlog, so they are recorded together."""
     return [work / f"fetch-{name}.pcap" for name in (*LIMITS, *WAITS, "broker")]
 
 
 def record(lab: Lab, repeats: int) -> None:
-    """One capture a group of settings, each consumer in it `repeats` times."""
+    """Record one capture for each group of settings. Each consumer runs `repeats` times in it."""
     with lab.cluster("fetch", {"auto.create.topics.enable": "false"}) as cluster:
         cluster.drive("topic", TOPIC, len(SHARES), rf=1, max_message_bytes=2_000_000)
         fill(cluster, TOPIC)
@@ -56,7 +56,7 @@ def record(lab: Lab, repeats: int) -> None:
 
 
 def fill(cluster: Cluster, topic: str) -> None:
-    """The same records each time, most of them in few partitions."""
+    """Produce the same records each time, most of them to few partitions."""
     cluster.drive("rd_produce", topic, "none", RECORDS, 1, kind="random", size=900, skew=list(SHARES),
                   conf={"batch.size": 40_000})  # fmt: skip
 
@@ -70,7 +70,7 @@ def catch_up(cluster: Cluster, name: str, limits: Settings, repeats: int) -> Non
 
 
 def consume_java(cluster: Cluster, client: str, topic: str, records: int, settings: Settings) -> None:
-    """A consumer of Kafka's own until it has so many records; --fetch-size goes before max.partition.fetch.bytes."""
+    """Run Kafka's own consumer until it has this many records; --fetch-size overrides max.partition.fetch.bytes."""
     properties = [f"{key}={value}" for key, value in {**settings, "client.id": client}.items()]
     cluster.java(
         "org.apache.kafka.tools.ConsumerPerformance", "--bootstrap-server", BOOTSTRAP, "--topic", topic,
@@ -81,18 +81,18 @@ def consume_java(cluster: Cluster, client: str, topic: str, records: int, settin
 
 
 def consume_librdkafka(cluster: Cluster, client: str, topic: str, seconds: int, settings: Settings) -> None:
-    """A consumer of librdkafka for so many seconds."""
+    """Run a librdkafka consumer for this many seconds."""
     cluster.drive("rd_consume", topic, client, seconds, conf=conf_of_librdkafka(client, settings))
 
 
 def conf_of_librdkafka(client: str, settings: Settings) -> Settings:
-    """The settings as librdkafka names them."""
+    """The settings with librdkafka's names."""
     conf = {LIBRDKAFKA_NAMES.get(key, key): value for key, value in settings.items()}
     return {**conf, "client.id": client, "message.max.bytes": 100_000}
 
 
 def read_all_by_librdkafka(cluster: Cluster, client: str, topic: str, records: int, settings: Settings) -> None:
-    """A consumer of librdkafka until it has so many records, so that a busy machine leaves none of them out."""
+    """Run a librdkafka consumer until it has this many records, so that it reads all of them even on a busy machine."""
     conf = {"bootstrap.servers": BOOTSTRAP, "group.id": client, "auto.offset.reset": "earliest"}
     command = [cluster.lab.python, Path(__file__).with_name("read_all.py")]
     given = [json.dumps({**conf, **conf_of_librdkafka(client, settings)}), topic, str(records), "60"]

@@ -1,4 +1,4 @@
-"""A follower that starts again without its logs, and reads several topics of another broker by 1, 2 or 4 fetchers."""
+"""A follower that starts again without its logs, and reads several topics of another broker with 1, 2 or 4 fetchers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ RECORDS, SHARES = 8_000, (70, 10, 5, 15)
 LEADER, FOLLOWER = 1, 2
 LIMITS: Settings = {"replica.fetch.response.max.bytes": 300_000, "replica.fetch.max.bytes": 100_000}
 FETCHERS = (1, 2, 4)
-"""What num.replica.fetchers is."""
+"""The values of num.replica.fetchers."""
 
 
 def capture(work: Path, fetchers: int, again: int) -> Path:
@@ -21,12 +21,12 @@ def capture(work: Path, fetchers: int, again: int) -> Path:
 
 
 def captures(work: Path, repeats: int) -> list[Path]:
-    """What is recorded; all of one backlog, so all together."""
+    """The captures. They share one backlog, so they are recorded together."""
     return [capture(work, fetchers, again) for fetchers in FETCHERS for again in range(repeats)]
 
 
 def record(lab: Lab, repeats: int) -> None:
-    """One capture each time that the follower starts and reads everything."""
+    """Record one capture each time that the follower starts and reads everything."""
     with lab.cluster("fetchers", {"auto.create.topics.enable": "false"}) as cluster:
         replicas = ",".join([f"{LEADER}:{FOLLOWER}"] * PARTITIONS)
         for topic in TOPICS:
@@ -40,8 +40,8 @@ def record(lab: Lab, repeats: int) -> None:
 
 
 def start_anew(cluster: Cluster, fetchers: int, file: Path) -> None:
-    """The follower is stopped, loses its logs of the topics, and starts with so many fetchers. A client asks for the
-    names of topics, by which fetchers have their partitions.
+    """Stop the follower, delete its logs of the topics, and start it with this many fetchers. A client asks for the
+    names of topics, because they decide which fetcher gets a partition.
     """
     cluster.stop(FOLLOWER)
     for log in logs(cluster, FOLLOWER):

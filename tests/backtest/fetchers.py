@@ -1,4 +1,4 @@
-"""Followers with other fetchers: what `num.replica.fetchers` is predicted to do, beside a follower that had so many."""
+"""Other numbers of fetchers (`num.replica.fetchers`): predictions for followers, compared with one that had as many."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ from udfs.replay.fetch_max_bytes.rows import CLOSED_LOOP, OPEN_LOOP
 
 CATCH_UP, WAIT = "catch-up ms", "longest wait ms"
 RANGED = {"catch_up_ms": CATCH_UP, "longest_wait_ms": WAIT}
-"""The figures that have a range, and what they are called here."""
+"""The figures with a range, and their names here."""
 OF_FOLLOWER = f"client_id like 'broker-{FOLLOWER}-fetcher-%'"
 OF_TOPICS = f"topic in ({', '.join(repr(topic) for topic in TOPICS)})"
 
 
 def compared(work: Path, repeats: int) -> Iterator[tuple[str, Figures]]:
-    """Each number of fetchers predicted from each other one, and its figures."""
+    """For each number of fetchers, predicted from each other number, its figures."""
     for before, after in permutations(FETCHERS, 2):
         yield f"fetchers {before} -> {after}", figures_of(before, after, work, repeats)
 
 
 def covered(work: Path, repeats: int) -> Iterator[Sequence[str]]:
-    """Of each figure, how often what was seen lies in what was predicted."""
+    """How often seen values lie in the predicted range, for each figure."""
     for metric, figure in RANGED.items():
         cases = [case_of(metric, *pair, work, repeats) for pair in permutations(FETCHERS, 2)]
         yield coverage_row("fetchers", figure, cases)
 
 
 def case_of(metric: str, before: int, after: int, work: Path, repeats: int) -> Case:
-    """One number of fetchers predicted from the runs with another one."""
+    """One number of fetchers, predicted from the runs with another number."""
     seen = figures_of(before, after, work, repeats)
     return Case(
         [predicted_range(replay_of(path), lane_of(after), metric) for path in runs(work, before, repeats)],
@@ -52,7 +52,7 @@ def case_of(metric: str, before: int, after: int, work: Path, repeats: int) -> C
 
 
 def figures_of(before: int, after: int, work: Path, repeats: int) -> Figures:
-    """What was seen with so many fetchers, what is predicted from that for others, and what was seen with those."""
+    """What was seen with `before` fetchers, what is predicted from that for `after`, and what was seen with `after`."""
     captured, others = (runs(work, fetchers, repeats) for fetchers in (before, after))
     return Figures(
         [seen(replay_of(path)) for path in captured],
@@ -62,7 +62,7 @@ def figures_of(before: int, after: int, work: Path, repeats: int) -> Figures:
 
 
 def runs(work: Path, fetchers: int, repeats: int) -> list[Path]:
-    """The captures with so many fetchers."""
+    """The captures with this number of fetchers."""
     return [capture(work, fetchers, again) for again in range(repeats)]
 
 
@@ -78,7 +78,7 @@ def replay_of(path: Path) -> Replayed:
 
 
 def predicted(of: Replayed, lane: str) -> dict[str, Any]:
-    """What becomes of the follower in a lane."""
+    """The follower's figures in a lane."""
     c = FETCH_CONSUMERS
     rows = of.rows(c, f"{OF_FOLLOWER} and {c.mode} = '{CLOSED_LOOP}' and {c.scenario} = '{lane}'")
     return waits_of(of, CLOSED_LOOP, lane) | {
@@ -89,9 +89,7 @@ def predicted(of: Replayed, lane: str) -> dict[str, Any]:
 
 
 def seen(of: Replayed) -> dict[str, Any]:
-    """What became of the follower in a capture. The answers of open loop at the captured settings are the captured
-    ones.
-    """
+    """The follower's figures in a capture. Under the captured settings the open loop gives the captured responses."""
     f = FETCH_PARTITIONS
     rows = of.rows(f, OF_FOLLOWER)
     clients = {row[f.client_id] for row in rows}
@@ -118,7 +116,7 @@ def waits_of(of: Replayed, mode: str, lane: str) -> dict[str, Any]:
 
 
 def predicted_range(of: Replayed, lane: str, metric: str) -> Range:
-    """The range of the follower's figure in a lane: of its fetchers, that of the one for which it is most."""
+    """The range of the follower's figure in a lane: that of the fetcher with the largest value."""
     t = FETCH_RANGES
     rows = of.rows(t, f"{OF_FOLLOWER} and {t.metric} = '{metric}' and {t.scenario} = '{lane}'")
     return Range(*(max(inf if row[end] is None else row[end] for row in rows) for end in (t.p10, t.p90)))

@@ -1,4 +1,4 @@
-"""Fetch limits (KIP-74): what the closed loop predicts of a reader under other limits, beside readers that had them."""
+"""Fetch limits (KIP-74): what the closed loop predicts for other limits, compared with readers that had them."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ SHOWN = {
     "replica.fetch.response.max.bytes": FETCH_PARTITIONS.max_bytes,
     "replica.fetch.max.bytes": FETCH_PARTITIONS.partition_max_bytes,
 }
-"""Where a capture shows a setting."""
+"""The column in which a capture shows a setting."""
 Response = tuple[int, int]
-"""Its record bytes, and of how many partitions."""
+"""A response: its record bytes, and from how many partitions they are."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """Runs under one group of settings. runs: the capture and the client.id of each."""
+    """Runs with one group of settings. runs: the capture and the client.id of each run."""
 
     settings: Mapping[str, object]
     runs: tuple[tuple[Path, str], ...]
@@ -55,12 +55,12 @@ class Group:
 
     @property
     def stated(self) -> list[str]:
-        """What is to be stated of its captures."""
+        """The settings to state for its captures."""
         return [f"{key}={self.settings[key]}" for key in STATED if key in self.settings]
 
 
 def groups(work: Path, repeats: int) -> Mapping[str, Group]:
-    """Every group that was recorded, by name."""
+    """Every recorded group, by name."""
     asked = {name: {f"consumer.{key}": value for key, value in limits.items()} for name, limits in
              {**LIMITS, **WAITS, "broker": BASE}.items()}  # fmt: skip
     asked["broker"] |= {f"broker.{key}": value for key, value in BROKER.items()}
@@ -80,11 +80,11 @@ def groups(work: Path, repeats: int) -> Mapping[str, Group]:
 
 
 PAIRS = (("base", "small"), ("base", "many"), ("base", "polls"), ("base", "broker"), ("eager", "patient"))
-"""Groups that are predicted from one another."""
+"""Groups that are predicted from each other."""
 
 
 def compared(work: Path, repeats: int) -> Iterator[tuple[str, Figures]]:
-    """Each prediction, in both directions: what it is of, and its figures."""
+    """For each prediction, in both directions, its subject and its figures."""
     found = groups(work, repeats)
     for kind in ("java", "librdkafka", "follower"):
         for pair in PAIRS:
@@ -97,11 +97,12 @@ def compared(work: Path, repeats: int) -> Iterator[tuple[str, Figures]]:
 RANGED = {"catch_up_ms": "catch-up ms", "longest_wait_ms": "longest wait ms", "requests": "requests"}
 """The figures that have a range, and what they are called here."""
 OF_BACKLOG, OF_LIVE = ("catch_up_ms", "longest_wait_ms"), ("requests",)
-"""Those that pairs of a backlog are compared by, and pairs of what comes all the while, which have no backlog."""
+"""The figures that are compared for pairs that read a backlog, and for pairs that read records as they come, which have
+no backlog."""
 
 
 def covered(work: Path, repeats: int) -> Iterator[Sequence[str]]:
-    """Of each kind of reader and each figure, how often what was seen lies in what was predicted."""
+    """How often seen values lie in the predicted range, for each kind of reader and each figure."""
     found = groups(work, repeats)
     for kind in ("java", "librdkafka", "follower"):
         cases: dict[str, list[Case]] = {metric: [] for metric in RANGED}
@@ -115,9 +116,9 @@ def covered(work: Path, repeats: int) -> Iterator[Sequence[str]]:
 
 
 def case_of(metric: str, a: Group, b: Group) -> Case:
-    """One group of settings predicted from the runs of another.
+    """One group of settings, predicted from the runs of another.
 
-    How long a run waits for its first records is the lab's affair. So requests are those from the first records on.
+    How long a run waits for its first records depends on the lab. So only requests from the first records on count.
     """
     seen = figures(a, b)
     of_a = [(replay_of(path, changes(a, b), tuple(a.stated)), client) for path, client in a.runs]
@@ -126,7 +127,7 @@ def case_of(metric: str, a: Group, b: Group) -> Case:
         [requests_before_records(of, client) if metric == "requests" else 0 for of, client in runs]
         for runs in (of_a, of_b)
     )
-    # Until then each wait is in vain.
+    # Before the first records, each fetch waits its full time.
     waits = [int(str(group.settings.get("consumer.fetch.max.wait.ms", 1))) for group in (a, b)]
     ranges = []
     for (of, client), idle in zip(of_a, idle_a, strict=True):
@@ -140,7 +141,7 @@ def case_of(metric: str, a: Group, b: Group) -> Case:
 
 
 def requests_before_records(of: Replayed, client: str) -> int:
-    """How many of a captured reader's fetches were answered before any had brought records."""
+    """How many of a captured reader's fetches were answered before the first records came."""
     t = FETCH_PARTITIONS
     rows = of.rows(t, f"{t.client_id} = '{client}' and {t.returned_bytes} is not null")
     first = min(row[t.response_time] for row in rows if row[t.returned_bytes])
@@ -148,7 +149,7 @@ def requests_before_records(of: Replayed, client: str) -> int:
 
 
 def predicted_range(of: Replayed, group: Group, client: str, metric: str) -> Range:
-    """The range of a reader's figure in the lane that was asked for."""
+    """The range of a reader's figure in the requested lane."""
     t = FETCH_RANGES
     whose = f"{t.client_id} = '{client}' and {t.reader} = '{group.reader}' and {t.metric} = '{metric}'"
     (row,) = of.rows(t, f"{whose} and {t.scenario} = '{of.lanes[1]}'")
@@ -157,9 +158,9 @@ def predicted_range(of: Replayed, group: Group, client: str, metric: str) -> Ran
 
 
 def figures(a: Group, b: Group) -> Figures:
-    """What was seen under A, what is predicted from it for B, and what was seen there, run by run.
+    """What was seen under A, what is predicted from it for B, and what was seen under B, run by run.
 
-    The answers of open loop at the captured settings are the captured ones: they tell what was seen.
+    The open loop's responses under the captured settings are the captured ones, so they show what was seen.
     """
     of_a = [(replay_of(path, changes(a, b), tuple(a.stated)), client) for path, client in a.runs]
     of_b = [(replay_of(path, changes(b, a), tuple(b.stated)), client) for path, client in b.runs]
@@ -171,19 +172,19 @@ def figures(a: Group, b: Group) -> Figures:
 
 
 def changes(a: Group, b: Group) -> tuple[str, ...]:
-    """What to set for B in a replay of A's captures."""
+    """The settings for B in a replay of A's captures."""
     had, wanted = {**UNCHANGED, **a.settings}, {**UNCHANGED, **b.settings}
     return tuple(f"{key}={wanted[key]}" for key in wanted if wanted[key] != had.get(key))
 
 
 @cache
 def replay_of(path: Path, changes: tuple[str, ...], stated: tuple[str, ...]) -> Replayed:
-    """A capture replayed with these settings changed."""
+    """A capture, replayed with these changed settings."""
     return replayed(algorithms.FETCH_MAX_BYTES, path, changes, stated)
 
 
 def told(of: Replayed, group: Group, client: str, lane: int | None) -> dict[str, Any]:
-    """The figures of a reader in a lane of closed loop, or as captured."""
+    """The figures of a reader in a lane of the closed loop, or as captured."""
     if lane is None:
         check_settings(of, group, client)
     mode = "open" if lane is None else "closed"
@@ -213,14 +214,16 @@ def told(of: Replayed, group: Group, client: str, lane: int | None) -> dict[str,
 
 
 def not_told(group: Group) -> tuple[str, ...]:
-    """Figures that a prediction lacks: the closed loop's responses are of consumers; what is live has no backlog."""
+    """The figures that a prediction lacks: only consumers have responses of the closed loop; live reads have no
+    backlog.
+    """
     if group.reader == "follower":
         return "responses with records", "responses in order"
     return ("catch-up ms",) if "consumer.fetch.min.bytes" in group.settings else ()
 
 
 def check_settings(of: Replayed, group: Group, client: str) -> None:
-    """Raises ValueError where a reader asked for something else than its group is declared to."""
+    """Raises ValueError if a reader's requests have other limits than those declared for its group."""
     rows = of.rows(FETCH_PARTITIONS, f"client_id = '{client}'")
     for key, column in SHOWN.items():
         shown = {row[column] for row in rows} - {None}
@@ -229,7 +232,7 @@ def check_settings(of: Replayed, group: Group, client: str) -> None:
 
 
 def captured_responses(of: Replayed, client: str) -> Mapping[str, Sequence[Response]]:
-    """The captured responses with records, of each broker in order."""
+    """The captured responses with records, for each broker in order."""
     t = FETCH_PARTITIONS
     rows = of.rows(t, f"{t.client_id} = '{client}' and {t.returned_bytes} > 0")
     rows.sort(key=lambda row: (row[t.broker], row[t.request_time], row[t.exchange_no]))
@@ -243,7 +246,7 @@ def captured_responses(of: Replayed, client: str) -> Mapping[str, Sequence[Respo
 
 @cache
 def all_lane_responses(of: Replayed) -> list[dict[str, Any]]:
-    """Every response with records that the closed loop gives, in its order."""
+    """Every response with records from the closed loop, in its order."""
     lanes = fetch_lanes(lane_settings(of.run.scenario, algorithms.FETCH_MAX_BYTES, of.run.scenario.captured))
     source = Source(of.spark, of.run, of.capture_id, of.run_id, {})
     parts = dealt_responses(source, lanes, shard_count(of.spark)).select(ROWS).toArrow()[ROWS]
@@ -260,7 +263,7 @@ def all_lane_responses(of: Replayed) -> list[dict[str, Any]]:
 
 
 def lane_responses(of: Replayed, client: str, lane: int) -> Mapping[str, Sequence[Response]]:
-    """The responses with records of a lane, of each broker in order; of consumers alone."""
+    """The responses with records in a lane, for each broker in order; only for consumers."""
     t, r, x = MEMORY_EVENTS, CLOSED_RESPONSES, EXCHANGES
     brokers = {row[x.connection_id]: row[x.broker] for row in of.rows(x, f"{x.client_id} = '{client}'")}
     rows = [row for row in all_lane_responses(of) if row[t.unit] == client and row[t.lane] == lane]
@@ -271,7 +274,7 @@ def lane_responses(of: Replayed, client: str, lane: int) -> Mapping[str, Sequenc
 
 
 def captured_catch_up(of: Replayed, client: str) -> float:
-    """How long the slowest partition took, from when it was first asked for until its last records came (ms)."""
+    """How long the slowest partition took, from its first request until its last records came (ms)."""
     t = FETCH_PARTITIONS
     first: dict[tuple[str, int], Any] = {}
     last: dict[tuple[str, int], Any] = {}

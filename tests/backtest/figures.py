@@ -1,4 +1,4 @@
-"""Figures of several runs side by side: as captured, as predicted from that, and as seen."""
+"""Figures of several runs side by side: captured, predicted, and seen."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HEAD = ("what", "captured", "predicted", "seen", "error", "runs differ by")
 
 @dataclass(frozen=True)
 class Figures:
-    """By run, each figure's value under A, as it is predicted from that for B, and as seen under B."""
+    """The figures of each run under A, the figures predicted from these for B, and the figures seen under B."""
 
     captured: Sequence[Mapping[str, Any]]
     predicted: Sequence[Mapping[str, Any]]
@@ -31,9 +31,9 @@ def lines(title: str, of: Figures) -> list[str]:
 
 
 def row(name: str, captured: Sequence[Any], predicted: Sequence[Any], seen: Sequence[Any]) -> Sequence[str]:
-    """A figure as cells: numbers by their ranges, what has parts by how much of it is alike.
+    """A figure as cells: for numbers their ranges, for figures with parts the share that is equal.
 
-    A number that some run does not have, such as the size of a response where none has records, is told as that.
+    If some run lacks a number, such as the size of a response if none has records, the cell says so.
     """
     if isinstance(seen[0], Mapping):
         return name, "", "", "", f"{share(alike_of(predicted, seen))} alike", f"{share(alike_of(seen, seen))} alike"
@@ -48,7 +48,7 @@ def row(name: str, captured: Sequence[Any], predicted: Sequence[Any], seen: Sequ
 
 
 def span(values: Sequence[float | None]) -> str:
-    """The values of all runs, as one where they are equal, and `none` for those without one."""
+    """The values of all runs, as one value if they are equal; `none` for runs without a value."""
     known = [value for value in values if value is not None]
     if len(known) < len(values):
         return f"{span(known)} or none" if known else "none"
@@ -57,7 +57,7 @@ def span(values: Sequence[float | None]) -> str:
 
 
 def relative(value: float, other: float, of: float | None = None) -> str:
-    """How far a value is from another, in percent of that."""
+    """How far a value is from another one, in percent of that one."""
     whole = other if of is None else of
     if value == other:
         return "0"
@@ -65,7 +65,7 @@ def relative(value: float, other: float, of: float | None = None) -> str:
 
 
 def text(values: Sequence[Any]) -> str:
-    """What is no number, each once."""
+    """Values that are no numbers, each once."""
     return " / ".join(dict.fromkeys(map(str, values)))
 
 
@@ -75,19 +75,19 @@ def share(values: Sequence[float]) -> str:
 
 
 def alike_of(some: Sequence[Mapping[Any, Any]], others: Sequence[Mapping[Any, Any]]) -> list[float]:
-    """How much of each pair of runs is alike; a run is not held against itself."""
+    """How much of each pair of runs is equal; a run is not compared with itself."""
     return [alike(a, b) for a in some for b in others if a is not b]
 
 
 def alike(a: Mapping[Any, Any], b: Mapping[Any, Any]) -> float:
-    """The share of the parts that are equal; of sequences what stands in the same order in both."""
+    """The share of equal parts; for sequences, of elements in the same order."""
     matches = list(matching(a, b))
     whole = sum(parts for _, parts in matches)
     return sum(equal for equal, _ in matches) / whole if whole else 1.0
 
 
 def matching(a: Mapping[Any, Any], b: Mapping[Any, Any]) -> Iterator[tuple[int, int]]:
-    """Of each part, how much is equal and of how much."""
+    """(how much is equal, of how much) for each part."""
     for key in a.keys() | b.keys():
         x, y = (parts if isinstance(parts, Sequence) else [parts] for parts in (a.get(key, ()), b.get(key, ())))
         blocks = SequenceMatcher(None, x, y, autojunk=False).get_matching_blocks()

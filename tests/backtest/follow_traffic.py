@@ -1,4 +1,4 @@
-"""A follower that reads an uneven backlog of another broker from its beginning, under the limits of its own."""
+"""A follower that reads an uneven backlog of another broker from the beginning, with its own limits."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ FOLLOWERS: Mapping[int, tuple[str, Settings]] = {
     2: ("base", {"replica.fetch.response.max.bytes": 2_000_000, "replica.fetch.max.bytes": 500_000}),
     3: ("small", {"replica.fetch.response.max.bytes": 300_000, "replica.fetch.max.bytes": 100_000}),
 }
-"""What a broker asks for as a follower."""
+"""The limits of a broker as a follower."""
 
 
 def captures(work: Path, repeats: int) -> list[Path]:
-    """What is recorded; all of one backlog, so all together."""
+    """The captures. They share one backlog, so they are recorded together."""
     return [work / f"follow-{name}-{again}.pcap" for name, _ in FOLLOWERS.values() for again in range(repeats)]
 
 
 def record(lab: Lab, repeats: int) -> None:
-    """One capture each time that broker 2 or 3 reads the topic of broker 1."""
+    """Record one capture each time that broker 2 or 3 reads the topic of broker 1."""
     with lab.cluster("follow", {"auto.create.topics.enable": "false"}) as cluster:
         only_1 = ",".join(["1"] * len(SHARES))
         command = ["--bootstrap-server", BOOTSTRAP, "--create", "--topic", TOPIC, "--replica-assignment", only_1]
@@ -38,14 +38,14 @@ def record(lab: Lab, repeats: int) -> None:
 
 
 def follow(cluster: Cluster, broker: int) -> None:
-    """A broker follows the topic of broker 1 from its beginning."""
+    """Have a broker follow the topic of broker 1 from its beginning."""
     reassign(cluster, [1, broker])
     all_of_it = log_bytes(cluster, 1)
     wait_until(lambda: log_bytes(cluster, broker) == all_of_it, 60, f"broker {broker} has all of {TOPIC}")
 
 
 def leave(cluster: Cluster, broker: int) -> None:
-    """It leaves the topic again."""
+    """Have a broker stop following the topic."""
     reassign(cluster, [1])
     wait_until(lambda: log_bytes(cluster, broker) == 0, 60, f"broker {broker} has left {TOPIC}")
 
@@ -57,7 +57,7 @@ def log_bytes(cluster: Cluster, broker: int) -> int:
 
 
 def reassign(cluster: Cluster, replicas: list[int]) -> None:
-    """Have the followed topic's partitions on these brokers."""
+    """Put the followed topic's partitions on these brokers."""
     partitions = [{"topic": TOPIC, "partition": p, "replicas": replicas} for p in range(len(SHARES))]
     plan = cluster.state / "reassign.json"
     plan.write_text(json.dumps({"version": 1, "partitions": partitions}))

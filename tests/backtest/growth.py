@@ -1,4 +1,4 @@
-"""More members and more traffic: what lanes with `traffic.` say of a group, beside groups and topics that grew so."""
+"""More members and more traffic: predictions of lanes with `traffic.`, compared with groups and topics that grew so."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ Outcome = dict[str, Any]
 
 @dataclass(frozen=True)
 class Growth:
-    """A way to grow: the setting of the model, how many times as much there is, and the capture of each run.
+    """A way to grow: the model's setting, the factors, and the capture of each run.
 
-    metric: what has a range, or None, and `figure` what it is called here. seen, predicted: what became of a run's
-    group as captured, and what becomes of it in a lane.
+    metric: the metric with a range, or None; figure: its name here. seen, predicted: functions for the outcome of a
+    run's group as captured, and in a lane.
     """
 
     title: str
@@ -46,14 +46,14 @@ class Growth:
 
 
 def compared(work: Path, repeats: int) -> Iterator[tuple[str, Figures]]:
-    """Each prediction, from what has not grown: what it is of, and its figures."""
+    """For each prediction, made from runs without growth, its subject and its figures."""
     for growth in GROWTHS:
         for times in growth.times:
             yield f"{growth.title} 1 -> {times}", figures_of(growth, times, work, repeats)
 
 
 def covered(work: Path, repeats: int) -> Iterator[Sequence[str]]:
-    """How often what was seen lies in what was predicted."""
+    """How often seen values lie in the predicted range."""
     for growth in GROWTHS:
         if metric := growth.metric:
             cases = [case_of(growth, metric, times, work, repeats) for times in growth.times if times > 1]
@@ -61,7 +61,7 @@ def covered(work: Path, repeats: int) -> Iterator[Sequence[str]]:
 
 
 def case_of(growth: Growth, metric: str, times: int, work: Path, repeats: int) -> Case:
-    """One growth predicted from the runs without it."""
+    """One growth, predicted from the runs without it."""
     figures, lane = figures_of(growth, times, work, repeats), lane_of(growth, times)
     runs = [growth.run(work, 1, again) for again in range(repeats)]
     return Case(
@@ -82,13 +82,13 @@ def figures_of(growth: Growth, times: int, work: Path, repeats: int) -> Figures:
 
 
 def lane_of(growth: Growth, times: int) -> str:
-    """The name of a lane; where nothing has grown, it is as captured."""
+    """The name of a lane; without growth it is the captured lane."""
     return f"{growth.setting}={times}" if times > 1 else CAPTURED_LANE
 
 
 @cache
 def replay_of(path: Path, algorithm: str = algorithms.FETCH_MAX_BYTES) -> Replayed:
-    """A capture, replayed with other traffic where it is one without growth."""
+    """A capture; one without growth is replayed with other traffic."""
     lanes = [f"{TRAFFIC_CONSUMERS}={','.join(map(str, MEMBERS))}"] if "members-1" in path.stem else []
     lanes += [f"{TRAFFIC_SPEED}={','.join(map(str, SPEEDS))}"] if "speed-1" in path.stem else []
     return replayed(algorithm, path, lanes)
@@ -100,7 +100,7 @@ def client_of(path: Path) -> str:
 
 
 def predicted_of_group(path: Path, lane: str) -> Outcome:
-    """What becomes of a group of one member in a lane."""
+    """The outcome of a group of one member in a lane."""
     c = FETCH_CONSUMERS
     whose = f"{c.client_id} = '{client_of(path)}' and {c.mode} = '{CLOSED_LOOP}' and {c.scenario} = '{lane}'"
     (reader,) = replay_of(path).rows(c, whose)
@@ -108,7 +108,7 @@ def predicted_of_group(path: Path, lane: str) -> Outcome:
 
 
 def seen_of_group(path: Path) -> Outcome:
-    """What became of all members of a run's group together, until each had what it read last."""
+    """The captured outcome of all members of a run's group together, until each had its last records."""
     of, f = replay_of(path), FETCH_PARTITIONS
     rows = of.rows(f, f"{f.client_id} like '{group_of(path)}-%'")
     clients = sorted({row[f.client_id] for row in rows})
@@ -120,7 +120,7 @@ def seen_of_group(path: Path) -> Outcome:
 
 
 def predicted_lag(path: Path, lane: str) -> Outcome:
-    """What a lane has not read when the capture ends."""
+    """What is not read in a lane when the capture ends."""
     t = FETCH_RANGES
     whose = f"{t.client_id} = '{client_of(path)}' and {t.metric} = 'end_lag_bytes' and {t.scenario} = '{lane}'"
     (row,) = replay_of(path).rows(t, whose)
@@ -128,7 +128,7 @@ def predicted_lag(path: Path, lane: str) -> Outcome:
 
 
 def unread_by_group(path: Path) -> Outcome:
-    """What a group had not fetched of its topic at the end of a capture, by the last high watermarks that it saw."""
+    """What a group had not fetched from its topic at the end of a capture, by the last high watermarks that it saw."""
     f, of = FETCH_PARTITIONS, replay_of(path)
     rows = of.rows(f, f"{f.client_id} = '{client_of(path)}' and {f.high_watermark} >= 0")
     ends, reached = largest(rows, f.high_watermark), largest(rows, f.fetch_offset)
@@ -137,7 +137,7 @@ def unread_by_group(path: Path) -> Outcome:
 
 
 def sessions_of_group(path: Path, lane: str = CAPTURED_LANE) -> Outcome:
-    """What fetch sessions come to in a lane; of the captured one what the capture itself shows."""
+    """The outcomes of fetch sessions in a lane; for the captured lane those that the capture itself shows."""
     c = SESSION_CACHE
     rows = replay_of(path, algorithms.SESSION_CACHE).rows(c, f"{c.scenario} = '{lane}'")
     of = "captured_" if lane == CAPTURED_LANE else ""

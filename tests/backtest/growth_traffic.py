@@ -1,7 +1,8 @@
-"""Groups with more members, and topics to which more is produced: what lanes with `traffic.` say, on a live cluster.
+"""Groups with more members, and topics to which more is produced, on a live cluster: what lanes with `traffic.`
+predict.
 
-The application works for so long on each record that it decides how fast a group reads. The members of a group begin
-together, for brokers wait with their first assignment.
+The application works so long on each record that this decides how fast a group reads. The members of a group begin
+together, because brokers wait with the first assignment.
 """
 
 from __future__ import annotations
@@ -13,31 +14,31 @@ from pathlib import Path
 from tests.backtest.lab import BOOTSTRAP, Cluster, Lab, Settings
 
 MEMBERS = (1, 2, 4)
-"""How many read the same backlog."""
+"""How many members read the same backlog."""
 SPEEDS = (1, 2)
-"""How many times as fast the same records are produced."""
+"""The factors by which the same records are produced faster."""
 TOPIC, PARTITIONS, RECORDS, BYTES = "growth", 8, 12_000, 1_000
 WORK_US = 400
-"""The time that a member works on a record: it can take 2,500 of them a second."""
+"""How long a member works on a record, us: it can take 2,500 records per second."""
 LIVE_RECORDS, LIVE_US = 24_000, 600
-"""Records that are produced while a group of one member reads, and the time from one to the next at speed 1."""
+"""How many records are produced while a group of one member reads, and the us from one to the next at speed 1."""
 LIMITS: Settings = {"max.partition.fetch.bytes": 50_000}
 WAIT_FOR_MEMBERS: Settings = {"group.initial.rebalance.delay.ms": 3_000, "auto.create.topics.enable": "false"}
 SEED, LONG_MS = 7, 120_000
 
 
 def backlog_run(work: Path, members: int, again: int) -> Path:
-    """The capture of a group with so many members."""
+    """The capture of a group with this many members."""
     return work / f"growth-members-{members}-{again}.pcap"
 
 
 def speed_run(work: Path, speed: int, again: int) -> Path:
-    """The capture of records that are produced so many times as fast."""
+    """The capture of records that are produced faster by this factor."""
     return work / f"growth-speed-{speed}-{again}.pcap"
 
 
 def group_of(run: Path) -> str:
-    """The group of a run; its members' client.ids begin with that."""
+    """The group of a run. Its members' client.ids begin with this name."""
     return run.stem
 
 
@@ -50,7 +51,7 @@ def captures(work: Path, repeats: int) -> list[Path]:
 
 
 def record(lab: Lab, repeats: int) -> None:
-    """One capture a run."""
+    """Record one capture for each run."""
     with lab.cluster("growth", WAIT_FOR_MEMBERS) as cluster:
         cluster.drive("topic", TOPIC, PARTITIONS, rf=1)
         produce(cluster, TOPIC, RECORDS, 50)
@@ -71,7 +72,7 @@ def record(lab: Lab, repeats: int) -> None:
 
 
 def produce(cluster: Cluster, topic: str, records: int, us: int) -> None:
-    """Records of random bytes, one every so many microseconds, to one partition after the other."""
+    """Produce records of random bytes, one every `us` microseconds, to one partition after the other."""
     cluster.java(
         Path(__file__).with_name("PacedProducer.java"), BOOTSTRAP, topic, SEED, records, us, BYTES, PARTITIONS, 1,
         f"client.id={topic}-producer", "batch.size=4000",
@@ -79,7 +80,7 @@ def produce(cluster: Cluster, topic: str, records: int, us: int) -> None:
 
 
 def consume(cluster: Cluster, run: Path, topic: str, members: int, records: int, ms: int) -> None:
-    """A group reads until it has so many records, or for so long from its first one on."""
+    """Run a group until it has this many records, or for `ms` from its first record on."""
     cluster.java(
         Path(__file__).with_name("GroupConsumer.java"), BOOTSTRAP, topic, group_of(run), members, WORK_US, records, ms,
         *(f"{key}={value}" for key, value in LIMITS.items()),

@@ -1,4 +1,4 @@
-"""A live cluster of the lab: brokers that start, start again with other settings, and are captured."""
+"""A live cluster in the lab: its brokers can be started, started again with other settings, and captured."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Settings = Mapping[str, object]
 
 @dataclass(frozen=True)
 class Lab:
-    """Where the lab is: its scripts, Kafka's jars, the Python that has its clients, and where captures are kept."""
+    """Where the lab is: its scripts, Kafka's jars, the Python with its clients, and the folder for captures."""
 
     scripts: Path
     jars: Path
@@ -31,7 +31,7 @@ class Lab:
     work: Path
 
     def missing(self) -> list[str]:
-        """What is not there of what a run needs, one sentence each."""
+        """What a run needs and is missing, one sentence for each."""
         needed = {
             self.scripts / "cluster.sh": "the lab's scripts: --lab=FOLDER names them",
             self.jars / "kafka-clients-4.3.1.jar": "Kafka's jars: `cluster.sh jars FOLDER` fetches them, --jars=FOLDER",
@@ -47,7 +47,7 @@ class Lab:
 
     @contextmanager
     def cluster(self, name: str, settings: Settings) -> Iterator[Cluster]:
-        """Three fresh brokers, gone afterwards."""
+        """Three new brokers. They are removed afterwards."""
         state, script = self.work / f"{name}.state", str(self.scripts / "cluster.sh")
         shutil.rmtree(state, ignore_errors=True)
         try:
@@ -60,13 +60,13 @@ class Lab:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Three brokers that run. state: their folder."""
+    """Three running brokers. state: their folder."""
 
     lab: Lab
     state: Path
 
     def restart(self, settings: Settings, by_broker: Mapping[int, Settings] | None = None) -> None:
-        """Start all brokers again on their data, with these settings beside those they have."""
+        """Start all brokers again with their data, and with these settings in addition to their own."""
         subprocess.run([self.lab.scripts / "cluster.sh", "down", self.state], check=True)
         pids = [self._start(n, {**settings, **(by_broker or {}).get(n, {})}) for n in BROKERS]
         (self.state / "pids").write_text("".join(f"{pid}\n" for pid in pids))
@@ -83,7 +83,7 @@ class Cluster:
         wait_until(lambda: not Path(f"/proc/{pid}").exists(), 60, f"broker {broker} has ended")
 
     def start(self, broker: int, settings: Settings) -> None:
-        """Start one broker that was stopped, with these settings beside those it has; it may not be up yet."""
+        """Start a stopped broker, with these settings in addition to its own. It may not be up yet afterwards."""
         pids = {**self._pids(), broker: self._start(broker, settings)}
         (self.state / "pids").write_text("".join(f"{pids[n]}\n" for n in BROKERS))
 
@@ -99,7 +99,7 @@ class Cluster:
         with (folder / "out.log").open("ab") as out:
             started = subprocess.Popen([*java, folder / "server.properties"], stdout=out, stderr=out,
                                        stdin=subprocess.DEVNULL, start_new_session=True)  # fmt: skip
-        # One that has ended is there for `down` until somebody waits for it.
+        # A process that has ended still exists for `down` until somebody waits for it.
         Thread(target=started.wait, daemon=True).start()
         return started.pid
 
@@ -110,7 +110,7 @@ class Cluster:
 
     @contextmanager
     def captured(self, file: Path) -> Iterator[None]:
-        """Record what brokers get and send meanwhile; the file is there when all of it is."""
+        """Record what brokers receive and send during the block. The file is complete when it exists."""
         part = file.with_suffix(".part")
         command: list[str | Path] = ["tcpdump", "-i", "lo", "-U", "-B", "65536", "-s", "0", "-w", part, PORTS]
         tcpdump = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
@@ -126,7 +126,7 @@ class Cluster:
         part.rename(file)
 
     def drive(self, function: str, *given: object, **named: object) -> str:
-        """Run a function of the lab's traffic; returns what it says. Raises CalledProcessError where it fails."""
+        """Run a function of the lab's traffic.py; returns its output. Raises CalledProcessError if it fails."""
         arguments = json.dumps([*given, named])
         command: list[str | Path] = [
             self.lab.python,
@@ -153,7 +153,7 @@ class Cluster:
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
     def java(self, *command: object) -> str:
-        """Run a class or a source file of Java with Kafka's jars; returns what it says."""
+        """Run a class or a source file of Java with Kafka's jars; returns its output."""
         java = ["java", "-Xmx512m", "-cp", f"{self.lab.jars}/*", "-Dlab.requestlog=/dev/null"]
         java += [f"-Dlog4j2.configurationFile={self.lab.scripts}/log4j2.yaml", *map(str, command)]
         done = subprocess.run(java, capture_output=True, text=True)
@@ -167,7 +167,7 @@ def _lines(settings: Settings) -> Sequence[str]:
 
 
 def wait_until(is_so: Callable[[], bool], seconds: float, what: str) -> None:
-    """Wait until something is so. Raises TimeoutError that says what was waited for."""
+    """Wait until a condition holds. Raises TimeoutError, which says what was awaited."""
     until = time.monotonic() + seconds
     while not is_so():
         if time.monotonic() > until:

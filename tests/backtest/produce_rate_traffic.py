@@ -10,19 +10,19 @@ from tests.backtest.lab import BOOTSTRAP, Cluster, Lab
 
 TOPIC, PARTITIONS, RECORDS, SIZE, SEED = "produced", 6, 18_000, 1_000, 5
 US = 660
-"""How long after one record the next is due, of the Java producer; librdkafka's has all of them at once."""
+"""The Java producer's time from one record to the next, us. librdkafka's producer has all records at once."""
 RATE = "producer_byte_rate"
 RATES: Mapping[str, int | None] = {"none": None, "400k": 400_000, "200k": 200_000}
-"""Bytes a second that each client.id has at each broker."""
+"""The quota of each client.id at each broker, in bytes per second."""
 
 
 def captures(work: Path, _: int) -> list[Path]:
-    """What is recorded; all of one topic, so all together."""
+    """The captures. They share one topic, so they are recorded together."""
     return [work / f"produce-rate-{name}.pcap" for name in RATES]
 
 
 def record(lab: Lab, repeats: int) -> None:
-    """One capture a quota, each producer in it `repeats` times, one after the other."""
+    """Record one capture for each quota. Each producer runs `repeats` times in it, one after the other."""
     with lab.cluster("produce-rate", {"auto.create.topics.enable": "false"}) as cluster:
         cluster.drive("topic", TOPIC, PARTITIONS, rf=1)
         for name, rate in RATES.items():
@@ -35,7 +35,7 @@ def record(lab: Lab, repeats: int) -> None:
 
 
 def produce_java(cluster: Cluster, client: str) -> None:
-    """A Java producer whose records are due at a pace."""
+    """Run a Java producer that sends records at a fixed pace."""
     cluster.java(
         Path(__file__).with_name("PacedProducer.java"), BOOTSTRAP, TOPIC, SEED, RECORDS, US, SIZE, PARTITIONS, 1,
         f"client.id={client}", "linger.ms=5", "acks=all",
@@ -43,5 +43,5 @@ def produce_java(cluster: Cluster, client: str) -> None:
 
 
 def produce_librdkafka(cluster: Cluster, client: str) -> None:
-    """A producer of librdkafka that has all its records at once."""
+    """Run a librdkafka producer that has all its records at once."""
     cluster.drive("rd_produce", TOPIC, "none", RECORDS, SEED, kind="random", size=SIZE, conf={"client.id": client})

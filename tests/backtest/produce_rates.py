@@ -1,4 +1,4 @@
-"""Bandwidth quotas of producers (KIP-13): what is predicted under others, beside producers that had them."""
+"""Bandwidth quotas of producers (KIP-13): predictions for other quotas, compared with producers that had them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ PAIRS = (
     ("none", "400k"), ("none", "200k"), ("400k", "200k"), ("200k", "400k"), ("200k", "none"), ("400k", "400k"),
     ("200k", "200k"),
 )  # fmt: skip
-"""Quotas that are predicted from one another; one from itself is the replay as captured."""
+"""Quotas predicted from each other: (from, for). A quota from itself is the replay of the captured settings."""
 
 
 def compared(work: Path, repeats: int) -> Iterator[tuple[str, Figures]]:
-    """Each prediction: what it is of, and its figures."""
+    """For each prediction its subject and its figures."""
     for a, b in PAIRS:
         for kind in KINDS:
             yield (
@@ -38,7 +38,7 @@ def compared(work: Path, repeats: int) -> Iterator[tuple[str, Figures]]:
 
 @cache
 def of(work: Path, name: str) -> Replayed:
-    """The capture of a quota, replayed with the others and without one; its own is stated."""
+    """The capture of a quota, replayed with the others and without any; its own quota is stated."""
     stated = RATES[name]
     others = [str(rate or "none") for rate in RATES.values() if rate != stated]
     return replayed(
@@ -48,13 +48,13 @@ def of(work: Path, name: str) -> Replayed:
 
 
 def lane_of(work: Path, a: str, b: str) -> str:
-    """The lane of a quota in the capture of another; the captured one of its own."""
+    """The lane of a quota in the capture of another quota; the captured lane in its own capture."""
     lanes = of(work, a).run.scenario.lanes(algorithms.FETCH_MAX_BYTES)
     return next(lane.name for lane in lanes if a == b or lane.settings.get(RATE) == (RATES[b] or "none"))
 
 
 def rows_of(replay: Replayed, client: str, lane: str) -> list[dict[str, Any]]:
-    """What becomes of a producer in a lane, at each broker."""
+    """The rows of a producer in a lane, one for each broker."""
     t = PRODUCER_THROTTLES
     return replay.rows(t, f"{t.client_id} = '{client}' and {t.scenario} = '{lane}'")
 
@@ -66,13 +66,13 @@ def predicted(replay: Replayed, client: str, lane: str) -> dict[str, Any]:
 
 
 def captured(replay: Replayed, client: str) -> dict[str, Any]:
-    """The figures of a client as captured."""
+    """The captured figures of a client."""
     t, rows = PRODUCER_THROTTLES, rows_of(replay, client, "captured")
     return figures(rows, t.captured_sending_ms, t.captured_throttled_requests, t.captured_throttle_time_ms)
 
 
 def figures(rows: Sequence[dict[str, Any]], sending: str, throttled: str, throttle: str) -> dict[str, Any]:
-    """What becomes of a client: its slowest broker, and sums over all brokers."""
+    """The figures of a client: its slowest broker, and sums over all brokers."""
     return {
         "sending ms": max(row[sending] for row in rows),
         "throttled requests": sum(row[throttled] for row in rows),

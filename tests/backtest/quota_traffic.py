@@ -1,4 +1,4 @@
-"""The same changes of topics asked for by clients under several controller mutation quotas (KIP-599)."""
+"""The same changes of topics, requested by clients under several controller mutation quotas (KIP-599)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RATE = "controller_mutation_rate"
 
 @dataclass(frozen=True)
 class Quota:
-    """What is in force. of: clients or users, each of which has a quota; retry: whether clients ask again."""
+    """The quota in force. of: clients or users, each of which has this quota; retry: whether clients ask again."""
 
     rate: int | None = None
     of: str = "clients"
@@ -46,7 +46,7 @@ def captures(work: Path, _: int) -> list[Path]:
 
 
 def record(lab: Lab, repeats: int) -> None:
-    """A capture of each quota that has none, on fresh brokers; the runs one after the other."""
+    """Record a capture of each quota that has none, on new brokers, with the runs one after the other."""
     for name, quota in QUOTAS.items():
         file = capture(lab.work, name)
         if file.exists():
@@ -68,7 +68,7 @@ def client(name: str, kind: str, again: int) -> str:
 
 
 def ask(cluster: Cluster, quota: Quota, clients: Mapping[str, str]) -> None:
-    """All clients at once, each its own changes."""
+    """Have all clients ask for their own changes, at the same time."""
     scripts = {kind: cluster.state / name for kind, name in clients.items()}
     for kind, file in scripts.items():
         file.write_text("\n".join(script(kind, clients[kind])))
@@ -86,7 +86,7 @@ def ask(cluster: Cluster, quota: Quota, clients: Mapping[str, str]) -> None:
 
 
 def script(kind: str, prefix: str) -> Iterator[str]:
-    """What a client asks for and when (ms), the same in each run; SeededAdmin.java reads it."""
+    """What a client asks for and when (ms), the same in each run. SeededAdmin.java reads it."""
     rng = random.Random(kind)  # noqa: S311 - the same in every run
     there: dict[str, int] = {}
     made, at = 0, 0.0

@@ -1,4 +1,4 @@
-"""Controller mutation quotas (KIP-599): what is predicted of clients under others, beside clients that had them."""
+"""Controller mutation quotas (KIP-599): predictions for other quotas, compared with clients that had them."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ PAIRS = (
     ("none", "2"), ("none", "5"), ("5", "2"), ("2", "5"), ("2", "none"), ("5", "none"),
     ("none", "5-retried"), ("5-retried", "5"), ("5-retried", "none"), ("none", "5-user"),
 )  # fmt: skip
-"""Quotas that are predicted from one another."""
+"""Quotas that are predicted from each other: (from, for)."""
 
 
 def compared(work: Path, repeats: int) -> Iterator[tuple[str, Figures]]:
-    """Each prediction: what it is of, and its figures."""
+    """For each prediction its subject and its figures."""
     for a, b in PAIRS:
         for kind in REQUESTS:
             of_a, of_b = ([client(name, kind, again) for again in range(repeats)] for name in (a, b))
@@ -43,7 +43,7 @@ def compared(work: Path, repeats: int) -> Iterator[tuple[str, Figures]]:
 
 @cache
 def of(work: Path, name: str) -> Replayed:
-    """The capture of a quota, replayed with all."""
+    """The capture of a quota, replayed with all quotas."""
     rates = ",".join(map(str, (*RATES, UNLIMITED)))
     stated = QUOTAS[name].rate
     return replayed(
@@ -62,17 +62,17 @@ def predicted(replay: Replayed, name: str, rate: int) -> dict[str, Any]:
 
 
 def seen(replay: Replayed, name: str) -> dict[str, Any]:
-    """The figures of a client as captured."""
+    """The captured figures of a client."""
     return figures(replay.rows(TOPIC_CHANGES, f"{TOPIC_CHANGES.client_id} = '{name}'"))
 
 
 def position_of(row: dict[str, Any]) -> tuple[int, int, int]:
-    """Which change a row is of."""
+    """The position of a row's change among all changes."""
     return row["connection_id"], row["exchange_no"], row["position"]
 
 
 def figures(rows: Rows) -> dict[str, Any]:
-    """What became of these changes."""
+    """The figures of these changes."""
     refused = [row for row in rows if row["error_code"] == THROTTLING_QUOTA_EXCEEDED]
     gone = [row for row in rows if row["error_code"] == UNKNOWN_TOPIC_OR_PARTITION]
     return {
@@ -88,5 +88,5 @@ def figures(rows: Rows) -> dict[str, Any]:
 
 
 def change_of(row: dict[str, Any]) -> tuple[str, str, int]:
-    """A change, whoever asks for it."""
+    """A change, without the client that asks for it."""
     return row["kind"], row["topic"].rpartition("-")[2], row["num_partitions"] or 0

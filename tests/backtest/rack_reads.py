@@ -1,4 +1,5 @@
-"""Reads across racks (KIP-392): what each broker would serve with fetch-from-follower and without, and then does."""
+"""Reads across racks (KIP-392): predictions of what each broker serves with and without fetch-from-follower, compared
+with what it then serves."""
 
 from __future__ import annotations
 
@@ -18,13 +19,13 @@ T = RACK_READS
 
 
 CAPTURED, LEADERS, PREFERRED = T.broker_rack, T.leader_rack, T.preferred_rack
-"""In which rack who serves is."""
+"""The rack of the broker that serves."""
 PREDICTED = ((WITHOUT, WITH, PREFERRED), (NO_RACK, WITH, PREFERRED), (WITH, WITHOUT, LEADERS))
-"""From which capture is predicted what the other shows, and who serves there."""
+"""(the capture from which a prediction is made, the capture with which it is compared, who serves there)."""
 
 
 def compared(work: Path, repeats: int) -> Iterator[tuple[str, Figures]]:
-    """What brokers would serve and what would cross racks, from a capture without and from one with the selector."""
+    """What brokers would serve and what would cross racks, predicted from captures without and with the selector."""
     for name in LAYOUTS:
         runs = {how: rows(work, name, how, repeats) for how in (WITHOUT, NO_RACK, WITH)}
         for how, other, by in PREDICTED:
@@ -34,14 +35,14 @@ def compared(work: Path, repeats: int) -> Iterator[tuple[str, Figures]]:
 
 @cache
 def rows(work: Path, name: str, how: str, repeats: int) -> Rows:
-    """What consumers read, and from which broker they would. Where they do not say where they are, it is stated."""
+    """What consumers read, and from which broker they would read. Consumers that name no rack get a stated one."""
     stated = racks_of_clients(name, how, repeats) if how == NO_RACK else {}
     captured = [f"client.{client}.client.rack={rack}" for client, rack in stated.items()]
     return replayed(algorithms.FETCH_MAX_BYTES, file_of(work, name, how), captured=captured).rows(RACK_READS)
 
 
 def served(reads: Rows, rack: str, how: str) -> dict[str, Any]:
-    """The bytes that brokers in each rack serve, and those across racks of each consumer, by what figures call them."""
+    """The bytes that brokers in each rack serve, and each consumer's bytes across racks, by name of figure."""
     of_racks, across = Counter[str](), Counter[str]()
     for row in reads:
         of_racks[row[rack]] += row[T.bytes]

@@ -1,4 +1,4 @@
-"""A backlog of replicated partitions read by consumers in racks, with fetch-from-follower (KIP-392) and without."""
+"""A backlog of replicated partitions that consumers in racks read with and without fetch-from-follower (KIP-392)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tests.backtest.lab import BOOTSTRAP, BROKERS, Cluster, Lab, Settings
 TOPIC, PARTITIONS, RECORDS, SIZE = "racks", 6, 20_000, 1_000
 SELECTOR: Settings = {"replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector"}
 WITH, WITHOUT, NO_RACK = "with", "without", "no-rack"
-"""How a backlog is read: with the brokers' selector, without it, and without it by consumers that state no rack."""
+"""How a backlog is read: with the brokers' selector, without it, and without it by consumers that name no rack."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where brokers are, how many of them hold each partition, and what consumers ask for."""
+    """The racks of brokers, the replicas of each partition, and the limits of consumers."""
 
     racks: Mapping[int, str]
     replicas: int
@@ -28,21 +28,21 @@ LAYOUTS = {
     "rack": Layout({n: f"rack-{n}" for n in BROKERS}, 2, {}),
     "shared": Layout({1: "rack-1", 2: "rack-2", 3: "rack-2"}, 3, BASE),
 }
-"""A broker in each rack, two of which hold a partition; and two brokers in a rack, all of which hold all."""
+"""One broker in each rack, with two replicas of a partition; and two brokers in a rack, with replicas on all."""
 
 
 def captures(work: Path, _: int) -> list[Path]:
-    """What is recorded; all of one backlog for each layout, so all together."""
+    """The captures. Those of a layout share one backlog, so all are recorded together."""
     return [file_of(work, name, how) for name in LAYOUTS for how in (WITHOUT, NO_RACK, WITH)]
 
 
 def file_of(work: Path, name: str, how: str) -> Path:
-    """The capture of a layout's backlog being read in one way."""
+    """The capture of a layout's backlog that is read in one way."""
     return work / f"{name}-{how}.pcap"
 
 
 def record(lab: Lab, repeats: int) -> None:
-    """One capture for each layout and way."""
+    """Record one capture for each layout and way of reading."""
     for name, layout in LAYOUTS.items():
         with lab.cluster(name, {"auto.create.topics.enable": "false"}) as cluster:
             cluster.restart({}, {n: {"broker.rack": rack} for n, rack in layout.racks.items()})
@@ -56,14 +56,14 @@ def record(lab: Lab, repeats: int) -> None:
 
 
 def racks_of_clients(name: str, how: str, repeats: int) -> dict[str, str]:
-    """By client.id in a capture the rack of the consumer: Java's in every rack, and librdkafka's in the second."""
+    """The rack of each consumer in a capture, by client.id: Java's are in every rack, librdkafka's in the second."""
     racks = sorted(set(LAYOUTS[name].racks.values()))
     java = {f"java-{how}-{rack}-{again}": rack for again in range(repeats) for rack in racks}
     return java | {f"librdkafka-{how}-{racks[1]}-{again}": racks[1] for again in range(repeats)}
 
 
 def read_backlog(cluster: Cluster, name: str, how: str, repeats: int) -> None:
-    """All consumers of a capture, one after the other, read the backlog from its beginning."""
+    """Have all consumers of a capture read the backlog from its beginning, one after the other."""
     with cluster.captured(file_of(cluster.lab.work, name, how)):
         for client, rack in racks_of_clients(name, how, repeats).items():
             where: Settings = {} if how == NO_RACK else {"client.rack": rack}
@@ -75,7 +75,7 @@ def read_backlog(cluster: Cluster, name: str, how: str, repeats: int) -> None:
 
 
 def elect_preferred_leaders(cluster: Cluster) -> None:
-    """The leaders that partitions had before brokers started again."""
+    """Give partitions the leaders that they had before brokers started again."""
     cluster.java(
         "org.apache.kafka.tools.LeaderElectionCommand", "--bootstrap-server", BOOTSTRAP,
         "--election-type", "preferred", "--all-topic-partitions",

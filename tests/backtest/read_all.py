@@ -1,6 +1,6 @@
-"""A librdkafka consumer that reads until it has so many records: read_all.py CONF TOPIC RECORDS SECONDS.
+"""A librdkafka consumer that reads until it has RECORDS records: read_all.py CONF TOPIC RECORDS SECONDS.
 
-CONF is JSON. It gives up after so many seconds. It runs under the Python that has the lab's clients, as call.py does.
+CONF is JSON. It gives up after SECONDS seconds. It runs under the Python that has the lab's clients, like call.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Captures of the lab through ingest and replay, in one Spark session."""
+"""Ingests and replays captures of the lab, in one Spark session."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Rows = list[dict[str, Any]]
 
 @dataclass(frozen=True, eq=False)
 class Replayed:
-    """A capture replayed by one algorithm. lanes: the captured one, and those that were asked for."""
+    """A capture replayed by one algorithm. lanes: the captured lane, and the requested ones."""
 
     spark: SparkSession
     run: Run
@@ -33,17 +33,17 @@ class Replayed:
 
     @cached_property
     def capture_id(self) -> str:
-        """The silver rows' id; what is there already is kept."""
+        """The id of the silver rows. Existing rows are kept."""
         return ingest(self.spark, self.run, keep=True)
 
     @cached_property
     def run_id(self) -> str:
-        """The gold rows' id; what is there already is kept."""
+        """The id of the gold rows. Existing rows are kept."""
         return replay(self.spark, self.run, self.capture_id, keep=True).run_id
 
     @cached_property
     def lanes(self) -> list[str]:
-        """Names of the lanes."""
+        """The names of the lanes."""
         return [lane.name for lane in self.run.scenario.lanes(self.algorithm)]
 
     def rows(self, table: Table, where: str = "true") -> Rows:
@@ -55,7 +55,7 @@ class Replayed:
 def replayed(
     algorithm: str, capture: Path, settings: Sequence[str] = (), captured: Sequence[str] = (), logs: Sequence[Path] = ()
 ) -> Replayed:
-    """A capture, to be replayed with these values beside the captured ones. Its lake is beside it."""
+    """A capture that is replayed with these values in addition to the captured ones. Its lake is in the same folder."""
     scenario = resolve_scenario(None, settings, captured)
     scenario = replace(scenario, replay={algorithm: scenario.replay.get(algorithm, {})})
     run = Run(scenario, (capture, *logs), str(capture.with_suffix(".lake")), RUN_AT, session=SessionWishes("local[2]"))

@@ -1,4 +1,4 @@
-"""SeededAdmin.java for librdkafka, whose requests are older versions: seeded_admin.py BOOTSTRAP SCRIPT."""
+"""SeededAdmin.java for librdkafka, which uses older request versions: seeded_admin.py BOOTSTRAP SCRIPT."""
 
 from __future__ import annotations
 

@@ -13,17 +13,17 @@ SEED, SCALE = 3, 0.5
 
 
 def capture(work: Path, slots: str, again: int) -> Path:
-    """The capture of one time."""
+    """The capture of one run."""
     return work / f"sessions-{slots}-{again}.pcap"
 
 
 def captures(work: Path, repeats: int) -> list[Path]:
-    """What is recorded, each by itself."""
+    """The captures. Each is recorded separately."""
     return [capture(work, slots, again) for slots in BROKERS for again in range(repeats)]
 
 
 def record(lab: Lab, repeats: int) -> None:
-    """A capture each time that is not there; every time takes three minutes."""
+    """Record each capture that is missing. Each takes three minutes."""
     for again in range(repeats):
         for slots, settings in BROKERS.items():
             file = capture(lab.work, slots, again)

@@ -1,4 +1,4 @@
-"""Fetch sessions (KIP-227): what is predicted of brokers with fewer and more slots, beside brokers that had them."""
+"""Fetch sessions (KIP-227): predictions for brokers with fewer and more slots, compared with brokers that had them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PAIRS = (("8", "4"), ("8", "16"), ("8", "64"), ("16", "8"), ("64", "8"), ("64", 
 
 
 def compared(work: Path, repeats: int) -> Iterator[tuple[str, Figures]]:
-    """Each prediction: what it is of, and its figures."""
+    """For each prediction its subject and its figures."""
     found = {name: [of(capture(work, name, again), name) for again in range(repeats)] for name in BROKERS}
     for a, b in PAIRS:
         yield (
@@ -38,12 +38,12 @@ def compared(work: Path, repeats: int) -> Iterator[tuple[str, Figures]]:
 
 @cache
 def of(path: Path, slots: str) -> Replayed:
-    """A capture of brokers with so many slots, replayed with all numbers of them."""
+    """A capture of brokers with this many slots, replayed with all numbers of slots."""
     return replayed(algorithms.SESSION_CACHE, path, [f"{SLOTS}={','.join(BROKERS)}"], [f"{SLOTS}={slots}"])
 
 
 def predicted(replay: Replayed, lane: str) -> dict[str, Any]:
-    """The figures of a lane, all brokers together."""
+    """The figures of a lane, over all brokers."""
     where = f"scenario = '{lane}'"
     rows = replay.rows(SESSION_CACHE, where)
     victims: Counter[str] = Counter()
@@ -58,13 +58,13 @@ def predicted(replay: Replayed, lane: str) -> dict[str, Any]:
 
 
 def lane_of(replay: Replayed, slots: str) -> str:
-    """The lane with so many slots."""
+    """The lane with this many slots."""
     return next(name for name in replay.lanes if name.endswith(f"={slots}"))
 
 
 def seen(replay: Replayed) -> dict[str, Any]:
-    """The figures of the capture itself. Who was evicted is seen when it comes back; how many slots were needed is told
-    by the replay of the captured slots."""
+    """The figures of the capture itself. An evicted client shows when it comes back. The number of needed slots comes
+    from the replay of the captured slots."""
     t, x = SESSION_CACHE, EXCHANGES
     as_replayed = predicted(replay, CAPTURED_LANE)
     rows = replay.rows(t, "scenario = 'captured'")

@@ -1,4 +1,4 @@
-"""The same records sent by producers of several settings, into topics of several limits."""
+"""The same records, sent by producers with several settings to topics with several limits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from tests.backtest.lab import BOOTSTRAP, Cluster, Lab, Settings
 RECORDS, RECORDS_A_MS, SEED, PARTITIONS = 30_000, 10, 7, 2
 BASE: Settings = {"batch.size": 38_000, "linger.ms": 20, "compression.type": "lz4", "max.message.bytes": 40_000}
 IN_TURN = "in turn"
-"""No setting of Kafka: the records go to the partitions in turn, where the client's partitioner would place them."""
+"""Not a setting of Kafka: the records go to the partitions in turn, instead of to those that the client's partitioner
+chooses."""
 CHANGES: Mapping[str, Settings] = {
     "base": {},
     "less": {"batch.size": 30_000},
@@ -25,19 +26,19 @@ CHANGES: Mapping[str, Settings] = {
     "turn-less": {IN_TURN: True, "batch.size": 30_000},
     "turn-more": {IN_TURN: True, "batch.size": 60_000},
 }
-"""What each group changes of the base; max.message.bytes is the topic's."""
+"""What each group changes compared with the base; max.message.bytes is the topic's."""
 PAIRS = (*(("base", name) for name in ("less", "more", "short", "tight", "gzip", "zstd", "none")),
          ("turn", "turn-less"), ("turn", "turn-more"))  # fmt: skip
-"""Groups that are predicted from one another."""
+"""Groups that are predicted from each other."""
 
 
 def captures(work: Path, _: int) -> list[Path]:
-    """What is recorded, each with the clients' own counts beside it."""
+    """The captures. Each has the clients' own counts in a file beside it."""
     return [work / f"split-{name}.{kind}" for name in CHANGES for kind in ("pcap", "json")]
 
 
 def record(lab: Lab, repeats: int) -> None:
-    """One capture a group of settings that has none; the clients' own counts of splits go beside it."""
+    """Record one capture for each group of settings that has none, with the clients' own counts of splits beside it."""
     with lab.cluster("split", {"auto.create.topics.enable": "false"}) as cluster:
         for name, change in CHANGES.items():
             if (lab.work / f"split-{name}.json").exists():
@@ -48,7 +49,7 @@ def record(lab: Lab, repeats: int) -> None:
 
 
 def produce(cluster: Cluster, name: str, change: Settings) -> int:
-    """One producer, a process and a topic of its own; returns how many batches it says that it split."""
+    """Run one producer, with its own process and topic. Returns how many batches it has split, by its own count."""
     settings = {**BASE, **change}
     limit, in_turn = settings.pop("max.message.bytes"), settings.pop(IN_TURN, False)
     cluster.drive("topic", name, PARTITIONS, rf=1, max_message_bytes=limit)

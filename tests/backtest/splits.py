@@ -1,4 +1,4 @@
-"""Batches and splits (KIP-126): what is predicted of a producer with other settings, beside producers that had them."""
+"""Batches and splits (KIP-126): predictions for other producer settings, compared with producers that had them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tests.backtest.replays import Replayed, replayed
 from tests.backtest.split_traffic import BASE, CHANGES, PAIRS
 
 SIZES = ("recompressed", "exact")
-"""Where the replay takes the sizes of batches from that were not captured."""
+"""Where the replay gets the sizes of batches that were not captured."""
 KEYS = {"batch.size": "producer.batch.size", "linger.ms": "producer.linger.ms",
         "compression.type": "producer.compression.type", "max.message.bytes": "topic.max.message.bytes"}  # fmt: skip
 
 
 def compared(work: Path, repeats: int) -> Iterator[tuple[str, Figures]]:
-    """Each prediction, in both directions: what it is of, and its figures."""
+    """For each prediction, in both directions, its subject and its figures."""
     clients = {name: [f"split-{name}-{again}" for again in range(repeats)] for name in CHANGES}
     for pair in PAIRS:
         for a, b in (pair, pair[::-1]):
@@ -41,18 +41,18 @@ def compared(work: Path, repeats: int) -> Iterator[tuple[str, Figures]]:
 
 
 RANGED = {"splits": "splits", "batches": "... first", "bytes_resent": "bytes resent"}
-"""The figures that have a range, and what they are called here."""
+"""The figures with a range, and their names here."""
 
 
 def covered(work: Path, repeats: int) -> Iterator[Sequence[str]]:
-    """Of each figure, how often what was seen lies in what was predicted."""
+    """How often seen values lie in the predicted range, for each figure."""
     pairs = [pair for both in PAIRS for pair in (both, both[::-1])]
     for metric in RANGED:
         yield coverage_row("producer", RANGED[metric], [case_of(work, repeats, metric, *pair) for pair in pairs])
 
 
 def case_of(work: Path, repeats: int, metric: str, a: str, b: str) -> Case:
-    """One group of settings predicted from the runs of another."""
+    """One group of settings, predicted from the runs of another."""
     of_a, of_b = of(work, a, b), of(work, b, a)
     clients_a, clients_b = ([f"split-{name}-{again}" for again in range(repeats)] for name in (a, b))
     return Case(
@@ -71,7 +71,7 @@ def predicted_range(replay: Replayed, client: str, metric: str) -> Range:
 
 @cache
 def of(work: Path, a: str, b: str) -> Replayed:
-    """The capture of A replayed under B's settings."""
+    """The capture of A, replayed with B's settings."""
     had, wanted = {**BASE, **CHANGES[a]}, {**BASE, **CHANGES[b]}
     changes = [f"{name}={wanted[key]}" for key, name in KEYS.items() if had[key] != wanted[key]]
     stated = [f"{key}={had[key]}" for key in ("batch.size", "linger.ms")]
@@ -81,7 +81,7 @@ def of(work: Path, a: str, b: str) -> Replayed:
 
 
 def lane_of(replay: Replayed, sizes: str) -> str:
-    """The lane with the changed settings that takes sizes from there."""
+    """The lane with the changed settings that gets sizes in this way."""
     return next(name for name in replay.lanes if name.endswith(f"recut.sizes={sizes}"))
 
 
@@ -100,9 +100,9 @@ def predicted(replay: Replayed, client: str, sizes: str) -> dict[str, Any]:
 
 
 def seen(work: Path, name: str, replay: Replayed, client: str) -> Mapping[str, Any]:
-    """The figures of a producer as captured. A part of a batch that was split has sequence numbers of that batch.
+    """The captured figures of a producer. A part of a split batch has sequence numbers of that batch.
 
-    Raises ValueError where the client's own count of splits is not that of refused batches.
+    Raises ValueError if the client's own count of splits differs from the number of refused batches.
     """
     t = RECORD_BATCHES
     rows = replay.rows(t, f"{t.client_id} = '{client}' and source = 'produce'")

@@ -1,7 +1,7 @@
-"""Consumers that start beside their producers, or on what these have just written: equal runs of scenarios of the lab.
+"""Consumers that start together with their producers, or just after these have written: equal runs of lab scenarios.
 
-Every run has a cluster of its own. Topics are created with their replicas at given brokers, so that runs differ in
-times, and in what follows from these, and not in who leads which partition.
+Every run has its own cluster. Topics are created with their replicas on given brokers, so that runs differ only in
+times and in what follows from times, but not in the leaders of partitions.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.backtest.lab import BOOTSTRAP, BROKERS, Cluster, Lab
 
 SCENARIOS = {"mixed": {"orders": 12, "clicks": 24, "audit": 3}, "starve": {"backlog": 8}}
-"""The lab's scenarios that are run, with their topics and how many partitions these have."""
+"""The lab's scenarios, with their topics and the topics' numbers of partitions."""
 TOPIC_SETTINGS = {"backlog": {"max.message.bytes": 2_000_000}}
 SEED, SCALE = 11, 0.5
 
@@ -28,7 +28,7 @@ def captures(work: Path, repeats: int) -> list[Path]:
 
 
 def record(lab: Lab, repeats: int) -> None:
-    """One capture a run."""
+    """Record one capture for each run."""
     for again in range(repeats):
         for scenario in SCENARIOS:
             with lab.cluster("start", {}) as cluster:
@@ -39,7 +39,7 @@ def record(lab: Lab, repeats: int) -> None:
 
 
 def create_topic(cluster: Cluster, topic: str, partitions: int) -> None:
-    """A topic whose partitions have one broker after the other for their leader."""
+    """Create a topic whose partitions have one broker after the other as their leader."""
     brokers = [BROKERS[p % len(BROKERS)] for p in range(partitions + 1)]
     replicas = ",".join(f"{leader}:{follower}" for leader, follower in pairwise(brokers))
     settings = [word for key, value in TOPIC_SETTINGS.get(topic, {}).items() for word in ("--config", f"{key}={value}")]

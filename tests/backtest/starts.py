@@ -1,6 +1,7 @@
-"""Consumers that start beside their producers: what the replay of each run says of the equal other ones.
+"""Consumers that start together with their producers: what the replay of each run predicts for the other, equal runs.
 
-Nothing is varied. What was seen of a run is its replay as captured, for packets alone do not show what a consumer held.
+No setting is varied. The seen values of a run come from its replay of the captured settings, because packets alone do
+not show what a consumer held.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ RANGED = {
     "longest_wait_ms": "longest wait ms",
     "end_lag_bytes": "unread bytes",
 }
-"""The figures that have a range, and what they are called here."""
+"""The figures with a range, and their names here."""
 READERS = (CONSUMER, FOLLOWER)
 
 
 class Ranged(NamedTuple):
-    """A figure of a run: at its own pace, at the median of drawn ones, and their p10 to p90."""
+    """A figure of a run: at its own pace, its median over drawn paces, and p10 to p90 over these."""
 
     value: float
     p50: float
@@ -40,7 +41,7 @@ class Ranged(NamedTuple):
 
 
 def compared(work: Path, repeats: int) -> Iterator[tuple[str, Figures]]:
-    """Each reader: the medians of what its runs predict, beside the runs."""
+    """For each reader the medians that its runs predict, and the runs' own figures."""
     for scenario, reader in product(SCENARIOS, READERS):
         runs = [ranged_figures(work, scenario, again) for again in range(repeats)]
         for client in clients_of(runs, reader):
@@ -50,7 +51,9 @@ def compared(work: Path, repeats: int) -> Iterator[tuple[str, Figures]]:
 
 
 def covered(work: Path, repeats: int) -> Iterator[Sequence[str]]:
-    """Of each scenario, kind of reader and figure, how often a run lies in what the equal other ones predict."""
+    """How often a run lies in the range that the other, equal runs predict, for each scenario, kind of reader and
+    figure.
+    """
     for scenario, reader in product(SCENARIOS, READERS):
         runs = [ranged_figures(work, scenario, again) for again in range(repeats)]
         for metric, name in RANGED.items():
@@ -67,7 +70,7 @@ Run = dict[tuple[str, str, str], Ranged]
 
 
 def clients_of(runs: Sequence[Run], reader: str) -> list[str]:
-    """The client.ids of all runs, which must be the same in each. Raises ValueError where they are not."""
+    """The client.ids of the runs, which must be the same in all. Raises ValueError if they are not."""
     by_run = [{client for kind, client, _ in run if kind == reader} for run in runs]
     if any(clients != by_run[0] for clients in by_run):
         raise ValueError(f"{reader}s differ between equal runs: {[sorted(clients) for clients in by_run]}")
@@ -76,7 +79,7 @@ def clients_of(runs: Sequence[Run], reader: str) -> list[str]:
 
 @cache
 def ranged_figures(work: Path, scenario: str, again: int) -> Run:
-    """The figures of a run as captured."""
+    """The figures of a run in the captured lane."""
     t = FETCH_RANGES
     of_run = replayed(algorithms.FETCH_MAX_BYTES, capture(work, scenario, again))
     rows = of_run.rows(t, f"{t.scenario} = '{of_run.lanes[0]}'")
@@ -84,7 +87,7 @@ def ranged_figures(work: Path, scenario: str, again: int) -> Run:
 
 
 def ranged(row: dict[str, Any]) -> Ranged:
-    """A row of `fetch_ranges`; what is null is without end."""
+    """The figure in a row of `fetch_ranges`; null means infinite."""
     t = FETCH_RANGES
     value, p10, p50, p90 = (inf if row[name] is None else float(row[name]) for name in (t.value, t.p10, t.p50, t.p90))
     return Ranged(value, p50, Range(p10, p90))

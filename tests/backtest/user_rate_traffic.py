@@ -1,4 +1,4 @@
-"""A backlog read by two consumers at a time, of different client.ids and one user, under quotas of users (KIP-55)."""
+"""A backlog that two consumers read at once, with different client.ids and one user, under user quotas (KIP-55)."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from tests.backtest.fetch_traffic import consume_java
 from tests.backtest.lab import Lab
 
 RATES: Mapping[str, int | None] = {"none": None, "1m": 1_000_000}
-"""Bytes a second that each user has at each broker."""
+"""The quota of each user at each broker, in bytes per second."""
 BOTH = ("a", "b")
 """The two consumers of a run."""
 
 
 def capture(work: Path, name: str, again: int) -> Path:
-    """What is recorded of one run. In a lane in which a run takes longer, the next one must not share its quota."""
+    """The capture of one run. Runs have separate captures, because in a lane in which a run takes longer, the next one
+    would share its quota.
+    """
     return work / f"user-rate-{name}-{again}.pcap"
 
 
 def captures(work: Path, repeats: int) -> list[Path]:
-    """What is recorded; all of one backlog, so all together."""
+    """The captures. They share one backlog, so they are recorded together."""
     return [capture(work, name, again) for name in RATES for again in range(repeats)]
 
 
@@ -32,7 +34,9 @@ def client(name: str, again: int, which: str) -> str:
 
 
 def record(lab: Lab, repeats: int) -> None:
-    """One capture a run, `repeats` runs of each quota. No client authenticates, so all are one user."""
+    """Record one capture for each run, with `repeats` runs for each quota. No client authenticates, so all are one
+    user.
+    """
     with lab.cluster("user-rate", {"auto.create.topics.enable": "false"}) as cluster:
         write_backlog(cluster)
         for name, rate in RATES.items():

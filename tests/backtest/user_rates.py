@@ -1,4 +1,4 @@
-"""Quotas of users (KIP-55): what is predicted of two consumers that share one, beside two that did."""
+"""Quotas of users (KIP-55): predictions for two consumers that share a quota, compared with two that did."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from tests.backtest.user_rate_traffic import BOTH, RATES, capture, client
 
 KEY = "user.consumer_byte_rate"
 WHOLE = "consumer_byte_rate"
-"""The quota of each client.id: what was predicted when every consumer had all of a quota."""
+"""The quota of each client.id: the prediction if every consumer had the whole quota."""
 PAIRS = (("none", "1m", KEY), ("none", "1m", WHOLE), ("1m", "1m", KEY))
-"""Quotas that are predicted from one another, and by which setting; one from itself is the replay as captured."""
+"""Quotas that are predicted from each other, and with which setting: (from, for, setting). A quota from itself is the
+replay of the captured settings."""
 
 
 def compared(work: Path, repeats: int) -> Iterator[tuple[str, Figures]]:
-    """Each prediction: what it is of, and its figures."""
+    """For each prediction its subject and its figures."""
     for a, b, key in PAIRS:
         yield (
             f"two consumers of a user: quota {a} -> {b}, by {key}",
@@ -38,7 +39,7 @@ def compared(work: Path, repeats: int) -> Iterator[tuple[str, Figures]]:
 
 @cache
 def of(work: Path, name: str, again: int) -> Replayed:
-    """The capture of a run under a quota; its own is stated, and the others are replayed in two ways."""
+    """The capture of a run under a quota. Its own quota is stated, and the others are replayed in two ways."""
     stated = RATES[name]
     lanes = [] if stated else [f"{key}={rate}" for key in (KEY, WHOLE) for rate in RATES.values() if rate]
     return replayed(
@@ -48,7 +49,7 @@ def of(work: Path, name: str, again: int) -> Replayed:
 
 
 def lane_of(replay: Replayed, a: str, b: str, key: str) -> str:
-    """The lane with this quota alone; the captured one of its own."""
+    """The lane with only this quota; the captured lane in the quota's own capture."""
     lanes = replay.run.scenario.lanes(algorithms.FETCH_MAX_BYTES)
     other = {KEY: WHOLE, WHOLE: KEY}[key]
     return next(

@@ -1,11 +1,11 @@
-"""Benchmarks, each beside its peer in the same run: medians of five rounds, on one core where nothing else is said.
+"""Benchmarks, each compared with a peer in the same run: medians of five rounds, on one core unless stated otherwise.
 
     python -m tests.bench [BENCHMARK...]
 
-ingest and jobs are whole jobs: one round, on all cores, of a capture of 1 GB. ingest also has one core, and 4 GB; it
-takes half an hour and 10 GB. jobs has `ingest` and `replay` with the time of each stage, in ten minutes.
-Needs a quiet machine, Java and Maven for kafka-clients, `pip install kio==0.6.5` for kio and tshark on PATH; a peer
-that is not there is left out.
+ingest and jobs run whole jobs: one round, on all cores, with a capture of 1 GB. ingest also runs on one core and with
+4 GB; it takes half an hour and 10 GB of disk. jobs runs `ingest` and `replay` with the time of each stage, in ten
+minutes. Needs a quiet machine, Java and Maven for kafka-clients, `pip install kio==0.6.5` for kio, and tshark on PATH.
+A peer that is not installed is left out.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def kafka_frames(path: Path) -> int:
 
 
 def decoding() -> Iterator[str]:
-    """Fetches as captured, most of them incremental and all but empty, and full ones."""
+    """Captured fetches, most of which are incremental and nearly empty, and full fetches."""
     yield decode.compare(f"Fetch frames of {SESSIONS.name}", fetches(SESSIONS))
     for partitions in (10, 50):
         yield decode.compare(f"full fetches v12 of {partitions} partitions", full_fetches(partitions, 12))
@@ -57,7 +57,9 @@ def reading() -> Iterator[str]:
 
 
 def replaying_session_cache() -> Iterator[str]:
-    """Few and many partitions a session beside Kafka's class, then one busy broker and many quiet ones in 32 lanes."""
+    """Few and many partitions in each session compared with Kafka's class; then one busy broker and many quiet ones in
+    32 lanes.
+    """
     for partitions, rounds in ((4, 250), (40, 50)):
         yield session_cache.compare(partitions, rounds)
     for traffic in session_cache.SHAPES:
@@ -109,7 +111,7 @@ BENCHMARKS = {
 
 
 def wanted(argv: Sequence[str]) -> list[str]:
-    """The benchmarks that are asked for, all by default. Ends the process with a usage line if there is no such one."""
+    """The requested benchmarks, all by default. Ends the process with a usage line if one does not exist."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description="Benchmarks, each beside its peer.")
     parser.add_argument("names", nargs="*", metavar="BENCHMARK", help=f"{', '.join(BENCHMARKS)}; default: all")
     names: list[str] = parser.parse_args(argv).names

@@ -1,4 +1,4 @@
-"""KIP-126 on one core: what producers sent, from step rows to packed gold rows, under one setting and under many."""
+"""KIP-126 on one core: from step rows of producers' batches to packed gold rows, with one lane and with many."""
 
 from __future__ import annotations
 
@@ -27,11 +27,15 @@ BATCH_SIZE, LIMIT = 16_384, 20_000
 """batch.size and max.message.bytes, bytes."""
 LINGER_MS, GAP_US, ROUND_TRIP_US, CONNECTIONS = 20, 100, 3_000, 3
 CONTENT, MOST_RECORDS = (200, 1_000), 200
-"""Bytes of a record, between these, and more records than a batch takes."""
+"""The range of a record's bytes, and a number of records that is more than fits in a batch."""
 RATIO, UNLIKE_RATIO, UNLIKE_EVERY = 0.5, 0.95, 400
-"""How batches compress; one of so many hardly does, is refused as too large, and is split."""
+"""The compression ratio of batches. One of UNLIKE_EVERY batches hardly compresses, is refused as too large, and is
+split.
+"""
 DOWN, UP, FACTOR = 0.005, 0.05, 1.05
-"""Steps of the estimate, and by how much a batch is taken to be larger (CompressionRatioEstimator)."""
+"""The estimate's steps down and up, and the factor by which a batch is assumed to be larger
+(CompressionRatioEstimator).
+"""
 
 Row = dict[str, Any]
 
@@ -40,7 +44,7 @@ Row = dict[str, Any]
 class BusyProducer:
     """A producer that fills one batch after the other, each for the next topic and partition.
 
-    estimates: by topic. closed: what the estimates do not follow yet, (us, whether a batch was split, topic, ratio).
+    estimates: by topic. closed: what the estimates do not include yet, (us, whether a batch was split, topic, ratio).
     requested: us, the last request. rows: of SENT, what was sent.
     """
 
@@ -55,7 +59,7 @@ class BusyProducer:
     rows: list[Row] = field(default_factory=list)
 
     def fill(self, number: int, now: int) -> int:
-        """Fill a batch with as many records as the estimate gives it, and send it; the us at which it is full."""
+        """Fill a batch with as many records as the estimate allows, and send it. Returns when it is full (us)."""
         topic, partition = number % self.topics, number // self.topics % self.partitions
         self.follow(now)
         content = self.rng.integers(*CONTENT, MOST_RECORDS)
@@ -71,7 +75,7 @@ class BusyProducer:
         return full
 
     def follow(self, now: int) -> None:
-        """Have the estimates follow what was closed and split by now."""
+        """Update the estimates with the batches that were closed and split before `now`."""
         for _, is_split, topic, ratio in sorted(entry for entry in self.closed if entry[0] < now):
             estimate = self.estimates[topic]
             followed = max(ratio, estimate + UP if ratio > estimate else estimate - DOWN)
@@ -79,7 +83,7 @@ class BusyProducer:
         self.closed = [entry for entry in self.closed if entry[0] >= now]
 
     def send(self, topic: int, partition: int, content: Ints, made: Ints, ratio: float) -> None:
-        """Send a batch; where it is too large, send its halves once that is answered."""
+        """Send a batch. If it is too large, send its halves after the response."""
         first, half = self.sequences.get((topic, partition), 0), len(content) // 2
         self.sequences[topic, partition] = first + len(content)
         self.rows.append(self.sent(topic, partition, content, made, ratio, first))
@@ -92,7 +96,7 @@ class BusyProducer:
                 self.rows.append(self.sent(topic, partition, content[part], made[part], ratio, sequence))
 
     def sent(self, topic: int, partition: int, content: Ints, made: Ints, ratio: float, sequence: int) -> Row:
-        """Close a batch, as a row of SENT; one of SAMPLE_EVERY was compressed anew."""
+        """Close a batch; returns its row of SENT. One of SAMPLE_EVERY batches was compressed again."""
         self.closed.append((self.requested, False, topic, ratio))
         sizes, is_sampled = record_sizes(content, made), len(self.rows) % SAMPLE_EVERY == 0
         parts = np.cumsum(sizes)[part_ends(len(content)) - 1]
@@ -110,18 +114,18 @@ class BusyProducer:
 
 
 def record_sizes(content: Ints, made: Ints) -> Ints:
-    """Bytes of the records of a batch (DefaultRecord.sizeInBytes)."""
+    """Bytes of each record of a batch (DefaultRecord.sizeInBytes)."""
     body = 1 + varint_bytes(made - made[0]) + varint_bytes(np.arange(len(content))) + content
     return body + varint_bytes(body)
 
 
 def varint_bytes(values: Ints) -> Ints:
-    """Bytes of zig-zag varints of values that are not negative."""
+    """Bytes of the zig-zag varints of values that are not negative."""
     return 1 + (values[:, None] >= 1 << np.array([6, 13, 20])).sum(axis=1)
 
 
 def produced(producers: int, batches: int, topics: int, partitions: int) -> list[pa.RecordBatch]:
-    """Rows of SENT: so many producers, each with so many batches and what splits make of them."""
+    """Rows of SENT: for this many producers, each with this many batches and the parts of split ones."""
     rng, rows = np.random.default_rng(126), list[Row]()
     for number in range(producers):
         producer, now = BusyProducer(f"c{number:05}", topics, partitions, rng, [1.0] * topics), 0
@@ -140,7 +144,7 @@ def grid(count: int) -> SplitLanes:
 
 
 def compare_lanes(producers: int, batches: int, topics: int, partitions: int, count: int) -> str:
-    """Many lanes beside one."""
+    """Compare many lanes with one."""
     rows = produced(producers, batches, topics, partitions)
 
     def replay(lanes: SplitLanes) -> None:

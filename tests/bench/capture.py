@@ -1,4 +1,6 @@
-"""From a capture file to decoded rows in one process: refetch without Spark beside tshark, which has one thread."""
+"""From a capture file to decoded rows in one process: refetch without Spark, compared with tshark, which has one
+thread.
+"""
 
 from __future__ import annotations
 
@@ -15,18 +17,20 @@ from schemas.tables.silver import EXCHANGES
 from tests.bench.repeated_capture import repeat
 from tests.bench.table import Timing, timed, told
 
-# What tshark is asked for; it decodes the whole message, as refetch does.
+# The fields that tshark prints. It decodes the whole message, as refetch does.
 FIELDS = ("frame.number", "tcp.stream", "kafka.api_key", "kafka.correlation_id", "kafka.client_id", "kafka.len")
 ROWS = {"the rows of exchanges": (EXCHANGES.name,), "the rows of all silver tables": ()}
-"""Exchanges have what tshark is asked for and 40 columns more; the other tables have every partition and batch."""
+"""Exchanges have the same as tshark and 40 columns more; the other tables have every partition and batch."""
 WARM_UP = 3
-"""A process that has opened such captures before: its kernels are loaded, and Arrow's pool has the memory."""
+"""Rounds that do not count: after them the kernels are loaded, and Arrow's pool has the memory."""
 TSHARK_ROUNDS = 1
-"""Each takes half a minute."""
+"""Each round takes half a minute."""
 
 
 def compare(source: Path, size: int, ports: tuple[int, ...], frames_each: int) -> Iterator[str]:
-    """Both over every packet of a capture, which holds so many Kafka frames, repeated to at least `size` bytes."""
+    """Run both over every packet of a capture that is repeated to at least `size` bytes. frames_each: the Kafka frames
+    in one repetition.
+    """
     with tempfile.TemporaryDirectory() as folder:
         capture = Path(folder) / source.name
         frames = repeat(source, capture, size) * frames_each
@@ -38,14 +42,14 @@ def compare(source: Path, size: int, ports: tuple[int, ...], frames_each: int) -
 
 
 def opened(capture: Path, tables: tuple[str, ...], threads: int) -> Timing:
-    """The capture opened, and rows of these tables."""
+    """Open the capture and make rows of these tables."""
     cores = "one thread" if threads == 1 else f"{threads} threads"
     name, work = f"refetch, {cores}", lambda: open_capture(capture, threads=threads).tables(*tables)
     return timed(name, work, warm_up=WARM_UP)
 
 
 def tshark(capture: Path, ports: tuple[int, ...], rounds: int) -> Timing:
-    """tshark told which ports are Kafka's: it does not recognise the protocol by itself."""
+    """Run tshark. It gets Kafka's ports, because it does not recognise the protocol by itself."""
     command = ["tshark", "-r", str(capture), "-Y", "kafka", "-T", "fields"]
     command += [part for port in ports for part in ("-d", f"tcp.port=={port},kafka")]
     command += [part for field in FIELDS for part in ("-e", field)]

@@ -1,4 +1,4 @@
-"""A capture's frames, and of them its fetches."""
+"""The frames of a capture, and the fetches among them."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ EVERYTHING = 1 << 40
 
 @dataclass(frozen=True)
 class FetchFrames:
-    """Whole frames of one message, without their sizes: frame i is arena[starts[i]:ends[i]], its request, which it is
-    or answers, arena[request_starts[i]:request_ends[i]]."""
+    """Whole frames of one message, without their sizes. Frame i is arena[starts[i]:ends[i]]. Its request is
+    arena[request_starts[i]:request_ends[i]]: the frame itself, or the request that it answers."""
 
     message: Message
     arena: Bytes
@@ -47,16 +47,16 @@ class FetchFrames:
 
     @property
     def is_request(self) -> bool:
-        """Which way they go."""
+        """Whether the frames are requests."""
         return self.message is FETCH_REQUEST
 
     def repeated(self, frames: int) -> FetchFrames:
-        """The same frames over and over, so many in all: a batch as large as one of ingest."""
+        """The same frames repeated up to this number: a batch as large as one of ingest."""
         places = (self.starts, self.ends, self.request_starts, self.request_ends)
         return FetchFrames(self.message, self.arena, *(np.resize(place, frames) for place in places))
 
     def bodies(self) -> Bodies:
-        """Read the headers: where the bodies are. A response's version is its request's, as a client knows it."""
+        """Read the headers to find the bodies. A response has the version of its request, which a client knows."""
         bodies, versions = np.empty(len(self), np.int64), np.empty(len(self), np.int16)
         if self.is_request:
             find_request_bodies(self.arena, self.starts, self.ends, API_TABLE, bodies, versions)
@@ -67,12 +67,12 @@ class FetchFrames:
 
     @cached_property
     def request_versions(self) -> Ints:
-        """The version that each frame's request asks for."""
+        """The version of each frame's request."""
         requests = replace(self, message=FETCH_REQUEST, starts=self.request_starts, ends=self.request_ends)
         return requests.bodies().versions.astype(np.int64)
 
     def contents(self) -> Iterator[tuple[bytes, bytes, int]]:
-        """(request, frame, offset of the body in it) of each."""
+        """(request, frame, offset of the body in it) of each frame."""
         bounds = (self.request_starts, self.request_ends, self.starts, self.ends, self.bodies().starts)
         for first, last, start, end, body in zip(*(bound.tolist() for bound in bounds), strict=True):
             yield self.arena[first:last].tobytes(), self.arena[start:end].tobytes(), body - start
@@ -95,7 +95,7 @@ def frames_of(capture: Path) -> Frames:
 
 
 def full_fetches(partitions: int, version: int) -> list[FetchFrames]:
-    """A Fetch request for so many partitions of one topic, and an answer without records."""
+    """A Fetch request for this many partitions of one topic, and a response without records."""
     wanted = [with_defaults(FETCH_REQUEST, "topics.partitions") | {"partition": p} for p in range(partitions)]
     topic = with_defaults(FETCH_REQUEST, "topics") | {"topic": b"orders", "partitions": wanted}
     asked = with_defaults(FETCH_REQUEST) | {"topics": [topic]}
@@ -121,7 +121,7 @@ def with_defaults(message: Message, path: str = "") -> Struct:
 
 
 def fetches(capture: Path) -> list[FetchFrames]:
-    """A capture's Fetch requests that were answered whole, and those answers."""
+    """A capture's Fetch requests with whole responses, and these responses."""
     chunk = frames_of(capture)
     exchanges: Exchanges = completed_exchanges(chunk, "", HashedNames())
     which, _ = response_bodies(exchanges, exchanges.of_api(FETCH))

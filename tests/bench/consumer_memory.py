@@ -39,12 +39,12 @@ ROWS_A_BATCH = 10_000
 MS, MEMBERS = 1000, 4  # us; connections of a client
 DELAYED = np.array([API_KEYS["PRODUCE"], API_KEYS["FETCH"], API_KEYS["METADATA"]])
 PEAK = {CONSUMER: MEMBERS * 60_000, BROKER: 400_000, PRODUCER: 250_000}
-"""About the most bytes that a unit of the traffic holds."""
+"""The approximate peak of bytes that a unit of the traffic holds."""
 
 
 def fetched(fetches: int, random: Generator) -> Columns:
-    """A consumer's fetches, each with two partitions that have a batch each, and that its connection's next fetch asks
-    for again.
+    """A consumer's fetches. Each has two partitions with one batch each. The connection's next fetch asks for the same
+    partitions again.
     """
     number = np.arange(fetches)
     connection, turn = number % MEMBERS, number // MEMBERS
@@ -84,7 +84,7 @@ def requested_of_broker(requests: int, random: Generator) -> Columns:
 
 
 def produced(batches: int, random: Generator) -> Columns:
-    """A producer's batches of 100 records, which linger 5 ms; three go in a request, to one of two brokers."""
+    """A producer's batches of 100 records, which linger 5 ms. Three batches go in a request to one of two brokers."""
     number = np.arange(batches)
     request, appended = number // 3, number // 3 * 4 * MS
     sent = appended + 5 * MS
@@ -99,13 +99,13 @@ def produced(batches: int, random: Generator) -> Columns:
 
 
 def joined(parts: list[Columns]) -> Columns:
-    """The parts' rows one after the other; what a part lacks is -1."""
+    """The rows of all parts, one after the other. Columns that a part lacks are -1."""
     names = {name for part in parts for name in part}
     return {name: np.concatenate([part.get(name, np.full(len(part[T.time]), -1)) for part in parts]) for name in names}
 
 
 def rows_of_unit(side: str, unit: int, columns: Columns) -> pa.RecordBatch:
-    """The unit's rows in the order in which the replay takes them; -1 is null."""
+    """The unit's rows in the order that the replay needs; -1 is null."""
     order = np.lexsort(tuple(columns[name] for name in (T.kind, T.exchange_no, T.connection_id, T.time)))
     keys = {T.side: side, T.unit: f"unit {unit:05}", T.unit_address: "10.0.0.1"}
     given: dict[str, Any] = {str(name): pa.repeat(text, len(order)) for name, text in keys.items()}
@@ -114,7 +114,7 @@ def rows_of_unit(side: str, unit: int, columns: Columns) -> pa.RecordBatch:
 
 
 def traffic(units: int, events: int) -> list[pa.RecordBatch]:
-    """So many consumers, brokers and producers with so many events each, in batches as Spark cuts them."""
+    """This many consumers, brokers and producers with this many events each, in batches as Spark cuts them."""
     random = default_rng(7)
     makers = {BROKER: requested_of_broker, CONSUMER: fetched, PRODUCER: produced}
     rows = [rows_of_unit(side, unit, make(events, random)) for side, make in makers.items() for unit in range(units)]
@@ -123,7 +123,7 @@ def traffic(units: int, events: int) -> list[pa.RecordBatch]:
 
 
 def lanes(count: int) -> MemoryLanes:
-    """The captured lane without a bound; in the others pools from a fourth of what is held at most."""
+    """The captured lane without a bound, and lanes with pools from a quarter of the peak on."""
 
     def sizes(side: str, captured: int) -> Ints:
         return np.array([captured, *np.geomspace(PEAK[side] // 4, PEAK[side], count - 1)]).astype(np.int64)
@@ -145,7 +145,7 @@ def lanes(count: int) -> MemoryLanes:
 
 
 def compare_lanes(units: int, events: int, count: int) -> str:
-    """One lane beside many: lane-events a second, and how many times as long the many take."""
+    """Compare many lanes with one: lane-events per second, and the ratio of their times."""
     batches = traffic(units, events)
 
     def seconds(lane_count: int) -> float:

@@ -1,7 +1,8 @@
-"""Decoding Fetch frames on one core: refetch's kernel, kafka-clients' classes and kio's, over the same frames.
+"""Decoding Fetch frames on one core: refetch's kernel compared with kafka-clients' and kio's classes, over the same
+frames.
 
-Two rows are of whole frames, headers included: ours, and what a user of kafka-clients calls. The others are of bodies
-alone: the reader that Kafka generates for a message, without the request and response objects around it, and kio's.
+Two rows are for whole frames with headers: ours, and what a user of kafka-clients calls. The other rows are for bodies
+only: the reader that Kafka generates for a message, without the request and response objects around it, and kio's.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ from tests.oracle.conftest import KAFKA_NEWEST, SLF4J, find_jars
 from udfs.wire.messages import decode_bodies
 
 MOST_FRAMES, MOST_BYTES = 40_000, 16 << 20
-"""Of a batch, as ingest has them: a chunk of its packets (`udfs.capture.packet_chunks.frames_by_chunk`) is 100,000,
-which of sessions.pcap bring 42,000 fetches, or 16 MiB."""
+"""The size of a batch, as in ingest: its chunks (`udfs.capture.packet_chunks.frames_by_chunk`) have 16 MiB or 100,000
+packets, which are 42,000 fetches in sessions.pcap."""
 FRAMES_OF_A_ROUND = 1_000_000
-"""How many are decoded in a round, batch by batch, to be longer than a machine's short moods."""
+"""How many frames are decoded in a round, batch by batch, so that short disturbances of the machine matter little."""
 KAFKA_CLIENTS = f"org.apache.kafka:kafka-clients:{KAFKA_NEWEST}"
 JAVA_WARM_UP, KIO_SHARE = 30, 10
 
 
 def compare(what: str, frames: Sequence[FetchFrames]) -> str:
-    """The contestants over a batch of each message: whole frames, then bodies."""
+    """Run all decoders over a batch of each message: first whole frames, then bodies."""
     size = sum(float((part.ends - part.starts).mean()) for part in frames)
     parts = [part.repeated(min(MOST_FRAMES, int(MOST_BYTES / size))) for part in frames]
     bodies = [part.bodies() for part in parts]
@@ -53,7 +54,7 @@ def compare(what: str, frames: Sequence[FetchFrames]) -> str:
 
 
 def java(parts: Sequence[FetchFrames], passes: int) -> Iterator[Timing]:
-    """kafka-clients by its public classes and by the reader beneath, each after JAVA_WARM_UP passes."""
+    """kafka-clients with its public classes, and with the reader below them, each after JAVA_WARM_UP passes."""
     source = Path(__file__).parent / "DecodeFrames.java"
     classpath = os.pathsep.join(map(str, find_jars(KAFKA_CLIENTS, SLF4J)))
     with tempfile.NamedTemporaryFile() as file:
@@ -71,7 +72,7 @@ def java(parts: Sequence[FetchFrames], passes: int) -> Iterator[Timing]:
 
 
 def kio(parts: Sequence[FetchFrames], passes: int) -> list[Timing]:
-    """kio from PyPI, over a share of the bodies and scaled up, where it is installed."""
+    """kio from PyPI, if it is installed, over a share of the bodies, with the time scaled up."""
     try:
         entity_reader = importlib.import_module("kio.serial").entity_reader
     except ImportError:

@@ -1,7 +1,7 @@
-"""KIP-74 on one core, from rows of step tables to packed rows of gold tables: 32 lanes beside one.
+"""KIP-74 on one core, from rows of step tables to packed rows of gold tables: 32 lanes compared with one.
 
-An event is a captured fetch, which each lane answers in open loop, and in whose place it sends as many fetches as its
-limits take in closed loop. All times are CPU time.
+An event is a captured fetch. In the open loop each lane answers it. In the closed loop each lane sends as many fetches
+instead as its limits require. All times are CPU time.
 """
 
 from __future__ import annotations
@@ -35,14 +35,16 @@ KNOWN_BYTES_CAP, ROWS_A_BATCH = 64 << 20, 10_000
 BATCH_RECORDS, PARTITIONS_SERVED = 10, 2
 FETCH_EVERY_US, ANSWER_US, WAIT_US = 10 * US_PER_MS, 2 * US_PER_MS, 500 * US_PER_MS
 SIZES = 800, 1200
-"""Bytes of a batch: all of a reader have one size."""
+"""The range of a batch's bytes. All batches of a reader have the same size."""
 GRID = SIZES[0] // 2, 50 * SIZES[1]
-"""fetch.max.bytes of the grid's ends: half a batch, and 50."""
+"""fetch.max.bytes at the grid's ends: half a batch, and 50 batches."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Readers that read a backlog in turn, two partitions a fetch, and then fetch in vain for a while."""
+    """Readers that read a backlog in turn, with two partitions in each fetch, and then send fetches without result for
+    a while.
+    """
 
     name: str
     readers: int
@@ -52,12 +54,12 @@ class Shape:
 
     @property
     def backlog_fetches(self) -> int:
-        """The fetches of a reader that have records."""
+        """How many fetches of a reader have records."""
         return self.partitions * self.batches // PARTITIONS_SERVED
 
     @property
     def fetches(self) -> int:
-        """The fetches of all readers."""
+        """How many fetches all readers send."""
         return self.readers * (self.backlog_fetches + self.idle_fetches)
 
 
@@ -70,7 +72,7 @@ Columns = dict[str, Any]
 
 
 def batch_columns(shape: Shape, size: Ints) -> Columns:
-    """The batches of every reader's own topic, which responses show. size: int64[readers], bytes of each batch."""
+    """The batches of every reader's own topic, as responses show them. size: int64[readers], bytes of each batch."""
     reader, partition, batch = (
         values.reshape(-1) for values in np.indices((shape.readers, shape.partitions, shape.batches), np.int64)
     )
@@ -152,7 +154,7 @@ def read_columns(shape: Shape, size: Ints, chance: np.random.Generator) -> Colum
 
 
 def log_events(shape: Shape) -> list[pa.RecordBatch]:
-    """What the pass over partitions is given. A read with records is a witness of where segments end as well."""
+    """The input of the pass over partitions. A read with records also shows where segments end."""
     chance = np.random.default_rng(SEED)
     size = chance.integers(*SIZES, shape.readers)
     found = rows(read_columns(shape, size, chance))
@@ -173,7 +175,7 @@ def columns_of(batch: pa.RecordBatch) -> Columns:
 
 
 def rows(columns: Columns) -> pa.RecordBatch:
-    """Rows of LOG_EVENTS that are null in all other columns."""
+    """Rows of LOG_EVENTS; all other columns are null."""
     n = len(columns[LOG_EVENTS.partition])
     return make_rows(LOG_EVENTS, {**columns, **nulls_besides(LOG_EVENTS, columns, n)})
 
@@ -185,7 +187,7 @@ def in_order(batches: list[pa.RecordBatch], columns: Sequence[str]) -> list[pa.R
 
 
 def reads_of(events: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """The pass over partitions."""
+    """Run the pass over partitions."""
     return list(read_rows(events, KNOWN_BYTES_CAP))
 
 
@@ -200,7 +202,7 @@ def lanes_of(*max_bytes: int) -> FetchLanes:
 
 
 def compare_lanes(shape: Shape) -> str:
-    """A grid of fetch.max.bytes beside its middle; a lane of the grid sends twice the fetches, or a 25th of them."""
+    """Compare a grid of fetch.max.bytes with its middle. The grid's lanes send twice to a 25th of the fetches."""
     events = log_events(shape)
     r = READS
     order = [r.client_id, r.client_address, r.reader, r.request_time, r.connection_id, r.exchange_no, r.read_position]
@@ -218,7 +220,7 @@ def compare_lanes(shape: Shape) -> str:
 
 
 def lines(shape: Shape, logs: Timing, one: Timing, many: Timing) -> str:
-    """The best round of each, which is the one that the machine did least beside."""
+    """The best round of each, which is the one with the least other work on the machine."""
     found = [f"KIP-74, {shape.name}, {shape.fetches:,} fetches, CPU time"]
     for timing, lanes in ((logs, 1), (one, 1), (many, LANES)):
         best, amount = min(timing.seconds), lanes * shape.fetches

@@ -1,4 +1,5 @@
-"""The ingest job as a user runs it, JVM start included, beside tshark; one core beside two; memory at two sizes."""
+"""The ingest job as a user runs it, with the start of the JVM: compared with tshark, on one and two cores, and its
+memory for two sizes."""
 
 from __future__ import annotations
 
@@ -18,18 +19,18 @@ from tests.bench.repeated_capture import repeat
 from tests.bench.table import timed, told
 
 ROUNDS = 1
-"""Minutes each: a longer median would say no more."""
+"""A round takes minutes; a median of more rounds would not show more."""
 SECONDS_APART = 0.2
 
 
 @dataclass
 class Peak:
-    """The most memory that one process of Python workers had, in bytes of its own pages."""
+    """The most memory that one Python worker process had, in bytes of its own pages."""
 
     size: int = 0
 
     def watch(self, process: subprocess.Popen[bytes]) -> None:
-        """Look at a job's workers until it has ended."""
+        """Watch a job's workers until the job has ended."""
         while process.poll() is None:
             for worker in workers_of(process):
                 self.size = max(self.size, worker)
@@ -37,7 +38,7 @@ class Peak:
 
 
 def workers_of(process: subprocess.Popen[bytes]) -> Iterator[int]:
-    """The memory of each Python process beneath a job's JVM."""
+    """The memory of each Python process below a job's JVM."""
     try:
         for child in psutil.Process(process.pid).children(recursive=True):
             if child.name().startswith("python"):
@@ -48,7 +49,7 @@ def workers_of(process: subprocess.Popen[bytes]) -> Iterator[int]:
 
 
 def ingest(capture: Path, cores: int) -> Peak:
-    """Ingest a capture into a lake that is thrown away; how much memory its workers took."""
+    """Ingest a capture into a temporary lake. Returns how much memory its workers took."""
     peak = Peak()
     with tempfile.TemporaryDirectory() as lake:
         command = [sys.executable, "-P", "-m", "jobs", "ingest", f"--captures={capture}", f"--lake={lake}"]
@@ -60,7 +61,9 @@ def ingest(capture: Path, cores: int) -> Peak:
 
 
 def compare(source: Path, size: int, ports: tuple[int, ...], frames_each: int) -> Iterator[str]:
-    """A capture of at least `size` bytes by two cores, by one, and by tshark; then one of four times as many."""
+    """Ingest a capture of at least `size` bytes on two cores and on one, and read it with tshark; then ingest one that
+    is four times as large.
+    """
     with tempfile.TemporaryDirectory() as folder:
         capture = Path(folder) / source.name
         frames = frames_each * repeat(source, capture, size)

@@ -1,4 +1,4 @@
-"""`ingest` and `replay` as a user runs them, start of Java and report included, beside tshark, with each stage."""
+"""`ingest` and `replay` as a user runs them, with Java's start and the report: each stage, compared with tshark."""
 
 from __future__ import annotations
 
@@ -20,20 +20,22 @@ LANES = (
     "--set=consumer.fetch.max.bytes=1MiB,8MiB", "--set=max.incremental.fetch.session.cache.slots=12,100,1000",
     "--set=consumer.buffer.memory=16MiB", "--set=max.broker.partitions=10", "--run-at=2026-01-01T00:00:00Z",
 )  # fmt: skip
-"""With the captured one three lanes of fetch limits, four of slots, two of memory and two of partition limits."""
+"""Including the captured lane there are three lanes of fetch limits, four of slots, two of memory and two of partition
+limits."""
 STAGE = re.compile(r"^refetch: (.+?)  [\d,]+ tasks?  ([\d.,]+) s$", re.MULTILINE)
-"""What a job says on stderr when a stage is done."""
+"""A job's line on stderr when a stage is done."""
 ENDED = (0, EXIT_CODES[GateError])
-"""A repeated capture has a client in many places at a time, which the gate of gold may refuse; the job is done then."""
+"""In a repeated capture a client is in many places at the same time. The gold gate may refuse that, but the job is done
+then."""
 
 
 def stages(said: str) -> list[tuple[str, float]]:
-    """The stages that a job says it is done with, and the seconds of each."""
+    """The stages that a job has reported as done, and the seconds of each."""
     return [(name, float(seconds.replace(",", ""))) for name, seconds in STAGE.findall(said)]
 
 
 def run_job(lake: Path, *arguments: str) -> list[tuple[str, float]]:
-    """Run a job on a lake; its stages. Raises CalledProcessError where it fails."""
+    """Run a job on a lake; returns its stages. Raises CalledProcessError if it fails."""
     command = [sys.executable, "-P", "-m", "jobs", *arguments, f"--lake={lake}"]
     done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
     if done.returncode not in ENDED:
@@ -42,7 +44,7 @@ def run_job(lake: Path, *arguments: str) -> list[tuple[str, float]]:
 
 
 def compare(source: Path, size: int, ports: Sequence[int], frames_each: int) -> Iterator[str]:
-    """A capture of at least `size` bytes, read by tshark, ingested and replayed once each."""
+    """Read a capture of at least `size` bytes with tshark, ingest it and replay it, once each."""
     with tempfile.TemporaryDirectory() as folder:
         capture, lake = Path(folder) / source.name, Path(folder) / "lake"
         frames = frames_each * repeat(source, capture, size)

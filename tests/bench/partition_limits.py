@@ -1,4 +1,4 @@
-"""KIP-578 (a proposal) on one core: many lanes beside one, from rows of TOPIC_EVENTS to the packed rows of gold tables.
+"""KIP-578 (a proposal) on one core: many lanes compared with one, from rows of TOPIC_EVENTS to packed gold rows.
 
 Every pass includes the history of the topics and the curve of first refusals, which are made once for all lanes.
 """
@@ -28,12 +28,12 @@ GROWN, DELETED = 0.1, 0.1
 
 
 def event_rows(rows: int, **columns: Any) -> pa.RecordBatch:
-    """Rows of TOPIC_EVENTS that are null besides these columns."""
+    """Rows of TOPIC_EVENTS; all other columns are null."""
     return make_rows(TOPIC_EVENTS, {**columns, **nulls_besides(TOPIC_EVENTS, columns, rows)})
 
 
 def broker_rows() -> pa.RecordBatch:
-    """The cluster's brokers, dealt to the racks in turn."""
+    """The cluster's brokers, assigned to the racks in turn."""
     racks = [RACKS[node % len(RACKS)] for node in range(BROKERS)]
     return event_rows(
         BROKERS, entry=np.full(BROKERS, TopicEvent.BROKER), node_id=np.arange(BROKERS), rack=pa.array(racks)
@@ -41,7 +41,7 @@ def broker_rows() -> pa.RecordBatch:
 
 
 def change_rows(changes: int, partitions: int) -> pa.RecordBatch:
-    """Changes to topics, one a second, each in a request of its own. partitions: of a topic when it is created."""
+    """Changes to topics, one per second, each in its own request. partitions: those of a topic when it is created."""
     rng, number = np.random.default_rng(SEED), np.arange(changes)
     drawn, client = rng.random(changes), rng.integers(CLIENTS, size=changes)
     is_growth, is_deletion = drawn < GROWN, (drawn >= GROWN) & (drawn < GROWN + DELETED)
@@ -67,14 +67,14 @@ def change_rows(changes: int, partitions: int) -> pa.RecordBatch:
 
 
 def lanes_of(count: int, replicas: int) -> LimitSettings:
-    """The captured lane, and limits on brokers up to what a cluster of so many replicas needs."""
+    """The captured lane, and limits on brokers up to what a cluster with this many replicas needs."""
     limits = np.linspace(1, replicas // BROKERS, count).astype(np.int64).tolist()[1:]
     changed = ({}, *({"max.broker.partitions": limit} for limit in limits))
     return limit_lanes(LaneSettings(tuple(f"lane-{i}" for i in range(count)), changed, {"kafka": "4.3"}))
 
 
 def compare_lanes(changes: int, partitions: int, count: int) -> str:
-    """Many limits beside the captured lane alone."""
+    """Compare many limits with only the captured lane."""
     events = [broker_rows(), change_rows(changes, partitions)]
 
     def replay(settings: LimitSettings) -> None:

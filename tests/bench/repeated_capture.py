@@ -1,4 +1,4 @@
-"""A capture over and over, as if more clients and brokers had done the same at later times."""
+"""Repeats a capture, as if more clients and brokers had done the same at later times."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from udfs.columns.arrays import Ints
 ETHERNET_HEADER = 14
 ADDRESSES = ETHERNET_HEADER + 12, ETHERNET_HEADER + 16
 SECOND_BYTES = 255
-"""How many second bytes an address gets, from 1 on, before the first bytes change. The last two stay, and tell hosts of
-the capture apart, as the first still do: all of them change by as much."""
+"""How many values the second byte of an address gets, from 1 on, before the first byte changes. The last two bytes stay
+the same and distinguish the capture's hosts. So do the first bytes, because all of them change by the same amount."""
 MOST_ROUNDS = 256 * SECOND_BYTES
 
 
 def repeat(capture: Path, target: Path, size: int) -> int:
-    """Write a pcap file of at least `size` bytes: each round has addresses of its own and begins when the last ended.
-    Returns how many rounds it has.
+    """Write a pcap file of at least `size` bytes. Each round has its own addresses, and begins when the last round
+    ended. Returns the number of rounds.
 
-    capture: little-endian pcap of Ethernet and IPv4. Raises ValueError where the size takes more rounds than there
-    are addresses.
+    capture: little-endian pcap of Ethernet and IPv4. Raises ValueError if the size needs more rounds than there are
+    addresses.
     """
     whole = np.fromfile(capture, np.uint8)
     header, records = whole[:FILE_HEADER_BYTES], whole[FILE_HEADER_BYTES:]
@@ -44,11 +44,11 @@ def repeat(capture: Path, target: Path, size: int) -> int:
             records[addresses] = firsts + np.uint8(changes)
             records[addresses + 1] = second + 1
             records.tofile(file)
-        os.fsync(file.fileno())  # or the system would write it while somebody is timed
+        os.fsync(file.fileno())  # otherwise the system would write it during a measurement
     return rounds
 
 
 def record_starts(capture: bytes) -> Ints:
-    """Where each packet's record begins behind the file's header: int64[packets]."""
+    """Where each packet's record begins after the file's header: int64[packets]."""
     sizes = [RECORD_HEADER_BYTES + len(packet.data) for packet in records_of(capture)[1]]
     return np.cumsum([0, *sizes[:-1]])

@@ -1,7 +1,7 @@
-"""KIP-227 on one core: fetches of sessions, from step rows to packed gold rows, in one lane and in many, and beside
-Kafka's own FetchManager.
+"""KIP-227 on one core: fetches in sessions, from step rows to packed gold rows, in one lane and in many, and compared
+with Kafka's own FetchManager.
 
-All times are CPU time, Java's with its collector and compiler.
+All times are CPU time; Java's include its garbage collector and compiler.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ ARTIFACTS = (
 JAVA_WARM_UP = 5
 SLOTS, EVICTION_MS, VERSION, RECORDS_BYTES, SEED = 800, 120_000, 18, 1000, 227
 ROWS_A_BATCH = 10_000
-"""As many as Spark puts into a batch."""
+"""As many rows as Spark puts into a batch."""
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """What a capture shows of some brokers: their clients fetch in turn, first in full, then in the session granted.
+    """What a capture shows of some brokers: their clients fetch in turn, first in full, then in the granted session.
 
-    longest_wait_ms: a response comes after a random part of it, and now and then has a partition's records. Without a
-    wait each fetch moves one partition's high watermark instead, as FetchSessionEvents.java does.
+    longest_wait_ms: a response comes after a random part of it, and sometimes has a partition's records. Without a wait
+    each fetch moves one partition's high watermark instead, as in FetchSessionEvents.java.
     """
 
     brokers: int
@@ -59,7 +59,7 @@ class Traffic:
 
     @property
     def fetches(self) -> int:
-        """Of all brokers."""
+        """How many fetches all brokers get."""
         return self.brokers * self.clients * self.rounds
 
 
@@ -68,11 +68,11 @@ SHAPES = (
     Traffic(brokers=1, clients=200, partitions=40, rounds=50, every_ms=3, longest_wait_ms=500),
     Traffic(brokers=400, clients=10, partitions=4, rounds=10, every_ms=60, longest_wait_ms=500),
 )
-"""A busy broker with small and with large sessions, and many quiet ones."""
+"""A busy broker with small and with large sessions, and many quiet brokers."""
 
 
 def step_rows(traffic: Traffic) -> pa.RecordBatch:
-    """The traffic as rows of SESSION_EVENTS, a fetch and its partitions behind it."""
+    """The traffic as rows of SESSION_EVENTS: each fetch, followed by its partitions."""
     random = np.random.default_rng(SEED)
     return concatenate_batches([rows_of_broker(traffic, broker, random) for broker in range(traffic.brokers)])
 
@@ -110,7 +110,7 @@ def rows_of_broker(traffic: Traffic, broker: int, random: np.random.Generator) -
 
 
 def partition_columns(traffic: Traffic, random: np.random.Generator, is_fetch: Bools) -> dict[str, Any]:
-    """What partitions' rows have that changes: a partition with records is listed again by its client's next fetch."""
+    """The columns of partitions' rows that change: a client's next fetch lists a partition with records again."""
     t, shape = SESSION_EVENTS, (traffic.rounds, traffic.clients, traffic.partitions)
     turn, _, partition = np.indices(shape)
     has_records = np.zeros(shape, np.bool_)
@@ -129,7 +129,7 @@ def partition_columns(traffic: Traffic, random: np.random.Generator, is_fetch: B
 
 
 def beside_fetches(values: Any, is_fetch: Bools) -> Any:
-    """Values of partitions as a column of all rows."""
+    """Values of partitions, as a column of all rows."""
     column = np.zeros(len(is_fetch), values.dtype)
     column[~is_fetch] = values.ravel()
     return column
@@ -160,7 +160,7 @@ def batches_of(traffic: Traffic) -> list[pa.RecordBatch]:
 
 
 def compare_lanes(traffic: Traffic, count: int) -> str:
-    """Many settings of the slots, from all clients refused to none, beside one."""
+    """Compare many numbers of slots with one. With the fewest all clients are refused, with the most none."""
     batches, grid = batches_of(traffic), np.linspace(0, SLOTS, count).astype(np.int64).tolist()
     best = [
         min(timed("", partial(replay, batches, settings), clock=process_time).seconds)
@@ -176,7 +176,7 @@ def compare_lanes(traffic: Traffic, count: int) -> str:
 
 
 def compare(partitions: int, rounds: int) -> str:
-    """One lane beside Kafka's class, from the records of fetches on and from their step rows on."""
+    """Compare one lane with Kafka's class, starting from the records of fetches, and from their step rows."""
     traffic = Traffic(brokers=1, clients=200, partitions=partitions, rounds=rounds, every_ms=1)
     batches, one = batches_of(traffic), lanes(SLOTS)
     parts = list(parts_by_life(batches, Keys()))

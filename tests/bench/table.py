@@ -1,4 +1,4 @@
-"""What a benchmark found, as lines to print: medians, and ratios against the peers of the same run."""
+"""Results of a benchmark as lines: medians, and ratios to the peers of the same run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ROUNDS = 5
 
 @dataclass(frozen=True)
 class Timing:
-    """One contestant: what it is, and the seconds of each measured round over the same work."""
+    """One contestant: its name, and the seconds of each measured round over the same work."""
 
     name: str
     seconds: Sequence[float]
@@ -31,9 +31,9 @@ def timed(
     rounds: int = ROUNDS,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Timing:
-    """Run the work so many times after `warm_up` rounds that do not count.
+    """Run the work this many times, after `warm_up` rounds that do not count.
 
-    clock: time.process_time for CPU time, which is free of what else the machine does.
+    clock: time.process_time for CPU time, which does not depend on other work of the machine.
     """
     seconds = []
     for _ in range(warm_up + rounds):
@@ -44,7 +44,7 @@ def timed(
 
 
 def told(title: str, amount: int, unit: str, ours: Timing, peers: Sequence[Timing]) -> str:
-    """The contestants with their rate and, for a peer, how many times faster refetch was."""
+    """The contestants with their rates and, for a peer, how many times faster refetch was."""
     lines = [title, f"  {'':<42}{'median':>10}  {'slowest':>10}  {unit + '/s':>14}  {'refetch is':>11}"]
     for timing in (ours, *peers):
         ratio = "" if timing is ours else f"{timing.median / ours.median:,.1f} x"

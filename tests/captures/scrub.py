@@ -1,11 +1,11 @@
-"""Take the record contents out of a capture: scrub.py IN.pcap OUT.pcap.zst [--keep-records] [--earlier=SECONDS]
+"""Removes the record contents from a capture: scrub.py IN.pcap OUT.pcap.zst [--keep-records] [--earlier=SECONDS]
 
-Every record batch keeps its 61-byte header, size and place; what follows becomes zeros and the CRC is made to fit. So
-sizes, offsets, codecs, timing and TCP are as captured, and no key, value or header is left. For captures on a
-loopback interface, without loss, of plain Kafka connections whose opening is in the capture.
+Every record batch keeps its 61-byte header, size and place. The rest becomes zeros, and the CRC is corrected. So sizes,
+offsets, codecs, timing and TCP are as captured, and no key, value or header is left. This is for captures on a loopback
+interface, without loss, of plain Kafka connections whose opening is in the capture.
 
---keep-records: leave the records, of producers whose records are made up. --earlier: so many whole seconds are taken
-from the times of packets and of batches, for one capture to follow another.
+--keep-records: keep the records, for producers whose records are made up. --earlier: subtract this many whole seconds
+from the times of packets and batches, so that one capture can follow another.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from udfs.wire.record_batches import walk_batches
 
 HEADER_BYTES, CRC_AT, CRC_FROM, TIMES_AT = 61, 17, 21, 27
 Rewritten = Callable[[bytes], bytearray]
-"""A batch, or what there is of it, as it is to be written."""
+"""From a batch, or the part of it that is there, to what is written."""
 
 
 def rewritten(batch: bytes, *, keep_records: bool, earlier: int) -> bytearray:
-    """A batch without its records' contents, unless they are kept, and with its two times (ms) moved."""
+    """A batch without its records' contents, unless they are kept, and with its two times (ms) moved back."""
     new = bytearray(batch if keep_records else batch[:HEADER_BYTES] + bytes(max(len(batch) - HEADER_BYTES, 0)))
     if earlier and len(new) >= TIMES_AT + 16:
         times = struct.unpack_from(">qq", new, TIMES_AT)
@@ -49,7 +49,7 @@ def rewritten(batch: bytes, *, keep_records: bool, earlier: int) -> bytearray:
 def scrubbed(
     arena: np.ndarray, starts: np.ndarray, lengths: np.ndarray, rewrite: Rewritten
 ) -> list[tuple[int, bytes, bytes]]:
-    """(arena position, old bytes, new bytes) of each batch in the record fields; a cut batch loses what it has."""
+    """(arena position, old bytes, new bytes) of each batch in the record fields. A cut batch loses all its contents."""
     found = walk_batches(arena, starts, lengths)
     changes = []
     places = found.start.tolist(), found.available.tolist(), found.is_cut.tolist()
@@ -139,7 +139,7 @@ def payload_places(raw: bytes | bytearray) -> list[int]:
 
 
 def move_packets(raw: bytearray, earlier: int) -> None:
-    """Take so many seconds from the time of each packet."""
+    """Subtract this many seconds from the time of each packet."""
     for at in packet_places(raw):
         struct.pack_into("<I", raw, at, struct.unpack_from("<I", raw, at)[0] - earlier)
 
