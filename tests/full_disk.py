@@ -1,4 +1,4 @@
-"""A file system that takes no more than so much of a file."""
+"""A file system on which no file can grow beyond a size."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def files_of_at_most(size: int) -> Iterator[None]:
-    """Have a file that grows beyond this many bytes fail in the block, as one does on a disk that is full."""
+    """In the block, a write that makes a file larger than this many bytes fails, as on a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:

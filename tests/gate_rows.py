@@ -1,4 +1,4 @@
-"""A small capture set and run whose rows pass every rule that ships, and what to change for each rule to refuse."""
+"""A small capture set and run whose rows pass every shipped rule; and for each rule, a change that it refuses."""
 
 from __future__ import annotations
 
@@ -75,19 +75,19 @@ PLANTED: Mapping[str, tuple[Table, int, Row]] = {
     "captured_fetches_add_up": (SESSION_CACHE, 0, {"captured_fetches": 3}),
     "reader_totals_add_up": (FETCH_CONSUMERS, 0, {"bytes": 281}),
 }  # fmt: skip
-"""By rule: the table and place of a row, and what to change in it."""
+"""By rule: the table of a row, its place in GOOD, and what to change in it."""
 
 _PLAIN: Mapping[str, Any] = {"string": "", "boolean": False, "double": 0.0, "timestamp": TIME}
 
 
 def whole(table: Table, rows: Iterable[Row]) -> pa.Table:
-    """The rows with all columns; one that is not given has the plainest value of its type."""
+    """The rows with all columns; a column that is not given is null, or has the plainest value that it can have."""
     filled = [{str(column): row.get(column, _value(column)) for column in table.columns} for row in rows]
     return pa.Table.from_pylist(filled, schema=arrow_schema(table))
 
 
 def frame(spark: SparkSession, table: Table, rows: Iterable[Row]) -> DataFrame:
-    """They as a DataFrame."""
+    """The rows with all columns, as a DataFrame."""
     return spark.createDataFrame(whole(table, rows))
 
 
@@ -101,7 +101,7 @@ def _value(column: Column) -> Any:
 
 
 def planted(rule: str) -> dict[Table, list[Row]]:
-    """The good rows, with one changed that the rule refuses."""
+    """The good rows, with one changed so that the rule refuses it."""
     table, place, changes = PLANTED[rule]
     changed = [row | changes if i == place else row for i, row in enumerate(GOOD[table])]
     return {**GOOD, table: changed}

@@ -1,9 +1,9 @@
-"""Which kernels there are, which of them Python calls, and which the warm-up leaves for workers to compile.
+"""Which kernels there are, which of them Python calls, and which the warm-up does not compile, so that workers have to.
 
     python -m tests.kernels
 
-runs the warm-up and prints a line a kernel that it leaves out. It is for a process of its own: in any other, kernels
-may have been called before.
+runs the warm-up and prints a line for each kernel that it does not compile. It has to run in a process of its own: in
+any other process, kernels may have been called before.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def is_kernel(node: ast.AST) -> bool:
 
 
 def named_in(module: ModuleType, nodes: Iterable[ast.AST]) -> Iterator[Any]:
-    """The kernels that some code of a module names, be it as `kernel` or as `module.kernel`."""
+    """The kernels that some code of a module names, either as `kernel` or as `module.kernel`."""
     for node in (inner for outer in nodes for inner in ast.walk(outer)):
         found: Any = None
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
@@ -63,7 +63,9 @@ def calls() -> tuple[dict[Any, set[Any]], set[Any]]:
 
 
 def left_out() -> list[str]:
-    """What the warm-up does not compile: kernels that Python calls and it does not, and those that only such call."""
+    """The kernels that the warm-up does not compile: those that Python calls and the warm-up does not, and those that
+    no kernel compiled by the warm-up calls.
+    """
     for run in warm_up.RUNS.values():
         run()
     called_by, by_python = calls()

@@ -1,6 +1,6 @@
-"""Reading and planting a lake's tables by delta-rs, which starts no JVM: a table takes milliseconds.
+"""Reading and writing a lake's tables by delta-rs, which starts no JVM: a table takes milliseconds.
 
-That Spark's Delta finds the same in them is for tests/spark/test_packed_tables.py to say.
+tests/spark/test_packed_tables.py checks that Spark's Delta finds the same rows in them.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ Row = tuple[Any, ...]
 
 
 def queried(lake: str, table: Table, *columns: str, where: str = "true") -> list[dict[str, Any]]:
-    """Rows of a table as dicts; all columns where none is named. where: a condition in SQL."""
+    """Rows of a table as dicts; with all columns if none is named. where: a condition in SQL."""
     names = ", ".join(f'"{column}"' for column in columns or table.columns)
     asked = QueryBuilder().register("t", DeltaTable(table_path(lake, table)))
     return pa.table(asked.execute(f"SELECT {names} FROM t WHERE {where}")).to_pylist()  # noqa: S608 - tests' own words
 
 
 def table_rows(lake: str, table: Table, *, without: Iterable[str] = ()) -> list[Row]:
-    """Every row of a table, in the order of its key, without some columns; the key is seen to be one."""
+    """Every row of a table, sorted by its key, without some columns. Fails if two rows have the same key."""
     return rows_by_key(table, queried(lake, table), without=without)
 
 
 def rows_by_key(table: Table, rows: Iterable[Mapping[str, Any]], *, without: Iterable[str] = ()) -> list[Row]:
-    """The same of rows that are at hand."""
+    """The same as `table_rows`, for rows that are given."""
     rows = sorted(rows, key=lambda row: key_of(table, row))
     keys = [key_of(table, row) for row in rows]
     assert len(set(keys)) == len(keys), f"the key of {table.name} names one row"
@@ -40,24 +40,24 @@ def rows_by_key(table: Table, rows: Iterable[Mapping[str, Any]], *, without: Ite
 
 
 def key_of(table: Table, row: Mapping[str, Any]) -> Row:
-    """The row's key; nulls before all else."""
+    """The row's key, for sorting: nulls come first."""
     return tuple((row[column] is not None, row[column]) for column in table.key)
 
 
 def lake_rows(lake: str, tables: Iterable[Table]) -> dict[str, list[Row]]:
-    """The rows of several tables by name."""
+    """The rows of several tables, by name of table."""
     return {table.name: table_rows(lake, table) for table in tables}
 
 
 def plant(lake: str, table: Table, rows: pa.Table) -> None:
-    """Make a table of these rows."""
+    """Make a table with these rows."""
     path = Path(table_path(lake, table))
     path.mkdir(parents=True)
     write_deltalake(path, rows, partition_by=[str(table.replaced_by)])
 
 
 def _plain(value: Any) -> Any:
-    """Maps come as lists of pairs in no order."""
+    """The value; for a map, its pairs sorted, since delta-rs gives a list of pairs in no order."""
     if isinstance(value, list) and value and isinstance(value[0], tuple):
         return sorted(value)
     return value

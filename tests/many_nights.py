@@ -1,12 +1,13 @@
-"""What jobs cost on a lake of many nights, beside one of two nights at the same moment.
+"""What jobs cost on a lake of many nights, compared with a lake of two nights that is measured by turns with it.
 
     python -m tests.many_nights [--at=30,300] [--times=5]
 
-In one session that stays warm, a night brings the smallest shipped capture, shifted by a day: `ingest`, one replay, a
-gate, a page. The first night of the large lake does so, too; those up to the numbers that --at has are copies of its
-rows with other ids and times, which the product's own writer adds to each table. Then --times further nights go into
-that lake and into others of two nights, by turns, by the jobs themselves; and at the end once more after `compact`.
-Printed are medians of seconds: CPU of this process and all that it has started (/proc), and the clock in brackets.
+Everything runs in one session that stays warm. A night is the smallest shipped capture, shifted by a day: `ingest`, one
+replay, a gate, a page. Jobs make the first night of the large lake. The further nights, up to each number in --at, are
+copies of its rows with other ids and times, which the product's own writer adds to each table. Then the jobs add
+--times more nights to that lake and one each to lakes of two nights, by turns. At the end, this is done once more after
+`compact`. Prints medians of seconds: the CPU time of this process and of all that it has started (/proc), and the clock
+time in brackets.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ Rows = dict[Table, pa.Table]
 
 
 class Nights:
-    """A lake into which one night after the other goes."""
+    """A lake to which nights are added one after the other."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.count = folder, 0
@@ -66,7 +67,7 @@ class Nights:
         self.scenario.write_text(REPLAY_ALONE)
 
     def jobs(self) -> dict[str, Callable[[], object]]:
-        """The next night's jobs by name, in their order."""
+        """The next night's jobs by name, in the order in which they run."""
         self.count += 1
         link_type, packets = sample_capture(REPOSITORY, "starve")
         shifted = by_clock(packets, lambda time_us: time_us + self.count * A_DAY_US)
@@ -83,12 +84,12 @@ class Nights:
         }
 
     def add(self) -> None:
-        """Have a night go into the lake by the jobs."""
+        """Add a night to the lake by running its jobs."""
         for job in self.jobs().values():
             job()
 
     def copy_first(self, spark: SparkSession, first: Rows, until: int) -> None:
-        """Add nights with the rows of the first one, until there are so many."""
+        """Add nights with the rows of the first one, until there are `until` nights."""
         while self.count < until:
             self.count += 1
             for table, rows in first.items():
@@ -98,7 +99,7 @@ class Nights:
                     Target(str(self.lake), str(identity)).write_here(spark, own, table)
 
     def rows(self) -> Rows:
-        """The rows of all tables that have any."""
+        """By table, the rows; only tables that have any."""
         there = [table for table in (*SILVER, *GOLD) if DeltaTable.is_deltatable(table_path(str(self.lake), table))]
         rows = {
             table: DeltaTable(table_path(str(self.lake), table)).to_pyarrow_table().cast(arrow_schema(table))
@@ -107,13 +108,13 @@ class Nights:
         return {table: of for table, of in rows.items() if of.num_rows}
 
     def files(self) -> tuple[int, int]:
-        """(Parquet files, files of logs) that the lake's tables have."""
+        """(number of Parquet files, number of log files) of the lake's tables."""
         of_logs = sum(1 for _ in self.lake.glob("*/*/_delta_log/*"))
         return sum(1 for _ in self.lake.glob("*/*/*/*.parquet")), of_logs
 
 
 def later_rows(rows: pa.Table, days: int) -> pa.Table:
-    """The rows as a night so many days later would have them, with other ids of capture sets and runs."""
+    """The rows as a night this many days later would have them, with other ids of capture sets and runs."""
     for place, column in enumerate(rows.schema):
         if pa.types.is_timestamp(column.type):
             shifted = pc.add(rows[place], pa.scalar(timedelta(days=days), pa.duration("us")))
@@ -125,7 +126,7 @@ def later_rows(rows: pa.Table, days: int) -> pa.Table:
 
 
 def command(*arguments: str) -> None:
-    """Run a job that has to end well, without what it says."""
+    """Run a job without printing its output. Raises RuntimeError if it fails."""
     with redirect_stdout(StringIO()), redirect_stderr(StringIO()) as errors:
         code = run_command([*arguments])
     if code:
@@ -133,7 +134,7 @@ def command(*arguments: str) -> None:
 
 
 def opened_lake(lake: Path) -> None:
-    """What a notebook does first."""
+    """Open the lake as a notebook does, and read two tables."""
     with redirect_stderr(StringIO()):
         opened = open_lake(str(lake))
         opened.rows(str(EXCHANGES.name)).count()
@@ -141,7 +142,7 @@ def opened_lake(lake: Path) -> None:
 
 
 def cpu_seconds() -> float:
-    """What this process and all that it has started, and those they started, have taken of the processors."""
+    """Seconds of CPU time of this process and all of its descendants."""
     ticks, parents = dict[int, int](), dict[int, int]()
     for process in Path("/proc").iterdir():
         if process.name.isdigit():
@@ -150,19 +151,19 @@ def cpu_seconds() -> float:
             except OSError:  # it has just ended
                 continue
             parents[int(process.name)] = int(fields[1])
-            ticks[int(process.name)] = sum(map(int, fields[11:15]))  # those of its ended children among them
+            ticks[int(process.name)] = sum(map(int, fields[11:15]))  # with those of its ended children
     return sum(ticks[pid] for pid in ticks if is_below(pid, os.getpid(), parents)) / CLOCK_TICKS
 
 
 def is_below(pid: int, of: int, parents: dict[int, int]) -> bool:
-    """Whether a process is this one or was started by it or by those below it."""
+    """Whether the process `pid` is `of` or one of its descendants. parents: each process's parent."""
     while pid and pid != of:
         pid = parents.get(pid, 0)
     return pid == of
 
 
 def measured(large: Nights, few: Sequence[Nights], times: int) -> Iterator[str]:
-    """Lines of a table: each job on both lakes."""
+    """Lines of a table: the cost of each job on lakes of few nights and on the large one."""
     cost = defaultdict[tuple[str, bool], list[tuple[float, float]]](list)
     for turn in range(times):
         for is_large in (False, True) if turn % 2 else (True, False):
@@ -179,7 +180,7 @@ def measured(large: Nights, few: Sequence[Nights], times: int) -> Iterator[str]:
 
 
 def lakes_of_few_nights(folder: Path, count: int) -> list[Nights]:
-    """Lakes alike, of FEW_NIGHTS each."""
+    """Equal lakes, of FEW_NIGHTS each."""
     first = Nights(folder / "few-0")
     for _ in range(FEW_NIGHTS):
         first.add()
@@ -193,7 +194,7 @@ def lakes_of_few_nights(folder: Path, count: int) -> list[Nights]:
 
 
 def show(large: Nights, folder: Path, times: int, what: str) -> None:
-    """Measure, and print a table."""
+    """Measure the jobs, and print a table."""
     few = lakes_of_few_nights(folder / f"at-{large.count}-{what}", times)
     sys.stdout.write(f"{large.count} nights{what}, files {large.files()}: CPU (clock) of {FEW_NIGHTS}, then of all\n")
     for line in measured(large, few, times):
@@ -202,7 +203,7 @@ def show(large: Nights, folder: Path, times: int, what: str) -> None:
 
 
 def main() -> None:
-    """Run it."""
+    """Build the lakes, and measure the jobs on them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--at", default="30,300", help="numbers of nights, separated by commas")
     parser.add_argument("--times", type=int, default=5)

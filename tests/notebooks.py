@@ -1,8 +1,8 @@
-"""The notebooks: what their scripts say, and what their cells show when they are run in this process.
+"""The notebooks: made from their scripts, with the outputs of their cells, which are run in this process.
 
     python -m tests.notebooks      # runs every notebook and writes its .ipynb
 
-Kernels of their own would each start a JVM; here all share one Spark session.
+A Jupyter kernel for each notebook would start its own JVM; here all notebooks share one Spark session.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tests.e2e.conftest import IN_FORCE, RUN_AT, WHAT_IF
 REPOSITORY = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted(path for path in (REPOSITORY / "notebooks").glob("*.py") if path.stem != "__init__")
 SHOWN = ("image/svg+xml", "text/html")
-"""What is kept of an output, the first that it has: a plot or a table."""
+"""MIME types of outputs, a plot or a table. Of each output, the first of these that it has is kept."""
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -46,22 +46,22 @@ ASKED = (
     "broker.max.incremental.fetch.session.cache.slots=8,16",
     "max.broker.partitions=4,200",
 )
-"""What is replayed over sample captures for the notebooks."""
+"""The settings that are replayed over the sample captures for the notebooks."""
 OF_PRODUCERS, PRODUCERS = "splits", "split"
-"""The notebook that these cannot answer, for their records are zeros, and the shared capture that can."""
+"""A notebook that the sample captures cannot answer, since their records are zeros; and the shared capture that can."""
 SAMPLES = ("mixed", "starve")
-"""The sample captures that the others show."""
+"""The sample captures that the other notebooks show."""
 
 
 def sample_run(lake: Path) -> Run:
-    """The sample captures, replayed for the notebooks."""
+    """The replay of the sample captures for the notebooks."""
     captures = tuple(REPOSITORY / "tests" / "captures" / f"{name}.pcap.zst" for name in SAMPLES)
     scenario = resolve_scenario(None, ASKED, ["broker.fetch.max.bytes=55MiB"])
     return Run(scenario, captures, str(lake), RUN_AT, session=SessionWishes("local[2]"))
 
 
 def producers_run(lake: Path) -> Run:
-    """The shared capture of producers whose batches are split, as the tests of that replay have it."""
+    """The replay of the shared capture of producers whose batches are split, with the settings of its tests."""
     capture = REPOSITORY.parent / "shared" / "captures" / f"{PRODUCERS}.pcap"
     scenario = resolve_scenario(None, WHAT_IF[PRODUCERS], IN_FORCE[PRODUCERS])
     return Run(scenario, (capture,), str(lake), RUN_AT, session=SessionWishes("local[2]"))
@@ -77,7 +77,9 @@ def script_of(path: Path) -> nbformat.NotebookNode:
 
 
 def executed(path: Path, lake: str) -> nbformat.NotebookNode:
-    """A notebook from its script with what its cells show on a lake. Raises what a cell raises or prints."""
+    """A notebook from its script, with the outputs of its cells on a lake. Raises what a cell raises, and an
+    AssertionError if a cell prints.
+    """
     notebook = script_of(path)
     with shell(lake) as run:
         for cell in notebook.cells:
@@ -88,7 +90,7 @@ def executed(path: Path, lake: str) -> nbformat.NotebookNode:
 
 @contextmanager
 def shell(lake: str) -> Iterator[Any]:
-    """A function that runs a cell as Jupyter does and returns its outputs; the cells share a namespace of their own."""
+    """A function that runs a cell as Jupyter does, and returns its outputs. The cells share one namespace."""
     before = os.environ.get(LAKE_VARIABLE)
     os.environ[LAKE_VARIABLE] = lake
     with tempfile.TemporaryDirectory() as folder:
@@ -101,10 +103,10 @@ def shell(lake: str) -> Iterator[Any]:
 
 
 class _Shown(DisplayHook):
-    """The value of a cell's last line, kept instead of printed."""
+    """Keeps the value of a cell's last line instead of printing it."""
 
     def compute_format_data(self, result: Any) -> Any:
-        """The forms that are kept alone: each form of a DataFrame runs its query."""
+        """Only the types in SHOWN, since a DataFrame runs its query for each type."""
         assert isinstance(self.shell, _Shell)
         assert self.shell.display_formatter is not None
         return self.shell.display_formatter.format(result, include=SHOWN)
@@ -113,7 +115,7 @@ class _Shown(DisplayHook):
         """There is no prompt."""
 
     def write_format_data(self, format_dict: Mapping[str, str], md_dict: object = None) -> None:
-        """Keep it."""
+        """Keep the value."""
         assert isinstance(self.shell, _Shell)
         self.shell.shown.append(format_dict)
 
@@ -133,19 +135,19 @@ class _Shell(InteractiveShell):
 
 
 def output_of(data: Mapping[str, str]) -> nbformat.NotebookNode:
-    """What is kept of a value that a cell shows."""
+    """The output that is kept of a value that a cell shows."""
     kind = next(kind for kind in SHOWN if kind in data)
     return new_output("execute_result", data={kind: data[kind]}, execution_count=None)
 
 
 def written(notebook: nbformat.NotebookNode) -> str:
-    """The notebook as its .ipynb has it."""
+    """The text of the notebook's .ipynb. Raises ValidationError if it is not a valid notebook."""
     nbformat.validate(notebook)
     return nbformat.writes(notebook, version=nbformat.NO_CONVERT) + "\n"
 
 
 def main() -> None:
-    """Run every notebook and write it, with its outputs, beside its script."""
+    """Run every notebook, and write it with its outputs next to its script."""
     with tempfile.TemporaryDirectory() as folder:
         runs = {False: sample_run(Path(folder) / "samples"), True: producers_run(Path(folder) / "producers")}
         spark = ready_session(runs[False], runs[True].scenario.algorithms)

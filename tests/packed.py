@@ -1,4 +1,4 @@
-"""Rows that were packed for their way through Spark, as rows again."""
+"""Unpacking rows that were packed for their way through Spark."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from udfs.facts.arrow_tables import unpack_rows
 
 
 def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What `pack_rows` packed, of one table; takes batches with a column `rows`."""
+    """The rows of one table that `pack_rows` packed. batches: they have a column `rows`."""
     for batch in batches:
         for packed in batch["rows"]:
             yield from unpack_rows(packed)

@@ -1,4 +1,4 @@
-"""The packages in a zip, as `git archive` makes it and executors have it."""
+"""A zip of the packages, like one that `git archive` makes for executors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PACKAGES = ("jobs", "udfs", "schemas")
 
 
 def zipped(path: Path, changed: str | None = None) -> Path:
-    """Zip the packages of the clone, with a line more in the module `changed`."""
+    """Zip the packages of the clone, with one more line in the module `changed`."""
     path.parent.mkdir()
     with zipfile.ZipFile(path, "w") as archive:
         for package in PACKAGES:

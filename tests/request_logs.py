@@ -1,4 +1,4 @@
-"""The index of a request log by its path."""
+"""The index of the request log at a path."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ from udfs.capture.storage import open_stored
 
 
 def index_request_log(path: str | Path, *, range_bytes: int, buckets: int, zone: str = UTC) -> CaptureIndex | None:
-    """Open a request log, read it and return its index; None where the file is none."""
+    """Open a request log, read it and return its index; None if the file is not a request log."""
     with open_stored(str(path)) as stored:
         return index_stored_log(stored, str(path), range_bytes=range_bytes, buckets=buckets, zone=zone)

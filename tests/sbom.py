@@ -2,8 +2,8 @@
 
     python -m tests.sbom dist/refetch.cdx.json
 
-cyclonedx-py describes the packages, with the hashes of the lock file. Jars are those of the pyspark that is installed,
-and Delta's two by their Maven coordinates, without hashes. The document is the same each time it is made.
+cyclonedx-py describes the packages, with the hashes of the lock file. The jars are those of the installed pyspark with
+their hashes, and Delta's two by their Maven coordinates, without hashes. The document is the same each time it is made.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _POM = re.compile(r"META-INF/maven/[^/]+/[^/]+/pom\.properties")
 
 
 def packages() -> dict[str, Any]:
-    """The document of the packages of requirements.txt, as cyclonedx-py writes it: no time, no serial number."""
+    """The document that cyclonedx-py writes for requirements.txt: it has no time and no serial number."""
     command = [
         sys.executable, "-m", "cyclonedx_py", "requirements", str(ROOT / "requirements.txt"),
         "--pyproject", str(ROOT / "pyproject.toml"), "--mc-type", "application", "--output-reproducible",
@@ -42,7 +42,7 @@ def packages() -> dict[str, Any]:
 
 
 def jars(folder: Path) -> Iterator[dict[str, Any]]:
-    """A component a jar: those in this folder, which are Spark's, with the hashes of their files, then Delta's two."""
+    """A component for each jar: Spark's jars, which are in this folder, with their hashes; then Delta's two jars."""
     for jar in sorted(folder.glob("*.jar")):
         digest = hashlib.sha256(jar.read_bytes()).hexdigest()
         yield component(jar.name, *coordinates(jar)) | {"hashes": [{"alg": "SHA-256", "content": digest}]}
@@ -53,9 +53,9 @@ def jars(folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def coordinates(jar: Path) -> tuple[str, str, str]:
-    """Group, artifact and version: what the jar says of itself, else what its name says and no group.
+    """(group, artifact, version) from the jar's own pom.properties; without one, from its name, with an empty group.
 
-    A jar may have the descriptions of others in it: its own is that of the artifact that it is named after.
+    A jar may also contain pom.properties of other artifacts. Its own is the one whose artifactId is in the jar's name.
     """
     found = _NAME.fullmatch(jar.name)
     artifact, version = (found["artifact"], found["version"]) if found else (jar.stem, "")
@@ -69,7 +69,7 @@ def coordinates(jar: Path) -> tuple[str, str, str]:
 
 
 def component(file: str, group: str, artifact: str, version: str) -> dict[str, Any]:
-    """A jar as CycloneDX has it. Without a group it has no package URL, which would name another one."""
+    """A jar as a CycloneDX component. Without a group it gets no package URL, which would name another artifact."""
     described = {"type": "library", "bom-ref": file, "name": artifact, "version": version}
     if group:
         classifier = file.removeprefix(f"{artifact}-{version}").removesuffix(".jar").removeprefix("-")
@@ -79,7 +79,7 @@ def component(file: str, group: str, artifact: str, version: str) -> dict[str, A
 
 
 def document(folder: Path) -> str:
-    """The whole document, with Spark's jars from this folder. Raises ValueError where it is no CycloneDX 1.6."""
+    """The whole document, with Spark's jars from this folder. Raises ValueError if it is not valid CycloneDX 1.6."""
     described = packages()
     described["components"] += jars(folder)
     text = json.dumps(described, indent=2) + "\n"

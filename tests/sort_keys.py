@@ -1,4 +1,4 @@
-"""The type of what tables are sorted by."""
+"""The type of the keys by which tables are sorted."""
 
 from __future__ import annotations
 

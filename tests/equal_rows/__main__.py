@@ -1,10 +1,10 @@
-"""Whether a change leaves every row as it was: a hash of each table, of captures under scenarios with all five replays.
+"""Whether a change leaves every row as it was: hashes of each table, for captures and scenarios with all five replays.
 
     python -m tests.equal_rows --lakes=FOLDER --out=before.json [CAPTURE ...]
     python -m tests.equal_rows --lakes=FOLDER --out=after.json --against=before.json [CAPTURE ...]
 
-Each lake stays in FOLDER, so that the rows themselves can be compared where a hash differs. Captures are those of
-../shared/captures, all of them if none is named, and any other pcap file by its path. It takes some minutes.
+Each lake stays in FOLDER, so that the rows themselves can be compared where a hash differs. A CAPTURE is a name in
+../shared/captures, or the path of any other pcap file; default: the captures in NAMES. It takes some minutes.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ IN_FORCE = {
     "sessions": ["max.incremental.fetch.session.cache.slots=8"],
     "split": ["batch.size=38000", "linger.ms=20", "max.message.bytes=40000"],
 }
-"""Settings that were in force and a capture does not tell."""
+"""Settings that were in force, by capture: the capture does not show them."""
 
 Hashes = dict[str, dict[str, tuple[int, str]]]
-"""(rows, their hash) by lake and table."""
+"""(number of rows, their hash) by lake and table."""
 
 
 def lake_hashes(spark: SparkSession, capture: Path, home: Path) -> Iterator[tuple[str, dict[str, tuple[int, str]]]]:
@@ -62,7 +62,7 @@ def lake_hashes(spark: SparkSession, capture: Path, home: Path) -> Iterator[tupl
 
 
 def differences(before: Hashes, after: Hashes) -> list[str]:
-    """What differs, a line each."""
+    """One line for each table that differs."""
     return [
         f"{lake} {table}: {before.get(lake, {}).get(table)} before, {found} now"
         for lake, tables in after.items()
@@ -72,7 +72,7 @@ def differences(before: Hashes, after: Hashes) -> list[str]:
 
 
 def main() -> int:
-    """Print each table's hash, and what differs from another run's."""
+    """Write each table's hash, and print what differs from another run. Returns 1 if anything differs."""
     parser = argparse.ArgumentParser(prog="python -m tests.equal_rows", description=__doc__)
     parser.add_argument("captures", nargs="*", metavar="CAPTURE")
     parser.add_argument("--lakes", type=Path, required=True)

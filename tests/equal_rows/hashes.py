@@ -1,4 +1,4 @@
-"""A hash of a table's rows, whatever their order and whoever wrote them."""
+"""A hash of a table's rows, which depends neither on their order nor on who wrote them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ OF_THE_CODE = {
     RUNS.name: {RUNS.refetch_version, RUNS.replayed_by, RUNS.run_at},
     TRENDS.name: {TRENDS.replayed_by, TRENDS.run_at},
 }
-"""By table the columns that tell of the code, the clock and the machine, and not of the captures."""
+"""By table, the columns that depend on the code, the clock and the machine instead of the captures."""
 
 
 def table_hash(lake: str, table: Table, identity: str) -> tuple[int, str]:
-    """(rows, SHA-256 of them in the order of all their columns) of a capture set or run; of no table 0 rows."""
+    """(number of rows, their SHA-256) of a capture set or run in a table; (0, "") if the table does not exist."""
     path = table_path(lake, table)
     if not DeltaTable.is_deltatable(path):
         return 0, ""
@@ -32,7 +32,7 @@ def table_hash(lake: str, table: Table, identity: str) -> tuple[int, str]:
 
 
 def rows_hash(rows: pa.Table, table: Table) -> str:
-    """SHA-256 of rows as text, sorted: numbers in full, maps by their keys."""
+    """SHA-256 of the rows as sorted lines of text: numbers with all digits, maps sorted by key."""
     left_out = OF_THE_CODE.get(table.name, set())
     columns = [_texts(rows[name]) for name in table.columns if name not in left_out]
     lines = sorted("\x1f".join(cells) for cells in zip(*columns, strict=True))

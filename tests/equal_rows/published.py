@@ -1,10 +1,10 @@
-"""The rows that the quickstart gives, published as a hash for each table: whoever runs it gets the same.
+"""The rows that the quickstart writes, published as a hash for each table: everybody who runs it gets the same.
 
     ./spark-submit.sh pipeline --scenario=conf/quickstart.yaml --lake=LAKE
     python -m tests.equal_rows.published LAKE
 
-prints the tables whose rows differ from those published. With --write the lake's are published instead, for a release
-that decodes or replays otherwise.
+prints the tables whose rows differ from the published ones. With --write the hashes of the lake are published instead,
+for a release that decodes or replays differently.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from tests.lakes import queried
 
 PUBLISHED = REPOSITORY / "tests/captures/rows.json"
 Hashes = dict[str, list[int | str]]
-"""[rows, their hash] by table."""
+"""[number of rows, their hash] by table."""
 
 
 def hashes_of_quickstart(lake: str) -> Hashes:
-    """The hashes of a lake's tables, of its only capture set and its only run. Raises ValueError if it has others."""
+    """The hashes of a lake's tables, for its only capture set and only run. Raises ValueError if it has several."""
     ((capture_id, run_id),) = {
         (row[RUNS.capture_id], row[RUNS.run_id]) for row in queried(lake, RUNS, RUNS.capture_id, RUNS.run_id)
     }
@@ -37,7 +37,7 @@ def hashes_of_quickstart(lake: str) -> Hashes:
 
 
 def main() -> int:
-    """Compare a lake with what is published, or publish it."""
+    """Compare a lake with the published hashes, or publish its own. Returns 1 if any differs."""
     parser = argparse.ArgumentParser(prog="python -m tests.equal_rows.published", description=__doc__)
     parser.add_argument("lake", metavar="LAKE")
     parser.add_argument("--write", action="store_true")

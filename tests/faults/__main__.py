@@ -1,10 +1,10 @@
-"""Fail the n-th operation of a small pipeline, for every n: what it says and leaves, and what the next run makes of it.
+"""Fail the n-th operation of a small pipeline, for every n: check its message, its lake, and the run that follows.
 
     python -m tests.faults [--stride=N] [--first=N] [--sites] [--seconds=N] [--layer=audit] [ERROR...]
 
 Operations are opens, reads, writes, renames, links, removals, syncs and starts of programs, by the driver and by the
 workers, on files of the lake, the captures, the caches, the temporary folder and refetch's own settings and templates.
-ERRORS are ENOSPC, EIO, EACCES, EINTR and KILL, which kills the process there; all of them if none is named.
+An ERROR is ENOSPC, EIO, EACCES, EINTR or KILL, which kills the process at the operation; default: all of them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _VARIES = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|tmp\w{8}|\d+")
 
 
 def arguments() -> argparse.Namespace:
-    """What is asked for."""
+    """The arguments of the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description="Fail the n-th operation, for every n.")
     parser.add_argument("errors", nargs="*", metavar="ERROR", help=f"{', '.join(ERRORS)}; default: all")
     parser.add_argument("--stride", type=int, default=1, help="every so many operations; default: each")
@@ -41,7 +41,7 @@ def arguments() -> argparse.Namespace:
 
 
 def numbers(operations: Sequence[Failed], first: int, stride: int, by_site: bool) -> Iterator[int]:
-    """The operations to fail, from 1."""
+    """The numbers of the operations to fail; the first operation has number 1."""
     seen = set[tuple[str, str]]()
     for number, operation in enumerate(operations, 1):
         site = operation.kind, _VARIES.sub("#", operation.path)
@@ -51,7 +51,7 @@ def numbers(operations: Sequence[Failed], first: int, stride: int, by_site: bool
 
 
 def told(case: Case) -> str:
-    """A line for a case, and one for each fault."""
+    """A line for a case, one for each of its faults, and the last line of stderr if it has any."""
     what = "no operation" if case.failed is None else f"{case.failed.kind} {case.failed.path}"
     error = next(name for name, number in ERRORS.items() if number == case.error)
     last = case.ended.said.strip().splitlines()[-1:] if case.faults else []
@@ -60,7 +60,7 @@ def told(case: Case) -> str:
 
 
 def main() -> int:
-    """Try the operations; 1 where something is wrong with one."""
+    """Try the operations. Returns 1 if a case has faults."""
     asked = arguments()
     by_audit = asked.layer == "audit" or not has_compiler()
     home, control = made_home(), Control.made(Path(tempfile.mkdtemp(prefix="refetch-control-")) / "control")
@@ -71,7 +71,7 @@ def main() -> int:
         for error in asked.errors or list(ERRORS):
             if time.monotonic() > until:
                 break
-            # Python itself calls again what a signal interrupts (PEP 475), which its hooks do not see.
+            # Python itself repeats a call that a signal interrupts (PEP 475), and audit hooks do not see that.
             if not (by_audit and error == "EINTR"):
                 case = tried(home, control, number, ERRORS[error], expected, by_audit=by_audit)
                 tries, wrong = tries + 1, wrong + bool(case.faults)

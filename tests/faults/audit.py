@@ -1,6 +1,6 @@
 """The layer that needs no compiler: Python asks its audit hooks before it opens a file or starts a program (PEP 578).
 
-It is not under what Arrow and delta-rs do by themselves, nor under reads and writes; `layer.c` is.
+It sees neither what Arrow and delta-rs do by themselves nor reads and writes; `layer.c` does.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ KINDS = {
     "os.rmdir": "rmdir", "os.truncate": "truncate", "os.listdir": "list", "os.scandir": "list",
     "subprocess.Popen": "exec", "os.exec": "exec",
 }  # fmt: skip
-"""The events that are operations; their first argument is the path."""
+"""By audit event, the kind of operation. The first argument of an event is the path, except for those in TARGET."""
 TARGET = {"os.rename", "os.link"}
-"""Those of which the second is the file that comes to be."""
+"""The events whose second argument is the path of the new file, which is the one that counts."""
 
 
 def install() -> None:
-    """Put the layer under this process."""
+    """Install the layer in this process."""
     sys.addaudithook(hook(os.environ[FILE], tuple(os.environ[FOLDERS].split(":"))))
 
 
 def hook(control: str, folders: tuple[str, ...]) -> Callable[[str, tuple[object, ...]], None]:
-    """The hook that counts, and fails what is to fail."""
+    """The hook that counts operations, and fails the chosen one."""
     with open(control, "r+b") as file:
         mapped = mmap.mmap(file.fileno(), SIZE)
     at_work = local()
@@ -51,17 +51,17 @@ def hook(control: str, folders: tuple[str, ...]) -> Callable[[str, tuple[object,
 
 
 def path_of(told: object) -> str | None:
-    """The whole path that an event names; None where it names none."""
+    """The absolute path that an event names; None if it names none."""
     return os.path.abspath(os.fsdecode(told)) if isinstance(told, str | bytes | os.PathLike) else None
 
 
 def is_under(path: str, folders: tuple[str, ...]) -> bool:
-    """Whether it is in one of the folders, and no code."""
+    """Whether a file is in one of the folders, and is not Python code."""
     return path.startswith(tuple(f"{folder}/" for folder in folders)) and not path.endswith((".py", ".pyc"))
 
 
 def count(control: str, mapped: mmap.mmap, kind: str, path: str) -> None:
-    """Count an operation, alone of all processes. Raises OSError, or kills this process, where it is to fail."""
+    """Count an operation, one process at a time. If it is the one to fail, raises OSError or kills this process."""
     with open(control, "rb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         number, fail_at, error, traced = NUMBERS.unpack_from(mapped)

@@ -1,4 +1,4 @@
-"""The command with an operation that fails: what it says and leaves, and what the same command makes of that."""
+"""Running a command of which one operation fails, then the same command undisturbed; and what is wrong with both."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tests.faults.undisturbed import Home, Rows, TornTableError, lake_rows
 from tests.processes_left import MARK, left, left_for_good
 
 ENDS_S = 900
-"""A command that takes longer hangs."""
+"""A command that takes more seconds than this hangs."""
 SAID = "refetch: "
 
 
 @dataclass
 class Ended:
-    """How a command ended: its exit code, what it said on stderr, and which processes it left."""
+    """How a command ended: its exit code, its stderr, and the processes that still run after it."""
 
     code: int
     said: str
@@ -33,7 +33,7 @@ class Ended:
 
 @dataclass
 class Case:
-    """A command with its n-th operation failing by an error: how it ended, and what is wrong with that."""
+    """A command whose n-th operation fails with an error: how it ended, and what is wrong with that."""
 
     number: int
     error: int
@@ -44,7 +44,7 @@ class Case:
 
 @contextmanager
 def layered(control: Control, home: Home, by_audit: bool) -> Iterator[Mapping[str, str]]:
-    """The variables of a command that runs above a layer; the layer fails nothing behind the block."""
+    """The environment of a command that runs above a layer; after the block the layer fails no operation."""
     try:
         yield os.environ | home.environment | environment(control, home.watched, by_audit)
     finally:
@@ -52,7 +52,7 @@ def layered(control: Control, home: Home, by_audit: bool) -> Iterator[Mapping[st
 
 
 def run(home: Home, variables: Mapping[str, str]) -> Ended:
-    """The command, with these variables; what of it is left is killed."""
+    """Run the command with this environment, and kill the processes that it leaves."""
     mark = uuid4().hex
     command = [str(REPOSITORY / "spark-submit.sh"), *home.arguments]
     told = {**variables, MARK: mark, "REFETCH_PYTHON": sys.executable}
@@ -67,7 +67,7 @@ def run(home: Home, variables: Mapping[str, str]) -> Ended:
 
 
 def undisturbed(home: Home) -> Rows:
-    """What the tables have after a run that nothing disturbs. Raises RuntimeError where that fails."""
+    """The tables' rows after an undisturbed run. Raises RuntimeError if the run fails."""
     home.emptied()
     ended = run(home, os.environ | home.environment)
     if ended.code:
@@ -76,7 +76,7 @@ def undisturbed(home: Home) -> Rows:
 
 
 def traced(home: Home, control: Control, by_audit: bool) -> list[Failed]:
-    """The operations of a run in which none fails, in their order."""
+    """The operations of a run in which none fails, in order."""
     home.emptied()
     with layered(control, home, by_audit) as variables:
         control.trace()
@@ -85,7 +85,7 @@ def traced(home: Home, control: Control, by_audit: bool) -> list[Failed]:
 
 
 def tried(home: Home, control: Control, number: int, error: int, expected: Rows, *, by_audit: bool) -> Case:
-    """The command with this operation failing, and the same command once more."""
+    """Run the command with this operation failing. If the command fails and leaves a lake, run it again undisturbed."""
     home.emptied()
     with layered(control, home, by_audit) as variables:
         control.arm(number, error)
@@ -101,7 +101,7 @@ def tried(home: Home, control: Control, number: int, error: int, expected: Rows,
 
 
 def wrong_rows(lake: Path, expected: Rows | None) -> list[str]:
-    """The tables that are torn, or have other rows than expected if that is known."""
+    """The tables that are torn, or whose rows differ from the expected ones. expected: None if they are not known."""
     try:
         found = lake_rows(lake)
     except TornTableError as torn:
@@ -117,7 +117,7 @@ def wrong_rows(lake: Path, expected: Rows | None) -> list[str]:
 
 
 def wrong_end(case: Case) -> list[str]:
-    """What is wrong with the exit code and with what was said: somebody has to be able to act on it."""
+    """What is wrong with the exit code and the messages: a user has to be able to act on them."""
     code, said, failed = case.ended.code, case.ended.said, case.failed
     if failed is None or (case.error == KILL and code == -signal.SIGKILL):
         return []
@@ -132,6 +132,6 @@ def wrong_end(case: Case) -> list[str]:
 
 
 def names(said: str, path: str) -> bool:
-    """Whether the file is named, or the table or layer that it is of, or the cache."""
+    """Whether messages name the file, or one of the four folders above it (such as the folder of its table)."""
     file = Path(path)
     return file.name in said or any(str(folder) in said for folder in file.parents[:4])

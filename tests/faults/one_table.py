@@ -1,9 +1,9 @@
-"""Every operation that reads or changes a table in a folder, failed once, without Spark. Run it above `layer.c`.
+"""Fail each STRIDE-th operation of reading and changing a table in a folder, without Spark. Run it above `layer.c`.
 
     python -m tests.faults.one_table FOLDER STRIDE ERROR...
 
-Prints how many cases there were, and each that ends in anything but a LakeError of one line that names the table, loses
-rows, or leaves a table that cannot be read and written again.
+Prints how many cases there were, and their faults. A case has a fault if it raises anything but a LakeError whose one
+line names the lake, if it loses rows, or if the table cannot be read and written again.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NEW, ROWS = "new", 3
 
 
 def written(lake: Path, identity: str = NEW) -> None:
-    """Write two files with rows of a capture set, as a job does; where only Spark could do it, nothing is written."""
+    """Write two files with rows of a capture set, as a job does. Writes nothing if only Spark could do it."""
     path = table_path(str(lake), TABLE)
     table = open_local_table(path)
     if table is None:
@@ -48,7 +48,7 @@ def written(lake: Path, identity: str = NEW) -> None:
 
 
 def upkept(lake: Path) -> None:
-    """Join the files of each capture set, take one away, and remove what no table needs any more."""
+    """Join the files of each capture set, drop the capture set `one`, and remove the files that no table needs."""
     table = LocalStore(table_path(str(lake), TABLE), COLUMN)
     table.compact()
     if "one" in table.holdings():
@@ -57,7 +57,7 @@ def upkept(lake: Path) -> None:
 
 
 def held(lake: Path) -> list[str]:
-    """The capture sets of the table's rows, one a row."""
+    """The capture set of each of the table's rows, sorted."""
     path = table_path(str(lake), TABLE)
     if not DeltaTable.is_deltatable(path):
         return []
@@ -65,7 +65,7 @@ def held(lake: Path) -> list[str]:
 
 
 def rows_of(*sets: str) -> list[str]:
-    """What `held` finds where the table has these capture sets."""
+    """The result of `held` for a table with these capture sets."""
     return sorted(sets * ROWS * 2)
 
 
@@ -74,16 +74,16 @@ ACTIONS: Mapping[str, tuple[Callable[[Path], None], list[str], list[str]]] = {
     "write": (written, ["one"], ["one", NEW]),
     "upkeep": (upkept, ["one", "two"], ["two"]),
 }
-"""What is done to the table, and its capture sets before and after."""
+"""By name: what is done to the table, and its capture sets before and after."""
 
 
 def wrong(control: Control, lake: Path, action: str) -> Iterator[str]:
-    """What is wrong with an action of which an operation fails, and with the same once more."""
+    """What is wrong with an action of which one operation fails, and with the same action done again."""
     act, before, after = ACTIONS[action]
     told: Exception | None = None
     try:
         act(lake)
-    except Exception as fault:  # noqa: BLE001 - which ones there are is the question
+    except Exception as fault:  # noqa: BLE001 - to see which errors are raised
         told = fault
     failed = control.failed
     control.disarm()
@@ -97,7 +97,7 @@ def wrong(control: Control, lake: Path, action: str) -> Iterator[str]:
 
 
 def cases(control: Control, lake: Path, action: str, error: int, stride: int) -> Iterator[list[str]]:
-    """What is wrong with every so many of the operations."""
+    """For each case the faults: the first operation fails, then the one `stride` later, and so on."""
     number = 1 - stride
     while True:
         number += stride
@@ -112,7 +112,7 @@ def cases(control: Control, lake: Path, action: str, error: int, stride: int) ->
 
 
 def main(lake: Path, stride: int, errors: list[str]) -> int:
-    """Fail every so many of the operations with each error; 1 where something is wrong."""
+    """Fail each `stride`-th operation with each error. Returns 1 if a case has faults."""
     control = Control(Path(os.environ[FILE]))
     asked = [(action, ERRORS[error]) for error in errors for action in ACTIONS]
     tried = [faults for action, error in asked for faults in cases(control, lake, action, error, stride)]
@@ -124,5 +124,5 @@ def main(lake: Path, stride: int, errors: list[str]) -> int:
 if __name__ == "__main__":
     ended = main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])
     sys.stdout.flush()
-    # A read that fails may leave a thread of Arrow's or delta-rs's behind, which aborts a process that ends as usual.
+    # A failed read may leave a thread of Arrow or delta-rs running, which would abort the process at a usual exit.
     os._exit(ended)

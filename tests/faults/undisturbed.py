@@ -1,4 +1,4 @@
-"""The small pipeline whose operations fail, where it runs, and what an undisturbed run leaves."""
+"""The small pipeline whose operations fail, the folder in which it runs, and the rows of an undisturbed run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.equal_rows.hashes import rows_hash
 from udfs import CODE, cache_dir
 
 CAPTURE = REPOSITORY / "tests" / "captures" / "starve.pcap.zst"
-"""The smallest."""
+"""The smallest capture."""
 SCENARIO = """\
 replay:
   fetch_max_bytes:
@@ -31,22 +31,22 @@ replay:
 RUN_AT = "2026-01-31T12:00:00Z"
 
 Rows = Mapping[str, tuple[int, str]]
-"""(rows, their hash) by table."""
+"""(number of rows, their hash) by table."""
 
 
 class TornTableError(Exception):
-    """A table that is there and cannot be read."""
+    """A table exists, but cannot be read."""
 
 
 @dataclass(frozen=True)
 class Home:
-    """A folder with everything that the command reads and writes, code and packages apart."""
+    """A folder with everything that the command reads and writes, except code and packages."""
 
     folder: Path
 
     @property
     def lake(self) -> Path:
-        """The lake, there or not."""
+        """The lake, which may not exist."""
         return self.folder / "lake"
 
     @property
@@ -56,30 +56,30 @@ class Home:
 
     @property
     def watched(self) -> list[Path]:
-        """Where operations are counted."""
+        """The folders in which operations are counted."""
         return [self.folder, CONF, ROOT / "jobs" / "report_page"]
 
     @property
     def arguments(self) -> list[str]:
-        """Those of the command."""
+        """The arguments of the command."""
         captures, scenario = self.folder / CAPTURE.name, self.folder / "scenario.yaml"
         told = [f"--captures={captures}", f"--lake={self.lake}", f"--scenario={scenario}", f"--run-at={RUN_AT}"]
         return ["pipeline", *told, "--master=local[1]"]
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables by which it finds its folders."""
+        """The environment variables with the folders of temporary files and of the cache."""
         return {"TMPDIR": str(self.temporary), "XDG_CACHE_HOME": str(self.folder / "cache")}
 
     def emptied(self) -> None:
-        """Without the lake and temporary files."""
+        """Remove the lake and the temporary files."""
         for folder in (self.lake, self.temporary):
             shutil.rmtree(folder, ignore_errors=True)
         self.temporary.mkdir()
 
 
 def made_home() -> Home:
-    """A new home, with what the user's cache has of this version's machine code and of classes."""
+    """A new home, with a copy of this version's machine code from the user's cache."""
     home = Home(Path(tempfile.mkdtemp(prefix="refetch-faults-")))
     shutil.copy(CAPTURE, home.folder)
     (home.folder / "scenario.yaml").write_text(SCENARIO)
@@ -90,12 +90,12 @@ def made_home() -> Home:
 
 
 def left_out(folder: str, names: list[str]) -> list[str]:
-    """What of the cache is of other versions."""
+    """The names in the top folder of the cache that are not copied: all but this version's machine code."""
     return [name for name in names if Path(folder) == cache_dir() and name != f"kernels-{CODE}"]
 
 
 def lake_rows(lake: Path) -> Rows:
-    """What the tables of a lake have, of those that are there. Raises TornTableError where one cannot be read whole."""
+    """The rows of the tables that a lake has. Raises TornTableError if one cannot be read whole."""
     return {table.name: whole(lake, table) for table in (*SILVER, *GOLD) if is_there(lake, table)}
 
 
@@ -105,13 +105,13 @@ def is_there(lake: Path, table: Table) -> bool:
 
 
 def whole(lake: Path, table: Table) -> tuple[int, str]:
-    """(rows, their hash) of a table, all of whose files are read."""
+    """(number of rows, their hash) of a table. Reads all of its files."""
     rows = rows_in(table_path(str(lake), table))
     return rows.num_rows, rows_hash(rows, table)
 
 
 def rows_in(path: str) -> pa.Table:
-    """The rows of the Delta table at a path, all of whose files are read. Raises TornTableError."""
+    """The rows of the Delta table at a path. Reads all of its files. Raises TornTableError if one cannot be read."""
     try:
         return DeltaTable(path).to_pyarrow_table()
     except (DeltaError, OSError, pa.ArrowException) as fault:

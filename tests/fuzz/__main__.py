@@ -1,9 +1,9 @@
-"""Hostile input through all of decoding, for as long as asked; ends with the first case that fails.
+"""Hostile input through all of decoding, for a number of seconds; ends at the first case that fails.
 
     python -m tests.fuzz SECONDS [KIND...] [--seed=N] [--first=N]
 
-A case is made of the seed, its kind and its number alone: what is printed of a failure makes it again. With
-NUMBA_BOUNDSCHECK=1 and a NUMBA_CACHE_DIR of its own, kernels check every index, too.
+A case depends only on the seed, its kind and its number: the command that a failure prints repeats it. With
+NUMBA_BOUNDSCHECK=1 and a separate NUMBA_CACHE_DIR, kernels also check every index.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.fuzz.cases import KINDS
 
 @contextmanager
 def told(again: str) -> Iterator[None]:
-    """Say how to have a case again where it fails."""
+    """If the case in the block fails, print the command that repeats it."""
     is_fine = False
     try:
         yield
@@ -34,7 +34,7 @@ def told(again: str) -> Iterator[None]:
 
 
 def fuzz(kind: str, seed: int, first: int, seconds: float, folder: Path) -> str:
-    """Cases of a kind until the time is over; what they came to."""
+    """Run cases of a kind until the time is over. Returns a line with the number of cases and of rows."""
     number, rows, until = first, 0, time.monotonic() + seconds
     while time.monotonic() < until:
         with told(f"{kind} --seed={seed} --first={number}"):

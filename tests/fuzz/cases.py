@@ -1,4 +1,4 @@
-"""Cases of `python -m tests.fuzz`, by kind: what is made of a source of chance, and what must hold of it."""
+"""Cases of `python -m tests.fuzz`, by kind: each makes random input and checks what decoding does with it."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ SHARED = REPOSITORY.parent / "shared" / "captures"
 IN_REPOSITORY = ("mixed", "starve")
 OF_SHARE_GROUPS = "share_groups/few_sessions"
 EXAMPLES = 40
-"""Conversations of packets in a case, which hypothesis makes faster together."""
+"""Conversations of packets in a case: hypothesis makes several faster than one at a time."""
 
 
 @cache
 def recorded(path: Path | str) -> tuple[int, list[Packet]]:
-    """Link type and packets of a capture, by its name where it is one of the repository's."""
+    """(link type, packets) of a capture. path: a name if it is one of the repository's captures."""
     return sample_capture(REPOSITORY, path) if isinstance(path, str) else records_of(path.read_bytes())
 
 
 @cache
 def logged(path: Path | None) -> list[bytes]:
-    """The lines of a request log; made ones for None."""
+    """The lines of a request log; for None, lines that are made up."""
     if path is None:
         return [heartbeat(number).encode() for number in range(100)]
     return gzip.decompress(path.read_bytes()).splitlines(keepends=True)
@@ -61,9 +61,9 @@ def packets(chance: random.Random, folder: Path) -> int:
 
 
 def files(chance: random.Random, folder: Path) -> int:
-    """A piece of a capture with packets lost, doubled, cut, swapped and changed, in a file that may be damaged, too.
+    """A piece of a capture with packets lost, doubled, cut, swapped and changed, in a file that may be damaged as well.
 
-    Some are in envelopes.
+    Some of the captures have their packets in envelopes.
     """
     link_type, whole = recorded(chance.choice([*(sorted(SHARED.glob("*.pcap")) or IN_REPOSITORY), OF_SHARE_GROUPS]))
     some: Sequence[Packet] = whole[piece(chance, len(whole), 400)]
@@ -85,7 +85,7 @@ def logs(chance: random.Random, folder: Path) -> int:
 
 
 def sets(chance: random.Random, folder: Path) -> int:
-    """Message sets, changed before and after they are compressed."""
+    """Message sets, which are changed at random before and after they are compressed."""
     magic, codec = chance.randint(0, 1), chance.randint(0, 7)
     content = inner(magic, *range(chance.randint(0, 9)))
     if chance.random() < 0.7:

@@ -1,4 +1,4 @@
-"""What holds of every input, however hostile: no crash, no byte lost without a word, no difference by how it is cut."""
+"""What holds for every input, however hostile: no crash, each byte is counted, and chunks make no difference."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PACKET_ORDER = ("connection", "sort_ns", "file_no", "packet_no")
 
 
 def check_packets(rows: list[dict[str, Any]]) -> int:
-    """One chunk, and others; returns how many rows came of it, as the other checks do."""
+    """Check packets in one chunk and in small ones. Returns the number of rows, as the other checks do."""
     whole = tables_of([batch(rows)])
     for most in (1, 3):
         assert_same(whole, tables_of(cut(batch(rows), most), rows=most, payload_bytes=1))
@@ -36,7 +36,7 @@ def check_packets(rows: list[dict[str, Any]]) -> int:
 
 
 def check_file(chance: random.Random, folder: Path, content: bytes) -> int:
-    """A capture file, in ranges and chunks of some size, and held in memory."""
+    """Check a capture file that is read in ranges and chunks of random size, and one that is held in memory."""
     path = folder / "capture"
     path.write_bytes(content)
     try:
@@ -59,7 +59,7 @@ def check_file(chance: random.Random, folder: Path, content: bytes) -> int:
 
 
 def check_log(chance: random.Random, folder: Path, content: bytes) -> int:
-    """A request log that is there twice."""
+    """Check a request log that is read twice, as two files."""
     path = folder / "log"
     path.write_bytes(content)
     try:
@@ -87,7 +87,7 @@ def in_order(batches: list[pa.RecordBatch], columns: tuple[str, ...]) -> pa.Tabl
 
 
 def log_tables(lines: pa.Table, most: int) -> Tables:
-    """Rows by table; lines that were there before are summed up."""
+    """Rows by table; repeated lines are summed up by file."""
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for packed in rows_from_log(lines.to_batches(max_chunksize=most), "capture", rows=most):
         for content in unpack([packed]):
@@ -99,7 +99,7 @@ def log_tables(lines: pa.Table, most: int) -> Tables:
 
 
 def checked(tables: Tables) -> int:
-    """Every captured byte is somewhere, once, and keys are unique; how many rows there are."""
+    """Check that every captured byte is counted exactly once, and that keys are unique. Returns the number of rows."""
     for row in tables["connections"]:
         parts = ("framed_bytes", "unframed_bytes", "repeated_bytes", "late_bytes")
         assert sum(row[part] for part in parts) == row["payload_bytes"], row
@@ -119,7 +119,7 @@ def assert_keys(tables: Tables) -> None:
 
 
 def assert_same(whole: Tables, pieces: Tables) -> None:
-    """The same rows, whatever the chunks; of counts the same sums."""
+    """Other chunks give the same rows, and for counts the same sums."""
     found, expected = comparable(pieces), comparable(whole)
     different = [name for name in sorted(found.keys() | expected.keys()) if found.get(name) != expected.get(name)]
     assert not different, f"other rows in other chunks: {', '.join(different)}"

@@ -1,4 +1,4 @@
-"""Bytes, packets and lines as damage, hostility and chance leave them."""
+"""Bytes, packets and lines changed at random, some with hostile lengths."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from tests.unit.capture.envelopes import ENVELOPES
 from tests.unit.capture.packet_builders import Packet
 
 WORDS = (b"\x15\3\3\0", b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"\0\0\0\0", b"\x06\x40\0\1", b"\0\x11\0\0")
-"""Lengths that are hostile: a TLS alert, the largest and the least number, none, just over 100 MiB, SASL's key."""
+"""Hostile lengths: a TLS alert, the largest number, -1, 0, just over 100 MiB, the api_key of SaslHandshake."""
 HEADERS = 54
 """Bytes of Ethernet, IPv4 and TCP headers."""
 
 
 def mutated(chance: random.Random, content: bytes) -> bytes:
-    """The content with up to twenty bytes changed, words put in, pieces cut out or put in."""
+    """The content with up to twenty changes: of a byte, to one of WORDS, or a piece cut out or inserted."""
     changed = bytearray(content)
     for _ in range(chance.choice([1, 1, 2, 5, 20])):
         at, kind = chance.randrange(len(changed) + 1), chance.random()
@@ -32,20 +32,20 @@ def mutated(chance: random.Random, content: bytes) -> bytes:
 
 
 def piece(chance: random.Random, length: int, most: int) -> slice:
-    """A random piece of something so long."""
+    """A random piece, shorter than `most`, of something with this length."""
     size = chance.randrange(5, most)
     first = chance.randrange(max(1, length - size))
     return slice(first, first + size)
 
 
 def sent_in_envelopes(chance: random.Random, packets: Sequence[Packet]) -> list[Packet]:
-    """Whole packets of Ethernet, each in one of a few envelopes, or plain."""
+    """Whole Ethernet packets, each in one of a few envelopes or in none."""
     some = chance.sample([*ENVELOPES.values(), lambda frame: frame], chance.randint(1, 4))
     return [replace(packet, data=chance.choice(some)(packet.data), original=None) for packet in packets]
 
 
 def rearranged_packets(chance: random.Random, packets: Sequence[Packet]) -> list[Packet]:
-    """Some packets with some of them lost, doubled, changed, cut and swapped."""
+    """The packets, of which some are lost, doubled, changed, cut or swapped."""
     out: list[Packet] = []
     for packet in packets:
         kind, data = chance.random(), packet.data
@@ -65,7 +65,7 @@ def rearranged_packets(chance: random.Random, packets: Sequence[Packet]) -> list
 
 
 def rearranged_lines(chance: random.Random, lines: Sequence[bytes]) -> list[bytes]:
-    """A piece of a log with lines changed, doubled, of another connection, or no lines at all."""
+    """A piece of a log. Some lines are changed, doubled, moved to another connection, or replaced by random bytes."""
     out = []
     for line in lines[piece(chance, len(lines), 60)]:
         kind = chance.random()

@@ -3,12 +3,12 @@
     python -m tests.histories [--seed=N] [--steps=N] [--minutes=N] [--only=N,N,...] [--undisturbed=FOLDER]
                               [--keep]
 
-A history is a number of steps drawn from its seed: ingest, replay, pipeline, gate, report, compare, runs, prune,
-compact and migrate, with clocks that go forth and back, captures that come again, under the name of another one or
-going on from an earlier set, processes that are killed and commands at the same time. The next history has the next
-seed. Each step is printed as it ends; seed and commit give the same steps again, though a kill comes after a part of
-the usual time and so at a moment of its own. Ends with 1 at the first history with a fault. --only does some steps of a
-history alone, to find which ones matter.
+A history is a number of random steps: ingest, replay, pipeline, gate, report, compare, runs, prune, compact, migrate.
+Clocks go forward and back. Captures come again, under the name of another one, or continuing an earlier set. Processes
+are killed, and commands run at the same time. The next history has the next seed. Each step is printed when it ends.
+The same seed and commit give the same steps again, but a kill comes after a part of the usual time, so its moment
+varies. The exit code is 1 after the first history with a fault. --only does only some steps of a history, to find which
+ones matter.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tests.histories.undisturbed import kept
 
 
 def asked() -> argparse.Namespace:
-    """What is asked for."""
+    """The arguments of the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.histories", description="Random histories of one lake.")
     parser.add_argument("--seed", type=int, default=1, help="of the first history; default: 1")
     parser.add_argument("--steps", type=int, default=25, help="of each history; default: 25")
@@ -46,7 +46,7 @@ def asked() -> argparse.Namespace:
 
 
 def started() -> None:
-    """Start the session in which steps are done."""
+    """Start the Spark session in which steps run."""
     small = {
         **read_properties(CONF / SMALL), "spark.driver.extraJavaOptions": JAVA_OPTIONS,
         "spark.sql.shuffle.partitions": "2", "spark.default.parallelism": "2",
@@ -55,12 +55,12 @@ def started() -> None:
 
 
 def now() -> datetime:
-    """The begin of a history."""
+    """The time at which a history begins, in whole seconds."""
     return datetime.now(UTC).replace(microsecond=0)
 
 
 def told(done: Iterable[Done]) -> Counter[str]:
-    """Print each step as it ends; returns how many there are of each kind."""
+    """Print each step when it ends. Returns the number of steps of each kind, of kills and of steps with faults."""
     kinds = Counter[str]()
     for one in done:
         sys.stdout.write(f"{one}\n")
@@ -72,7 +72,7 @@ def told(done: Iterable[Done]) -> Counter[str]:
 
 
 def main() -> int:
-    """Do histories; 1 where one has a fault."""
+    """Do histories. Returns 1 if one has a fault."""
     of, folder = asked(), Path(tempfile.mkdtemp(prefix="refetch-histories-"))
     until = time.monotonic() + 60 * of.minutes if of.minutes else float("inf")
     started()

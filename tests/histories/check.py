@@ -1,4 +1,4 @@
-"""Whether a lake holds what the model says, and what it holds where the model leaves a choice."""
+"""Whether a lake holds what the model says; and if the model allows several lakes, which of them it is."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from tests.histories.model import ADVICE, CAPTURES, CHECKED, GATES, OWN, RUN_ROW
 from tests.histories.seen import Seen
 
 AFTER_THE_MARK = (GATES, ADVICE)
-"""Tables that a capture set or run gets after it is listed as complete."""
+"""Tables that get the rows of a capture set or run after it is listed as complete."""
 
 
 @dataclass
 class Hashes:
-    """The hash of each cell's rows, by what it has. What only later commands write is taken as it is first seen, and
-    has to stay so.
+    """The hash of each cell's rows, by variant (a value of `Lake.cells`). The first hash found of rows that only later
+    commands write is kept: all later ones have to be the same.
     """
 
     by_variant: dict[tuple[Cell, str], str | None] = field(default_factory=dict)
 
     def agrees(self, cell: Cell, variant: str | None, found: str | None) -> bool:
-        """Whether rows of this hash, None for no rows, are those of the variant, None for none."""
+        """Whether a cell's rows are those of the variant. found: their hash. None stands for no rows in both."""
         if variant is None:
             return found is None
         is_learnt = cell[0] in (TRENDS, CHECKED) or variant != OWN
@@ -33,7 +33,7 @@ class Hashes:
 def settled(
     lakes: Sequence[Lake], found: Seen, hashes: Hashes, known: Known, may_stray: bool
 ) -> tuple[Lake, list[str]]:
-    """The lake that is there, and what of it is none of what the model has. lakes: what each cell may have."""
+    """(the lake that was found, everything in it that the model does not allow). lakes: those that the model allows."""
     cells, faults = dict[Cell, str](), list[str]()
     for cell in sorted({cell for lake in lakes for cell in lake.cells} | {*found.cells}):
         variants = dict.fromkeys(lake.cells.get(cell) for lake in lakes)
@@ -51,7 +51,7 @@ def settled(
 
 
 def of_lists(lakes: Sequence[Lake], found: Seen) -> Iterator[str]:
-    """What is wrong with lists of capture sets and runs, and with pages."""
+    """What is wrong with the lists of capture sets and runs, and with the pages."""
     if len(lakes) == 1 and found.written != lakes[0].written:
         yield f"capture sets were written in the order {found.written}, expected {lakes[0].written}"
     if found.shown not in {lake.shown for lake in lakes}:
@@ -70,7 +70,7 @@ def of_lists(lakes: Sequence[Lake], found: Seen) -> Iterator[str]:
 
 
 def incomplete(lake: Lake, known: Known) -> Iterator[str]:
-    """Capture sets and runs that are listed as complete and are not."""
+    """Capture sets and runs that are listed as complete, but are not."""
     for mark, identities in ((CAPTURES, lake.written), (RUN_ROWS, lake.run_at)):
         for of in identities:
             lacking = [t for t in known.tables(of) if t not in AFTER_THE_MARK and (t, of) not in lake.cells]
@@ -79,13 +79,13 @@ def incomplete(lake: Lake, known: Known) -> Iterator[str]:
 
 
 def of_files(found: Seen, may_stray: bool) -> Iterator[str]:
-    """Files that no log has, where no command was killed."""
+    """Files that no version of a table has had, unless a killed command may have left them."""
     if found.strays and not may_stray:
         yield f"{len(found.strays)} files that no table has had: {', '.join(found.strays[:3])}"
 
 
 def joined_badly(found: Seen) -> list[str]:
-    """What has more than one file after `compact`, which leaves `captures` as it is."""
+    """Capture sets and runs with more than one file in a table after `compact`, which does not change `captures`."""
     return [
         f"{table} has {files} files of {of} after compact"
         for (table, of), files in found.files_of.items()
@@ -94,7 +94,7 @@ def joined_badly(found: Seen) -> list[str]:
 
 
 def told_badly(code: int, said: str) -> list[str]:
-    """What is wrong with what a command said on stderr: the last thing, of a command that failed, is one message."""
+    """What is wrong with a command's stderr. If the command failed, its stderr has to end with one message."""
     faults = [f"said a {sign}" for sign in ("Traceback", "Exception ignored") if sign in said]
     if code <= 0:
         return faults

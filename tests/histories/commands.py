@@ -1,6 +1,4 @@
-"""Doing the steps: most of them in this process, on one Spark session; those that are disturbed in processes of their
-own.
-"""
+"""Running the steps: most in this process, on one Spark session; each disturbed one in a process of its own."""
 
 from __future__ import annotations
 
@@ -28,23 +26,23 @@ from tests.histories.steps import BY_SET, JAVA, SCENARIOS, TERM, TREND, Step
 from tests.processes_left import MARK, left, left_for_good
 
 PACKETS = {"a": ("starve", 0, 400), "b": ("crowded", 0, 400), "c": ("crowded", 400, 400)}
-"""Of each content the sample capture, and which of its packets."""
+"""By content: the sample capture, the first of its packets, and how many packets."""
 SCENARIO = {
     "sessions": "replay:\n  session_cache:\n    max.incremental.fetch.session.cache.slots: [8]\n",
     "limits": "replay:\n  partition_limits:\n    max.partitions: [300]\n",
 }
 HEAD, PACKET_HEAD = 24, 16
 ENDS_S = 1800
-"""A command that takes longer hangs, even where others keep the machine busy."""
+"""A command that takes more seconds than this hangs, even on a busy machine."""
 GONE_S = 60
-"""Processes of a command that are there for longer stay; on a busy machine some take more than a few seconds to end."""
+"""A command's process that still runs after these seconds never ends; on a busy machine some take a while to end."""
 PART = {INGEST: 0.6, REPLAY: 0.7, PIPELINE: 1.0, PRUNE: 0.4, COMPACT: 0.4, MIGRATE: 0.4}
-"""The time of a command in a process of its own, as part of that of `pipeline`."""
+"""By job: the time that it takes in a process of its own, divided by the time of `pipeline`."""
 
 
 @dataclass
 class Ended:
-    """How a command ended: its exit code, what it said on stderr, and which processes it left."""
+    """How a command ended: its exit code, its stderr, and the processes that still run after it."""
 
     code: int
     said: str
@@ -60,7 +58,7 @@ class Home:
 
     @property
     def lake(self) -> Path:
-        """The lake, there or not."""
+        """The lake, which may not exist."""
         return self.folder / "lake"
 
     def prepare(self) -> None:
@@ -71,7 +69,7 @@ class Home:
             (self.folder / f"{name}.yaml").write_text(SCENARIO[name])
 
     def capture(self, content: str, file: str) -> Path:
-        """A capture of this name with this content."""
+        """Write a capture with this content under this name."""
         path = self.folder / f"{file}.pcap"
         path.write_bytes(packets(*PACKETS[content]))
         return path
@@ -113,7 +111,7 @@ def arguments(step: Step, home: Home, known: Known) -> list[str]:
 
 
 def done_here(told: list[str]) -> Ended:
-    """A command, in this process."""
+    """Run a command in this process."""
     out, said = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(said):
         code = run_command(told)
@@ -124,7 +122,7 @@ class Child:
     """A command in a process of its own."""
 
     def __init__(self, told: list[str], home: Home) -> None:
-        """Start it."""
+        """Start the command."""
         self.mark, self.began = uuid4().hex, time.monotonic()
         self._said = home.folder / f"said-{self.mark}"
         with self._said.open("wb") as said:
@@ -134,7 +132,7 @@ class Child:
             )  # fmt: skip
 
     def kill(self, victim: str, seconds: float) -> None:
-        """Kill the victim so many seconds after the start, unless the command has ended."""
+        """Kill the victim this many seconds after the start, unless the command has ended."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(max(0.0, self.began + seconds - time.monotonic()))
             return
@@ -146,7 +144,7 @@ class Child:
                 os.kill(int(process), signal.SIGKILL)
 
     def ended(self) -> Ended:
-        """How it ended; what is left of it is killed."""
+        """Wait for the command to end, and kill the processes that it leaves."""
         try:
             code = self._process.wait(ENDS_S)
         except subprocess.TimeoutExpired:

@@ -1,4 +1,4 @@
-"""A history: its steps done one after the other, and after each the lake compared with the model."""
+"""A history: its steps are done one after the other, and after each step the lake is compared with the model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FAILED, TERMED = 1, 143
 
 @dataclass
 class Done:
-    """A step that was done: its exit codes, how long it took, whether something was really ended, and what is wrong."""
+    """A step that was done: its exit codes, how long it took, whether a kill changed its exit code, and its faults."""
 
     number: int
     step: Step
@@ -38,7 +38,7 @@ class Done:
 
 @dataclass
 class History:
-    """Steps on a lake. pipeline_s: how long a `pipeline` takes in a process of its own."""
+    """Steps on a lake. pipeline_s: seconds that a `pipeline` takes in a process of its own."""
 
     home: Home
     known: Undisturbed
@@ -47,7 +47,7 @@ class History:
     lake: Lake = field(default_factory=Lake)
 
     def done(self, steps: Sequence[Step], only: frozenset[int], until: float) -> Iterator[Done]:
-        """Do the steps, or those of these numbers alone, from 1; begin none after `until`. It ends at a fault."""
+        """Do the steps up to the first fault; begin none after `until`. only: their numbers, from 1; empty for all."""
         for number, step in enumerate(steps, 1):
             if time.monotonic() > until:
                 return
@@ -59,7 +59,7 @@ class History:
                 return
 
     def do(self, number: int, step: Step) -> Done:
-        """Do a step and compare."""
+        """Do a step, and compare the lake with the model."""
         began, is_older = time.monotonic(), MIGRATE in (step.job, step.beside and step.beside.job)
         if is_older:
             make_older(self.home.lake)
@@ -77,8 +77,8 @@ class History:
         return done
 
     def migrated(self, step: Step, codes: list[int]) -> Iterator[str]:
-        """What is wrong with a lake that was made older, after `migrate`. One that was only tried, killed or refused is
-        followed by another, since no command takes a lake that lacks something.
+        """What is wrong after `migrate` with a lake that was made older. If `migrate` was a dry run, was killed or
+        failed, it is run again, since no other command accepts a lake that lacks something.
         """
         steps = (step, step.beside) if step.beside else (step,)
         by = [(one, code) for one, code in zip(steps, codes, strict=True) if one.job == MIGRATE]
@@ -93,7 +93,7 @@ class History:
             yield from lacking_lines(self.home.lake)
 
     def alone(self, step: Step) -> Ended:
-        """How a step ends."""
+        """Do one step, which may be killed."""
         told = arguments(step, self.home, self.known)
         if step.killed is None:
             return done_here(told)
@@ -102,7 +102,7 @@ class History:
         return child.ended()
 
     def beside(self, step: Step, other: Step) -> list[Ended]:
-        """How two steps end that begin at the same time. Their captures are there before either begins."""
+        """Do two steps that begin at the same time. Their captures are written before either begins."""
         told = [arguments(one, self.home, self.known) for one in (step, other)]
         children = [Child(one, self.home) for one in told]
         return [child.ended() for child in children]
@@ -121,7 +121,7 @@ class History:
             yield f"left with {codes[0]}, expected {wanted[0]}"
 
     def compared(self, step: Step, codes: list[int], wanted: list[int], was_killed: bool) -> list[str]:
-        """What is wrong with the lake; it is taken as it is from here on."""
+        """What is wrong with the lake. From here on the model is the lake that was found."""
         may_stray = self.lake.may_stray or was_killed or (step.beside is not None and any(codes))
         if step.beside:
             lakes = possible_beside(self.lake, step, step.beside, self.known, not any(codes))
@@ -141,6 +141,6 @@ class History:
 
 
 def undone(steps: Sequence[Step]) -> list[Step]:
-    """The last step once more, where it was killed, so that each history ends with what is whole."""
+    """The steps; if the last one is killed, it is done again, so that each history ends with a whole lake."""
     last = steps[-1:]
     return [*steps, *(replace(step, killed=None) for step in last if step.killed)]

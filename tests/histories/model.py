@@ -1,7 +1,7 @@
 """What a lake must hold after each step: which capture sets and runs, and which table has which of their rows.
 
-A cell is a table's rows of one capture set, run or comparison. It has the rows of an undisturbed command, all of them,
-or none. The model is plain Python; ids and which tables have rows are told by what an undisturbed lake has.
+A cell is a table's rows of one capture set, run or comparison. It has either all rows that an undisturbed command
+writes, or none. The model is plain Python. An undisturbed lake tells it the ids, and which tables have rows.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ CAPTURES, RUN_ROWS, GATES, ADVICE, TRENDS, CHECKED = (
     "captures", "runs", "gate_results", "recommendations", "trends", "predictions_checked"
 )  # fmt: skip
 OWN, BY_GATE = "own", "by gate"
-"""What a cell has: the rows of a pipeline; what the job `gate` found."""
+"""The variants of a cell: the rows that a pipeline writes, or those that the job `gate` writes."""
 RECORD = (TRENDS, CHECKED)
 DAY = 24
 Cell = tuple[str, str]
@@ -28,7 +28,7 @@ class Known(Protocol):
     """The ids of capture sets and runs, and the tables in which an undisturbed command leaves rows of them."""
 
     def set_id(self, content: str) -> str:
-        """The capture set of a capture, or of one that goes on from another."""
+        """The capture set of a capture, or of one that continues another (`c>b`)."""
 
     def run_id(self, content: str, scenario: str) -> str:
         """The run of a capture under a scenario."""
@@ -44,10 +44,10 @@ class Known(Protocol):
 class Lake:
     """What a lake holds.
 
-    cells: what each has. written: capture sets, the one written last at the end. files: the name of each one's capture.
-    run_at: each run's clock, hours. pages: runs that have a page. shown: the run that report.html shows. tables: those
-    that are there, with rows or without. may_stray: a command was killed or failed, so files may be there that no log
-    has.
+    cells: the variant of each cell that has rows. written: capture sets, in the order in which they were written last.
+    files: the name of each set's capture. run_at: each run's clock in hours. pages: runs that have a page. shown: the
+    run that report.html shows. tables: the tables that exist, with or without rows. may_stray: a command was killed or
+    failed, so there may be files that no log names.
     """
 
     cells: Mapping[Cell, str] = field(default_factory=dict)
@@ -60,13 +60,13 @@ class Lake:
     may_stray: bool = False
 
     def newest(self, known: Known) -> list[str]:
-        """Finished runs whose captures are there, the newest first."""
+        """Finished runs whose capture sets are in the lake, the newest first."""
         own = [run for run in self.run_at if known.set_of(run) in self.written]
         return sorted(own, key=lambda run: (-self.run_at[run], run))
 
 
 class RefusedError(Exception):
-    """The command leaves with this exit code, and changes nothing."""
+    """The command ends with this exit code, and changes nothing."""
 
     def __init__(self, code: int) -> None:
         super().__init__(code)
@@ -74,7 +74,7 @@ class RefusedError(Exception):
 
 
 def after(lake: Lake, step: Step, known: Known) -> tuple[Lake, int]:
-    """What the lake holds after a step that nothing disturbs, and the exit code."""
+    """(the lake after an undisturbed step, the exit code)."""
     try:
         return OUTCOMES[step.job](lake, step, known), 0
     except RefusedError as refused:
@@ -82,20 +82,20 @@ def after(lake: Lake, step: Step, known: Known) -> tuple[Lake, int]:
 
 
 def pipelined(lake: Lake, step: Step, known: Known) -> Lake:
-    """With a run of a capture, which is ingested where it is not there by this very name."""
+    """The lake with a run of a capture, which is ingested unless the lake has it from a file of the same name."""
     of = set_written(lake, step, known)
     there = gated(lake, of) if is_kept(lake, step, known) else ingested(lake, step, known)
     return with_run(there, of, step, known)
 
 
 def is_kept(lake: Lake, step: Step, known: Known) -> bool:
-    """Whether a pipeline finds its captures in the lake, read from a file of this very name."""
+    """Whether a pipeline finds its capture set in the lake, read from a file of the same name."""
     of = set_written(lake, step, known)
     return of in lake.written and lake.files[of] == step.file
 
 
 def set_written(lake: Lake, step: Step, known: Known) -> str:
-    """The capture set that a step writes. Where it goes on from another one, that has to be listed as complete."""
+    """The capture set that a step writes. If it continues another set, that one has to be listed as complete."""
     before = [content for content in ENDED_BEFORE.get(step.content, ()) if known.set_id(content) in lake.written]
     if step.goes_on not in ("", LATEST, *before):
         raise RefusedError(2)
@@ -104,43 +104,43 @@ def set_written(lake: Lake, step: Step, known: Known) -> str:
 
 
 def replayed(lake: Lake, step: Step, known: Known) -> Lake:
-    """With a run of the capture set that is named, else of the one written last."""
+    """The lake with a run of the named capture set; without a name, of the one written last."""
     return with_run(lake, chosen_set(lake, step, known), step, known)
 
 
 def checked(lake: Lake, step: Step, known: Known) -> Lake:
-    """With what the job `gate` finds."""
+    """The lake with the rows of the job `gate`."""
     of = chosen_set(lake, step, known) if step.by == SILVER else chosen_run(lake, step, known)
     return replace(lake, cells={**lake.cells, (GATES, of): BY_GATE})
 
 
 def reported(lake: Lake, step: Step, known: Known) -> Lake:
-    """With the page of the run that is named, else of the newest."""
+    """The lake with the page of the named run; without a name, of the newest one."""
     return with_page(lake, chosen_run(lake, step, known), known)
 
 
 def listed(lake: Lake, _step: Step, _known: Known) -> Lake:
-    """As it is; there is nothing to list where neither table is."""
+    """The lake unchanged. Refused if it has neither table, since there is nothing to list."""
     if not lake.tables & {CAPTURES, RUN_ROWS}:
         raise RefusedError(1)
     return lake
 
 
 def unchanged(lake: Lake, _step: Step, _known: Known) -> Lake:
-    """As it is: in fewer files after `compact`, with all tables and columns after `migrate`."""
+    """The same rows: in fewer files after `compact`, and with all tables and columns after `migrate`."""
     if not lake.tables:
         raise RefusedError(1)
     return lake
 
 
 def with_trends(lake: Lake, step: Step, known: Known) -> Lake:
-    """With the figures of the newest run of each capture set."""
+    """The lake with the trend figures of the newest run of each capture set."""
     chosen_run(lake, step, known)
     return replace(lake, cells={**lake.cells, **{(TRENDS, run): OWN for run in nights(lake, known)}})
 
 
 def ingested(lake: Lake, step: Step, known: Known) -> Lake:
-    """With a capture set written anew, last of all."""
+    """The lake with a capture set written anew, which is now the one written last."""
     of = set_written(lake, step, known)
     own = {(table, of): OWN for table in known.tables(of)}
     written = (*(one for one in lake.written if one != of), of)
@@ -148,12 +148,12 @@ def ingested(lake: Lake, step: Step, known: Known) -> Lake:
 
 
 def gated(lake: Lake, of: str) -> Lake:
-    """With what the gate found of a capture set that is kept, where it was not applied yet."""
+    """The lake with the gate's rows of a capture set, which are written only if it has none yet."""
     return replace(lake, cells={(GATES, of): OWN, **lake.cells})
 
 
 def with_run(lake: Lake, of: str, step: Step, known: Known) -> Lake:
-    """With a run of a capture set, or the run that is there as of now, and its page."""
+    """The lake with a run of a capture set at the step's clock, and with its page. It replaces the same run."""
     content = next(name for name in SETS if known.set_id(name) == of)
     run = known.run_id(content, step.scenario)
     own = {(table, run): OWN for table in known.tables(run)}
@@ -162,14 +162,14 @@ def with_run(lake: Lake, of: str, step: Step, known: Known) -> Lake:
 
 
 def with_page(lake: Lake, run: str, known: Known) -> Lake:
-    """With the page of a run; report.html has it where no other is newer, or where it is not there."""
+    """The lake with the page of a run. report.html shows it if no other run is newer, or if it shows none yet."""
     is_newest = lake.run_at[run] >= lake.run_at[lake.newest(known)[0]]
     shown = run if is_newest or lake.shown is None else lake.shown
     return replace(lake, pages=lake.pages | {run}, shown=shown)
 
 
 def chosen_set(lake: Lake, step: Step, known: Known) -> str:
-    """The capture set that is named, else the one written last."""
+    """The named capture set; without a name, the one written last."""
     if not lake.written:
         raise RefusedError(1)
     of = known.set_id(step.content) if step.content else lake.written[-1]
@@ -179,7 +179,7 @@ def chosen_set(lake: Lake, step: Step, known: Known) -> str:
 
 
 def chosen_run(lake: Lake, step: Step, known: Known) -> str:
-    """The run that is named, else the newest."""
+    """The named run; without a name, the newest one."""
     newest = lake.newest(known)
     if not newest:
         raise RefusedError(1)
@@ -190,7 +190,9 @@ def chosen_run(lake: Lake, step: Step, known: Known) -> str:
 
 
 def compared(lake: Lake, step: Step, known: Known) -> Lake:
-    """With what became of the predictions of the run before the newest: on other captures where there is one."""
+    """The lake with the check of an earlier run's predictions by the newest run. The earlier run is the newest one of
+    another capture set; if there is none, of the same set.
+    """
     latest = chosen_run(lake, step, known)
     before = [run for run in lake.newest(known) if run != latest]
     if not before:
@@ -200,7 +202,7 @@ def compared(lake: Lake, step: Step, known: Known) -> Lake:
 
 
 def nights(lake: Lake, known: Known) -> Iterator[str]:
-    """The newest run of each capture set."""
+    """The newest run of each capture set that has runs."""
     latest = lake.newest(known)[0]
     for of in lake.written:
         own = [run for run in lake.run_at if known.set_of(run) == of]
@@ -210,7 +212,7 @@ def nights(lake: Lake, known: Known) -> Iterator[str]:
 
 
 def pruned(lake: Lake, step: Step, known: Known) -> Lake:
-    """Without what is to go."""
+    """The lake without what `prune` removes."""
     if not lake.tables:
         raise RefusedError(1)
     runs, others = what_goes(lake, step, known)
@@ -234,7 +236,7 @@ def pruned(lake: Lake, step: Step, known: Known) -> Lake:
 
 
 def what_goes(lake: Lake, step: Step, known: Known) -> tuple[set[str], set[str]]:
-    """Finished runs that go, and all else: capture sets, and what was never finished. All files are of hour 0."""
+    """(finished runs to remove, capture sets and unfinished runs to remove). All files count as written at hour 0."""
     if step.by == BY_RUN:
         run = known.run_id(step.content, step.scenario)
         if run in lake.run_at:
@@ -250,13 +252,13 @@ def what_goes(lake: Lake, step: Step, known: Known) -> tuple[set[str], set[str]]
 
 
 def refuse_id() -> set[str]:
-    """Raises RefusedError: the lake has not what is named."""
+    """Raises RefusedError, since the lake does not have the named run or capture set."""
     raise RefusedError(2)
 
 
 def of_age(lake: Lake, clock: int, age: int, known: Known) -> tuple[set[str], set[str]]:
-    """Runs whose clock is longer ago; capture sets written longer ago without a younger run; what was left unfinished
-    longer ago than that and than a day.
+    """(runs, the rest) that `prune` removes by age in hours: runs whose clock is older; capture sets that were written
+    earlier and have no younger run; and unfinished sets and runs that are older than that age and than a day.
     """
     old = {run for run, at in lake.run_at.items() if at < clock - age}
     in_use = {known.set_of(run) for run in lake.run_at if run not in old}
@@ -267,7 +269,7 @@ def of_age(lake: Lake, clock: int, age: int, known: Known) -> tuple[set[str], se
 
 
 def halfway(before: Lake, step: Step, known: Known) -> Lake:
-    """What may be there in between: a capture set that is written again is in no list until it is complete."""
+    """The lake during a step: a capture set that is written again is not listed until it is complete."""
     if step.job not in (INGEST, PIPELINE) or (step.job == PIPELINE and is_kept(before, step, known)):
         return before
     of = set_written(before, step, known)
@@ -276,18 +278,18 @@ def halfway(before: Lake, step: Step, known: Known) -> Lake:
 
 
 def possible(before: Lake, step: Step, known: Known) -> list[Lake]:
-    """What a step that is ended may leave of each cell: what was there, what it writes, and what is in between."""
+    """The lakes that a killed step may leave: as before it, after it, or during it. Each cell is as in one of them."""
     done, code = after(before, step, known)
     return [before] if code else [before, done, halfway(before, step, known)]
 
 
 def possible_beside(before: Lake, step: Step, other: Step, known: Known, both_done: bool) -> list[Lake]:
-    """What two steps at the same time may leave of each cell. both_done: neither said that it had to give up, so that
-    it is what they leave one after the other.
+    """The lakes that two steps at the same time may leave; each cell is as in one of them. both_done: neither step gave
+    up, so that the result is that of both steps one after the other.
     """
     pairs = ((step, other), (other, step))
     orders = [after(after(before, one, known)[0], two, known)[0] for one, two in pairs]
-    for one, two in pairs:  # the one may choose a set while that of the other is in no list
+    for one, two in pairs:  # one step may choose a set while the other step's set is not listed
         between = possible(before, two, known)[-1]
         if between.written != before.written:
             orders.append(after(after(between, one, known)[0], two, known)[0])
@@ -301,4 +303,4 @@ OUTCOMES: Mapping[str, Callable[[Lake, Step, Known], Lake]] = {
     TREND: with_trends, RUNS: listed, PRUNE: pruned, COMPACT: unchanged,
     MIGRATE: unchanged,
 }  # fmt: skip
-"""What a lake holds after each job; raises RefusedError where it refuses."""
+"""By job: the function that gives the lake after it. It raises RefusedError if the job refuses."""

@@ -1,4 +1,4 @@
-"""A lake as one that an older release wrote: some of its tables lack a column, and one of them is not there."""
+"""A lake like one that an older release wrote: some of its tables lack a column, and one table does not exist."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from schemas.tables.table import Table
 
 VERSION_DIGITS = 20
 LATER_TABLE = LOG_AGREEMENT
-"""Has no rows of packets alone, so that none are lost with it."""
+"""This table has no rows if no request logs were ingested, so that removing it loses none."""
 
 
 def tables_there(lake: Path) -> dict[Table, Path]:
-    """The tables of a lake, with their folders."""
+    """The tables that a lake has, with their folders."""
     folders = {table: Path(table_path(str(lake), table)) for table in (*SILVER, *GOLD)}
     return {table: folder for table, folder in folders.items() if DeltaTable.is_deltatable(str(folder))}
 
 
 def make_older(lake: Path) -> None:
-    """Have each table lack its last column that can be null, and the lake a table without rows. The Parquet files keep
-    the column, so that its values are there again once the table has it.
+    """Remove the last nullable column of each table from its schema, and remove LATER_TABLE if it has no rows. The
+    Parquet files keep the column, so that its values are back as soon as the schema has the column again.
     """
     there = tables_there(lake)
     for table, folder in there.items():
@@ -40,8 +40,8 @@ def make_older(lake: Path) -> None:
 
 
 def forget_column(folder: Path, name: str) -> None:
-    """Write a version of a Delta table whose schema has not the column, unless it has none anyway (Delta's protocol,
-    "Change Metadata"; delta-rs drops no columns).
+    """Write a version of a Delta table whose schema does not have the column; nothing if the schema lacks it already
+    (Delta's protocol, "Change Metadata"; delta-rs cannot drop columns).
     """
     table = DeltaTable(folder)
     schema, about = json.loads(table.schema().to_json()), table.metadata()
@@ -60,8 +60,8 @@ def forget_column(folder: Path, name: str) -> None:
 
 
 def lacking(lake: Path) -> Mapping[str, frozenset[str]]:
-    """By table the columns that it lacks; only tables that lack any, all of theirs for one that `ingest` made and is
-    not there.
+    """By name of table, the columns that it lacks; only tables that lack any. A silver table that does not exist lacks
+    all of its columns, if anything was ingested.
     """
     there = tables_there(lake)
     stored = {table: {field.name for field in DeltaTable(folder).schema().fields} for table, folder in there.items()}
@@ -71,6 +71,6 @@ def lacking(lake: Path) -> Mapping[str, frozenset[str]]:
 
 
 def lacking_lines(lake: Path) -> Iterator[str]:
-    """What a lake lacks, a line for each table."""
+    """What a lake lacks: one line for each table."""
     for table, columns in lacking(lake).items():
         yield f"{table} lacks {', '.join(sorted(columns))}"

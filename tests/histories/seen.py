@@ -1,4 +1,4 @@
-"""What a lake holds, as delta-rs reads it and as its folder has it."""
+"""What a lake holds, by delta-rs and by the files in its folder."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ HOUR = timedelta(hours=1)
 
 @dataclass(frozen=True)
 class Seen:
-    """What there is.
+    """What was found in a lake.
 
-    cells: the hash of each one's rows. files_of: how many files each has. run_at, files, written, pages, shown, tables:
-    as of `Lake`. strays: files that no version of a table has had. unneeded: files that the newest version has not.
+    cells: the hash of each cell's rows. files_of: how many files each cell has. run_at, files, written, pages, shown,
+    tables: as in `Lake`. strays: files that no version of a table has had. unneeded: files that the newest version does
+    not have.
     """
 
     cells: Mapping[Cell, str]
@@ -45,7 +46,7 @@ class Seen:
 
 
 def seen(lake: Path, begin: datetime) -> Seen:
-    """Everything about a lake. begin: of its history. Raises TornTableError where a table cannot be read."""
+    """Everything in a lake. begin: when its history began. Raises TornTableError if a table cannot be read."""
     tables = {table: Path(table_path(str(lake), table)) for table in (*SILVER, *GOLD)}
     there = {table: path for table, path in tables.items() if DeltaTable.is_deltatable(str(path))}
     read = {table: rows_in(str(path)) for table, path in there.items()}
@@ -92,26 +93,26 @@ def once_had(path: Path) -> set[str]:
 
 
 def clocks(runs: pa.Table, begin: datetime) -> dict[str, int]:
-    """Each run's clock, in hours from the history's begin."""
+    """Each run's clock, in hours since the history began."""
     rows = runs.select([str(RUNS.run_id), str(RUNS.run_at)]).to_pylist()
     return {row[str(RUNS.run_id)]: round((row[str(RUNS.run_at)] - begin) / HOUR) for row in rows}
 
 
 def names_of(captures: pa.Table) -> dict[str, str]:
-    """The name of each set's capture."""
+    """The name of each capture set's file, without its extension."""
     rows = captures.select([str(CAPTURES.capture_id), str(CAPTURES.path)]).to_pylist()
     return {row[str(CAPTURES.capture_id)]: Path(row[str(CAPTURES.path)]).stem for row in rows}
 
 
 def order(table: Table, path: Path) -> tuple[str, ...]:
-    """Capture sets, the one written last at the end."""
+    """Capture sets, in the order in which they were written last."""
     needed = files_in(table, path)
     at = {of: max((path / name).stat().st_mtime_ns for name in names) for of, names in needed.items()}
     return tuple(sorted(at, key=lambda of: at[of]))
 
 
 def shown_run(lake: Path) -> str | None:
-    """The run that report.html shows, by the summary beside it; None where there is no such page."""
+    """The run that report.html shows, according to summary.json; None if there is no such page."""
     with suppress(OSError, ValueError):
         if (lake / "report.html").exists():
             return str(json.loads((lake / "summary.json").read_text())["run_id"])

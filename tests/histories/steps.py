@@ -1,4 +1,4 @@
-"""The steps of a history: commands on one lake, drawn from a seed alone, so that seed and commit give the same ones."""
+"""The steps of a history: random commands on one lake. The same seed and commit give the same steps."""
 
 from __future__ import annotations
 
@@ -12,41 +12,43 @@ from jobs.flags import COMPACT, COMPARE, GATE, INGEST, LATEST, MIGRATE, PIPELINE
 TREND = "trend"
 """The job `runs` with its flag --trend."""
 CONTENTS = ("a", "b", "c")
-"""What captures hold, by a letter; the same content may come by either name. `c` is what follows `b` on the same
+"""The contents of captures, by letter; a content may come under either name of FILES. `c` follows `b` on the same
 connections."""
 ENDED_BEFORE: Mapping[str, tuple[str, ...]] = {"c": ("b", "a")}
-"""By content, those that end before it begins and from whose sets it can go on; the one that ends last first."""
+"""By content: the contents that end before it begins, so that it can continue their sets; the one that ends last is
+first."""
 SETS = (*CONTENTS, *(f"{later}>{earlier}" for later, before in ENDED_BEFORE.items() for earlier in before))
-"""Capture sets: of a content alone, and of one that goes on from another, which has rows and an id of its own."""
+"""Capture sets: each content alone, and each that continues another one, which has rows and an id of its own."""
 FILES = ("monday", "tuesday")
 SCENARIOS = ("sessions", "limits")
 AGE, BY_RUN, BY_SET = "age", "run", "capture"
-"""By what `prune` takes."""
+"""How `prune` chooses what it removes."""
 SILVER, GOLD = "silver", "gold"
 """The gates."""
 DRIVER, JAVA, TERM = "driver", "java", "term"
-"""What is killed: the driver or its Java by SIGKILL; or the driver is ended by SIGTERM."""
+"""What is killed: the driver or its Java process by SIGKILL, or the driver by SIGTERM."""
 HALF_DAY = 12
 WEIGHTS: Mapping[str, float] = {
     INGEST: 6, PIPELINE: 7, REPLAY: 5, PRUNE: 6, COMPACT: 3, MIGRATE: 2, RUNS: 2, REPORT: 2, COMPARE: 2, TREND: 1,
     GATE: 1,
 }  # fmt: skip
 DISTURBED = (INGEST, PIPELINE, REPLAY, PRUNE, COMPACT, MIGRATE)
-"""Jobs that are killed, or run beside one another."""
+"""Jobs that may be killed, or run at the same time as another one."""
 KILLED, BESIDE, AGAIN = 0.2, 0.12, 0.7
-"""How often one of these is killed, runs beside another one, and is done again after it was killed."""
+"""Probabilities: that one of these jobs is killed, that it runs beside another one, and that it is done again after it
+was killed."""
 
 
 @dataclass(frozen=True)
 class Step:
     """A command.
 
-    content: of the capture that it reads, or the capture set that it names, of SETS; empty where it names none.
-    goes_on: the set that the capture goes on from, or `latest`; empty where it begins anew. file: the name that the
-    capture has. scenario: of the run that it makes or names. by: what `prune` goes by, or the gate.
-    days: the age of `prune`. clock: the run's clock in hours from the history's begin, which goes back as well.
-    at_once: files that no table needs go at once. dry_run: nothing changes. killed: what is killed, and after which
-    part of the usual time. beside: a step that begins at the same time.
+    content: the content of the capture that it reads, or the capture set (of SETS) that it names; empty if it names
+    none. goes_on: the set that the capture continues, or `latest`; empty if it continues none. file: the name of the
+    capture. scenario: of the run that it makes or names. by: how `prune` chooses, or the gate. days: the age for
+    `prune`. clock: the run's clock in hours since the history began; it can go back from step to step. at_once: files
+    that no table needs are removed at once. dry_run: nothing changes. killed: what is killed, and after which part of
+    the usual time. beside: a step that begins at the same time.
     """
 
     job: str
@@ -73,12 +75,12 @@ class Step:
 
     @property
     def kind(self) -> str:
-        """What it is counted as."""
+        """The kind under which the step is counted."""
         return f"{self.job} killed" if self.killed else f"{self.job} beside another" if self.beside else self.job
 
 
 def plan(seed: int, steps: int) -> list[Step]:
-    """So many steps of a history; more steps of the same seed begin with the same ones."""
+    """This many steps of a history. A longer history of the same seed begins with the same steps."""
     rng = np.random.default_rng(seed)
     done, clock = list[Step](), HALF_DAY
     while len(done) < steps:
@@ -92,8 +94,8 @@ def plan(seed: int, steps: int) -> list[Step]:
 
 
 def moved(rng: np.random.Generator, clock: int) -> int:
-    """The clock of the next step: mostly the same or later, sometimes earlier; an odd number of half days, so that no
-    age in whole days ends at the history's begin, when files are written.
+    """The clock of the next step: mostly the same or later, sometimes earlier. It is an odd number of half days, so
+    that no age in whole days ends exactly when the history begins, which is when files are written.
     """
     days = int(rng.choice([0, 0, 1, 3, 20, -1, -15]))
     return int(np.clip(clock + 24 * days, -20 * 24 + HALF_DAY, 60 * 24 + HALF_DAY))
@@ -135,8 +137,8 @@ def drawn(rng: np.random.Generator, clock: int, jobs: list[str]) -> Step:
 
 
 def disturbed(rng: np.random.Generator, step: Step, clock: int) -> Step:
-    """The step, sometimes killed or beside another one. Neither removes files at once, which is for a lake that nobody
-    else uses.
+    """The step, sometimes killed or beside another one. Neither of two such steps removes files at once, which is only
+    for a lake that nobody else uses.
     """
     chance, part, victim = rng.random(), float(rng.uniform(0.2, 1.0)), str(rng.choice([DRIVER, DRIVER, JAVA, TERM]))
     if chance < KILLED:

@@ -1,6 +1,6 @@
-"""What commands leave that nothing disturbs: ids, tables and rows of each capture under each scenario.
+"""What undisturbed commands leave: ids, tables and rows of each capture under each scenario.
 
-It is kept with the code that made it, for it takes longer than some steps.
+It is kept together with the version of the code that made it, since making it takes longer than some steps.
 """
 
 from __future__ import annotations
@@ -26,36 +26,36 @@ from tests.histories.steps import CONTENTS, FILES, SCENARIOS, SETS, Step
 
 @dataclass(frozen=True)
 class Undisturbed:
-    """As of `Known`. sets: by the name in SETS. runs: by that and scenario. rows: the hash of each cell."""
+    """Implements `Known`. sets: ids by name in SETS. runs: ids by (name, scenario). rows: the hash of each cell."""
 
     sets: Mapping[str, str]
     runs: Mapping[tuple[str, str], str]
     rows: Mapping[Cell, str]
 
     def set_id(self, content: str) -> str:
-        """As of Known."""
+        """See `Known`."""
         return self.sets[content]
 
     def run_id(self, content: str, scenario: str) -> str:
-        """As of Known."""
+        """See `Known`."""
         return self.runs[content, scenario]
 
     def tables(self, identity: str) -> frozenset[str]:
-        """As of Known."""
+        """See `Known`."""
         return frozenset(table for table, of in self.rows if of == identity)
 
     def set_of(self, run_id: str) -> str:
-        """As of Known."""
+        """See `Known`."""
         return next(self.sets[content] for (content, _), run in self.runs.items() if run == run_id)
 
     @property
     def hashes(self) -> Hashes:
-        """The rows of a pipeline; of other commands none are known yet."""
+        """The hashes of a pipeline's rows; those of other commands are not known yet."""
         return Hashes({(cell, OWN): rows for cell, rows in self.rows.items()})
 
 
 def undisturbed(home: Home, names: Sequence[str] = SETS, scenarios: Sequence[str] = SCENARIOS) -> Undisturbed:
-    """Run each capture set under each scenario, in a lake of its own. Raises RuntimeError where one fails."""
+    """Run each capture set under each scenario, in the home's lake. Raises RuntimeError if one fails."""
     sets, runs = dict[str, str](), dict[tuple[str, str], str]()
     for content in names:
         for scenario in scenarios:
@@ -72,8 +72,8 @@ def undisturbed(home: Home, names: Sequence[str] = SETS, scenarios: Sequence[str
 
 
 def kept(home: Home) -> tuple[Undisturbed, float]:
-    """What the folder has of this code, which is made where it is not there; and how many seconds a `pipeline` takes in
-    a process of its own. Raises what `undisturbed` does.
+    """(what undisturbed commands leave, seconds that a `pipeline` takes in a process of its own). Both come from the
+    folder if this code made it, and are made anew otherwise. Raises RuntimeError if a command fails.
     """
     file, code = home.folder / "ids.json", replayer_version("")
     if file.exists() and (told := json.loads(file.read_text()))["code"] == code:
@@ -88,8 +88,8 @@ def kept(home: Home) -> tuple[Undisturbed, float]:
 
 
 def pipeline_seconds(home: Home, known: Undisturbed) -> float:
-    """How long a `pipeline` that keeps its captures takes in a process of its own. Raises RuntimeError where it does
-    not end well.
+    """Seconds that a `pipeline` whose capture is already in the lake takes in a process of its own. Raises RuntimeError
+    if it fails.
     """
     began, step = time.monotonic(), Step(PIPELINE, CONTENTS[0], FILES[0], SCENARIOS[0])
     ended = Child(arguments(step, home, known), home).ended()

@@ -1,9 +1,9 @@
-"""How much the unit tests notice: one operator at a time is changed at random, and the tests that call it are run.
+"""How many changes the unit tests notice: a random operator is changed, and the tests that call its function are run.
 
     python -m tests.mutation [--package=NAME] [--mutants=N] [--seed=N] [--seconds=N]
 
-Prints each change that no test notices. Nothing in the clone is changed: the changes are made in a copy of it. Kernels
-run as Python, so that none is compiled anew; the tests that cannot do so are left out, and named.
+Prints each change that no test notices. The changes are made in a copy of the clone, never in the clone itself. Kernels
+run as Python, so that none has to be compiled; tests that fail or take too long this way are left out, and named.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ FOLDERS = {
     "replay": ["replay"], "facts": ["facts", "jobs/test_names.py"], "capture": ["capture"],
     "wire": ["wire", "replay/session_cache/test_contents.py"],
 }  # fmt: skip
-"""The packages of udfs, and where their tests are in tests/unit; those of a folder in a package are in a folder of its
-name, as `replay/session_cache`."""
+"""By package of udfs: where its tests are in tests/unit. The tests of a folder in a package are in a folder with the
+same name, such as `replay/session_cache`."""
 
 
 EXAMPLES = "test_examples.py"
-"""Runs the examples in docstrings of all packages."""
+"""Runs the examples in the docstrings of all packages."""
 
 
 def left_out(folder: str, names: list[str]) -> set[str]:
-    """What is not copied of a folder: what is hidden or compiled, and the lake at the root (`jobs/lake` is code)."""
+    """The names in a folder that are not copied: hidden, compiled, and the lake at the root (`jobs/lake` is code)."""
     compiled = shutil.ignore_patterns(".*", "__pycache__")(folder, names)
     return compiled | ({"lake"} if Path(folder) == REPOSITORY else set())
 
 
 def folders_of_tests(package: str) -> list[str]:
-    """Where the tests of a package, or of a folder in one, are in the clone. Raises SystemExit where there are none."""
+    """Where the tests of a package, or of a folder in one, are in the clone. Raises SystemExit if there are none."""
     folders = [f"tests/unit/{name}" for name in [*FOLDERS.get(package, [package]), EXAMPLES]]
     if not (REPOSITORY / "udfs" / package).is_dir() or not all((REPOSITORY / folder).exists() for folder in folders):
         raise SystemExit(
@@ -49,7 +49,7 @@ def folders_of_tests(package: str) -> list[str]:
 
 
 def arguments() -> argparse.Namespace:
-    """What is asked for."""
+    """The arguments of the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description="Which changes no unit test notices.")
     parser.add_argument("--package", help="of udfs, or a folder in one, as replay/shared; default: each package")
     parser.add_argument("--mutants", type=int, default=30, help="changes of each package; default: 30")
@@ -59,7 +59,7 @@ def arguments() -> argparse.Namespace:
 
 
 def run(copy: Path, package: str, asked: argparse.Namespace) -> int:
-    """Print what comes of a package of a copy; the exit code."""
+    """Try mutants of a package in the copy, which prints them. Returns the exit code."""
     what = {"package": f"udfs/{package}", "tests_in": folders_of_tests(package), "number": asked.mutants}
     what |= {"seed": asked.seed, "limit": asked.seconds}
     return subprocess.run(
@@ -71,7 +71,7 @@ def run(copy: Path, package: str, asked: argparse.Namespace) -> int:
 
 
 def main() -> int:
-    """Try the packages; 1 where their tests could not be run."""
+    """Try the packages. Returns 1 if their tests cannot be run."""
     asked = arguments()
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "clone"

@@ -1,6 +1,6 @@
-"""Changes that a user could not see, each with the reason; a mutation run counts them apart.
+"""Changes that a user cannot notice, each with the reason; a mutation run counts them separately.
 
-Where the code can be written so that there is no such change, that is better than an entry here.
+If the code can be written so that it has no such change, that is better than an entry here.
 """
 
 from __future__ import annotations
@@ -77,4 +77,4 @@ EQUAL: dict[tuple[str, str, str], str] = {
         "rest > 0",
     ): "where nothing is left, the mean of the times is the time of amount 0, and the slope is 0 either way",
 }
-"""By file, expression and what takes its place: why no result changes, as it goes on from `for`."""
+"""By (file, expression, the changed expression): why no result changes. The text follows the word `for`."""

@@ -1,4 +1,4 @@
-"""What can be changed in a module: one operator at a time."""
+"""The changes that can be made in a module: each is of one operator."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.And: ast.Or, ast.Or: ast.And,
 }  # fmt: skip
-"""What takes the place of each operator: another that gives a result of the same type."""
+"""By operator: the one that replaces it, which gives a result of the same type."""
 
 
 @dataclass(frozen=True)
 class Mutant:
     """A module with one operator changed.
 
-    file: from the root of the repository. line: of the expression. function: first line of the function around it, with
-    its decorators; 0 outside of functions. before, after: the expression. source: the module's.
+    file: its path from the root of the repository. line: of the expression. function: the first line of the function
+    around it, counting its decorators; 0 outside of functions. before, after: the expression. source: of the changed
+    module.
     """
 
     file: str
@@ -35,13 +36,13 @@ class Mutant:
 
 
 def mutants_of(root: Path, package: str) -> list[Mutant]:
-    """All mutants of the modules below a folder, in the order of files and lines."""
+    """All mutants of the modules below a folder, file by file."""
     files = sorted((root / package).rglob("*.py"))
     return [mutant for file in files for mutant in mutants_in(file.relative_to(root).as_posix(), file.read_text())]
 
 
 def mutants_in(file: str, source: str) -> Iterator[Mutant]:
-    """All mutants of one module, in the order of lines."""
+    """All mutants of one module, in the order of its syntax tree."""
     tree = ast.parse(source)
     for function, node in _expressions(tree, 0):
         for place in range(len(node.ops) if isinstance(node, ast.Compare) else 1):
@@ -55,7 +56,9 @@ def mutants_in(file: str, source: str) -> Iterator[Mutant]:
 
 
 def _expressions(node: ast.AST, function: int) -> Iterator[tuple[int, ast.expr | ast.stmt]]:
-    """What has an operator, with the function that it is in; without annotations, which nobody evaluates."""
+    """(first line of the function around it, expression) for all with an operator, except in annotations, which are not
+    evaluated.
+    """
     if isinstance(node, Function):
         function = min(part.lineno for part in (node, *node.decorator_list))
     if isinstance(node, ast.BinOp | ast.AugAssign | ast.BoolOp | ast.Compare):

@@ -1,7 +1,7 @@
-"""Kernels as the Python that they are written in, for a process in which NUMBA_DISABLE_JIT is set.
+"""Kernels that run as plain Python, for a process in which NUMBA_DISABLE_JIT is set.
 
-Compiled, `record.size` is a field of a record; numpy's own records have fields by `record["size"]` alone. Here whatever
-a kernel is called with has its fields as attributes, in the same memory.
+In a compiled kernel, `record.size` is a field of a record; numpy's own records have fields only as `record["size"]`.
+Here the arguments of a kernel get their fields as attributes, in the same memory.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ import numpy as np
 from udfs.kernels import kernel
 
 NARROW = (np.int8, np.int16, np.int32, np.uint8, np.uint16, np.uint32)
-"""Integers that compiled kernels make 64 bits wide before they calculate; numpy makes what they meet narrow instead."""
+"""Integers that compiled kernels widen to 64 bits before they calculate; numpy would calculate in the narrow type."""
 
 
 class Row(np.void):  # type: ignore[misc]  # final only for the stubs
-    """A record with its fields as attributes."""
+    """A record whose fields are attributes."""
 
     def __getattribute__(self, name: str) -> Any:
-        """A field, or what numpy has by this name."""
+        """A field, or else numpy's own attribute with this name."""
         if name in (_fields(self) or ()):
             value = self[name]
             return np.int64(value) if isinstance(value, NARROW) else value
         return np.void.__getattribute__(self, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Set a field; there is nothing else to set."""
+        """Set a field; a record has no other attributes that can be set."""
         self[name] = value
 
 
@@ -39,7 +39,7 @@ def _fields(record: np.void) -> Any:
 
 @functools.cache
 def dtype_of_rows(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """A dtype with Row for its records and for those in them."""
+    """The dtype with Row for its records, and for the records in them."""
     if dtype.subdtype is not None:
         return np.dtype((dtype_of_rows(dtype.subdtype[0]), dtype.subdtype[1]))
     if dtype.fields is None:
@@ -56,7 +56,7 @@ def dtype_of_rows(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def as_rows(value: Any) -> Any:
-    """An argument of a kernel with Row for records, in the same memory: an array, a record, or a tuple of such."""
+    """An argument of a kernel (an array, a record, or a tuple of these) with Row for records, in the same memory."""
     if isinstance(value, np.ndarray):
         return value.view(dtype_of_rows(value.dtype)) if value.dtype.fields is not None else value
     if isinstance(value, np.void) and not isinstance(value, Row):
@@ -68,7 +68,9 @@ def as_rows(value: Any) -> Any:
 
 
 def use() -> None:
-    """Have all kernels that are made from here on take records as compiled ones do, and make such themselves."""
+    """From here on, let kernels that are defined take records as compiled ones do. Arrays that they make with np.zeros
+    and np.empty have such records too.
+    """
     depth = 0
 
     def made_by(make: Callable[..., Any]) -> Callable[..., Any]:
@@ -82,12 +84,12 @@ def use() -> None:
         @functools.wraps(function)
         def called(*arguments: Any, **named: Any) -> Any:
             nonlocal depth
-            if depth:  # by another kernel, which has the rows that it was called with, and those that are made for it
+            if depth:  # called by another kernel, whose records are Rows already
                 returned = function(*arguments, **named)
                 return returned if options else as_rows(returned)
             depth += 1
             try:
-                with np.errstate(all="ignore"):  # as of machine code, whose numbers wrap around without a warning
+                with np.errstate(all="ignore"):  # like machine code, whose numbers wrap around silently
                     return function(*map(as_rows, arguments), **{name: as_rows(value) for name, value in named.items()})
             finally:
                 depth -= 1

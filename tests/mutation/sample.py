@@ -1,6 +1,7 @@
-"""Changes one operator at a time in a copy of the clone, which is the current folder, and says which tests notice.
+"""Change one operator at a time in a copy of the clone, which is the current folder, and print which no test notices.
 
-`python -m tests.mutation` starts this; kernels have to be Python, which numba decides as it is imported.
+`python -m tests.mutation` starts this in a process of its own: kernels have to be Python, and numba decides that when
+it is imported.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from tests.mutation.operators import Mutant, mutants_of
 from tests.mutation.trials import Test, calls_of, outcome
 
 FOR_ALL = 20.0
-"""Seconds of processor time without the JIT that all tests of a mutant may take."""
+"""Seconds of processor time that all tests of a mutant may take together without the JIT."""
 
 
 def module_of(file: str) -> str:
@@ -27,7 +28,7 @@ def module_of(file: str) -> str:
 
 
 def importers(root: Path, file: str) -> set[str]:
-    """The files beside a module's package that name a module in their imports, and itself."""
+    """The module's file, and the files of its top package that import the module by `from ... import`."""
     module = module_of(file)
     package, _, name = module.rpartition(".")
     found = {file}
@@ -41,9 +42,10 @@ def importers(root: Path, file: str) -> set[str]:
 
 
 def tests_of(mutant: Mutant, tests: dict[str, Test], root: Path) -> list[str]:
-    """The tests that call the function of a mutant, those that take least first, as far as the time goes.
+    """The tests that call the function of a mutant, the fastest first, up to FOR_ALL seconds.
 
-    Where none does, it may run as its module is imported: then those that call anything of it or of its importers.
+    If none calls it, the code may run when its module is imported. Then these are the tests that call any function of
+    the module or of its importers.
     """
     place = mutant.file, mutant.function
     calling = [name for name, test in tests.items() if place in test.calls]
@@ -56,7 +58,7 @@ def tests_of(mutant: Mutant, tests: dict[str, Test], root: Path) -> list[str]:
 
 
 def trial(mutant: Mutant, tests: dict[str, Test], root: Path) -> str:
-    """What notices a mutant; empty where nothing does."""
+    """What notices a mutant (see `outcome`); empty if nothing does."""
     calling = tests_of(mutant, tests, root)
     if not calling:
         return ""
@@ -70,7 +72,8 @@ def trial(mutant: Mutant, tests: dict[str, Test], root: Path) -> str:
 
 
 def lines(root: Path, package: str, tests_in: list[str], number: int, seed: int, limit: float) -> Iterator[str]:
-    """A line for what cannot run without the JIT, for each mutant that survives, and for the sum.
+    """A line for the package, for each test that cannot run without the JIT, for each mutant that no test notices, and
+    for the totals.
 
     limit: seconds of processor time that a test may take without the JIT.
     """
@@ -96,7 +99,7 @@ def lines(root: Path, package: str, tests_in: list[str], number: int, seed: int,
 
 
 def main() -> None:
-    """Run what the one argument says, in JSON."""
+    """Print the lines for the only argument: the named arguments of `lines` as JSON."""
     for line in lines(Path.cwd(), **json.loads(sys.argv[1])):
         sys.stdout.write(f"{line}\n")
         sys.stdout.flush()

@@ -1,7 +1,7 @@
-"""Runs tests in a child process, in which kernels are Python and no test may take long.
+"""Run tests in a child process, in which kernels are Python and the time of each test is limited.
 
-Children are forks of a process that has imported the libraries and nothing of refetch, whose modules they then import
-as they are in the current folder.
+Each child is a fork of a process that has imported the libraries but no module of refetch. The child then imports
+refetch's modules from the current folder, as they are at that moment.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import NamedTuple, NoReturn
 
-# Imported for the children, too.
+# Imported so that the children have it already.
 import llvmlite.binding
 import numba
 import pandas as pd
@@ -30,13 +30,13 @@ import pytest
 __all__ = ["llvmlite", "numba", "pd", "pyarrow"]
 
 MEMORY = 8 << 30
-"""Bytes of addresses: a loop that never ends and keeps what it makes fails before the machine does."""
+"""Limit of a child's address space, bytes: a loop that fills memory fails before the machine has none left."""
 IMPORTS = 60.0
-"""Seconds of processor time that importing tests may take: many times what it takes."""
+"""Seconds of processor time that importing the tests may take: many times what it needs."""
 TOO_LONG = "takes too long without the JIT"
 OPTIONS = ["-q", "-p", "no:cacheprovider", "--durations=0", "--durations-min=60"]
 Place = tuple[str, int]
-"""A function: its file, and its first line with decorators."""
+"""A function: its file, and its first line, counting its decorators."""
 
 
 class Test(NamedTuple):
@@ -47,10 +47,11 @@ class Test(NamedTuple):
 
 
 class TimeLimit:
-    """Ends a process in which one test or its fixtures take more than so many seconds of processor time, or importing
-    tests takes IMPORTS more.
+    """Sends SIGPROF to the process if a test or its fixtures take more than `seconds` of processor time, or if
+    importing the tests takes more than IMPORTS + `seconds`. Without a handler (see `Calls`), the signal ends the
+    process.
 
-    What pytest does between tests and at the end is not limited: a test that fails there would end pytest itself.
+    What pytest does between tests and at the end is not limited: a failure there would end pytest itself.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -58,17 +59,17 @@ class TimeLimit:
         signal.setitimer(signal.ITIMER_PROF, IMPORTS + seconds)
 
     def pytest_collection_finish(self) -> None:
-        """Stop counting: tests are imported."""
+        """Stop the timer, since the tests are imported."""
         signal.setitimer(signal.ITIMER_PROF, 0)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_setup(self) -> Generator[None, object, object]:
-        """Count what fixtures take."""
+        """Limit the time of fixtures."""
         return (yield from self._limited())
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self) -> Generator[None, object, object]:
-        """Count what the test takes."""
+        """Limit the time of the test."""
         return (yield from self._limited())
 
     def _limited(self) -> Generator[None, object, object]:
@@ -80,7 +81,7 @@ class TimeLimit:
 
 
 class Calls:
-    """What each test calls."""
+    """Records which functions each test calls."""
 
     def __init__(self) -> None:
         self.root = f"{Path.cwd()}/"
@@ -90,16 +91,16 @@ class Calls:
         signal.signal(signal.SIGPROF, self.too_long)
 
     def too_long(self, _signal: int, _frame: FrameType | None) -> NoReturn:
-        """Skip the rest of the test in which the time is over; Hypothesis would try a failure again and again."""
+        """Skip the rest of a test whose time is over. It is no failure, which Hypothesis would try again and again."""
         pytest.skip(TOO_LONG)
 
     def called(self, frame: FrameType, _event: str, _argument: object) -> None:
-        """Note what is called; Python calls this."""
+        """Note a function that is called; Python calls this trace function."""
         self.code.add(frame.f_code)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Note what a test calls, with its fixtures."""
+        """Note which functions a test and its fixtures call."""
         self.code.clear()
         begin = time.process_time()
         sys.settrace(self.called)
@@ -116,13 +117,15 @@ class Calls:
         return result
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Leave out what fails or takes too long; what is skipped otherwise calls nothing."""
+        """Leave out a test that fails or takes too long. A test that is skipped for another reason calls nothing."""
         if report.failed or (report.skipped and TOO_LONG in str(report.longrepr)):
             self.left_out[report.nodeid] = str(report.longrepr).rpartition("\n")[2]
 
 
 def calls_of(tests_in: Sequence[str], seconds: float) -> tuple[dict[str, Test], list[str]]:
-    """The tests that pass without the JIT, each in so many seconds; and the names of the others."""
+    """(tests that pass without the JIT, each within `seconds`; names of the others). Raises SystemExit if pytest ends
+    with anything else than passed or failed tests.
+    """
     with tempfile.NamedTemporaryFile() as file:
         status = _in_child(tests_in, seconds, Path(file.name))
         if status not in (0, 1):
@@ -135,7 +138,7 @@ def calls_of(tests_in: Sequence[str], seconds: float) -> tuple[dict[str, Test], 
 
 
 def outcome(tests: Sequence[str], seconds: float) -> str:
-    """What notices a change in the current folder: `a test`, `the time limit`, `a crash`, or nothing."""
+    """What notices a change in the current folder: `a test`, `the time limit`, `a crash`, or "" for nothing."""
     status = _in_child([*tests, "-x"], seconds, None)
     if status == -signal.SIGPROF:
         return "the time limit"
@@ -143,7 +146,7 @@ def outcome(tests: Sequence[str], seconds: float) -> str:
 
 
 def _in_child(arguments: Sequence[str], seconds: float, calls: Path | None) -> int:
-    """Run tests in a fork; pytest's exit code, or minus the signal that ended it."""
+    """Run tests in a fork. Returns pytest's exit code, or minus the number of the signal that ended the fork."""
     sys.stdout.flush()
     kernels = tempfile.mkdtemp()
     if (child := os.fork()) == 0:

@@ -1,4 +1,4 @@
-"""Puts the layer of `tests.faults.audit` under any Python process that has this folder on its path, if asked to."""
+"""Installs the layer of `tests.faults.audit` in a Python process that has this folder on its path, if asked to."""
 
 from __future__ import annotations
 
