@@ -71,7 +71,7 @@ def prepare_python(*pins: Path) -> Path:
     """A Python that has the packages pinned in these files: the one that REFETCH_PYTHON names, which is not changed,
     else that of .venv, which is set up if needed.
 
-    Raises SetupError where Java is missing (before anything is downloaded) or the packages cannot be installed.
+    Raises SetupError if Java is missing (before anything is downloaded) or the packages cannot be installed.
     """
     python_named = os.environ.get("REFETCH_PYTHON")
     if python_named:

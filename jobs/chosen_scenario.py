@@ -25,7 +25,7 @@ NAME = "scenario.yaml"
 def with_chosen_grids(spark: SparkSession, run: Run, capture_id: str) -> Run:
     """The run; if nobody says what to replay, with grids that are chosen from a capture set of the lake.
 
-    Raises LakeError where the file that states them cannot be written beside the page.
+    Raises LakeError if the file that states them cannot be written beside the page.
     """
     if not run.chooses:
         return run

@@ -62,7 +62,7 @@ def compact_lines(compacted: CompactedLake, run: Run) -> Iterator[str]:
 
 
 def main(run: Run) -> None:
-    """Run the job. Raises LakeError where the lake has no tables."""
+    """Run the job. Raises LakeError if the lake has no tables."""
     spark = spark_session(run.session.master, "refetch compact", run.session.conf)
     with stage("compact", spark):
         stored = stored_tables(spark, run.lake)

@@ -14,8 +14,8 @@ from jobs.terminal.progress import stage
 
 
 def main(run: Run) -> None:
-    """Run the job: print what changed, and write `predictions_checked`. Raises LakeError where a lake has no run, and
-    ArgumentError where it does not have the named ones.
+    """Run the job: print what changed, and write `predictions_checked`. Raises LakeError if a lake has no run, and
+    ArgumentError if it does not have the named ones.
     """
     spark = spark_session(run.session.master, "refetch compare", run.session.conf)
     before, after = resolve_run_names(spark, run.lake, run.compared)

@@ -14,7 +14,7 @@ def register_frame_functions(spark: SparkSession) -> tuple[str, ...]:
     """Register `request_header(frame)`, `fetch_request(version, frame)` and the others in this session's SQL.
 
     Sets the SQL properties that results depend on. Without them, Arrow UDFs of Spark 4.2.0 can crash on Delta and
-    Parquet tables (SPARK-58241). Returns the names. Raises SetupError where the kernels cannot be compiled.
+    Parquet tables (SPARK-58241). Returns the names. Raises SetupError if the kernels cannot be compiled.
     """
     set_sql_properties(spark)
     driver_of(spark).ship()

@@ -122,7 +122,7 @@ def add_missing(spark: SparkSession, lake: str, missing: Additions) -> None:
 
 
 def main(run: Run) -> None:
-    """Run the job. Raises LakeError, and changes nothing, where the lake has no tables, or has tables that differ in
+    """Run the job. Raises LakeError, and changes nothing, if the lake has no tables, or has tables that differ in
     more than lacking columns.
     """
     spark = spark_session(run.session.master, "refetch migrate", run.session.conf)

@@ -90,7 +90,7 @@ def open_capture(
     most_bytes: how many bytes of memory packets may take; the tables made from them take several times as much.
 
     Raises ArgumentError for arguments of a wrong kind and names that lead to nothing, CaptureError for files that
-    cannot be read or take too much memory, and SetupError where the kernels cannot be compiled.
+    cannot be read or take too much memory, and SetupError if the kernels cannot be compiled.
     """
     paths = resolve_captures(_file_names(captures))
     workers = _usable_cores() if threads is None else _whole_number("threads", threads)

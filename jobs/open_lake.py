@@ -170,7 +170,7 @@ def open_lake(
     run: the id of a run, or `latest`: only that run's replays are shown. None for the newest run of each replay.
 
     conf: Spark properties, as for --conf. An existing session is used; without one, Spark is started.
-    Raises LakeError where the lake cannot be reached or has no captures, ArgumentError where it does not have the named
+    Raises LakeError if the lake cannot be reached or has no captures, ArgumentError if it does not have the named
     capture set or run, and what `jobs.session.spark.spark_session` raises.
     """
     lake = absolute_lake(path or os.environ.get(LAKE_VARIABLE) or _quickstart_lake(), "open_lake:")

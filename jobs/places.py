@@ -72,7 +72,7 @@ def absolute_lake(lake: str, named_by: str = BY_FLAG) -> str:
 def page_path(out: str | None, lake: str) -> Path | None:
     """The file of the report: the one that --out names, else one in the lake; None if the lake is not a local folder.
 
-    Raises ArgumentError where --out names a folder or a URI.
+    Raises ArgumentError if --out names a folder or a URI.
     """
     if out is None:
         return Path(lake) / "report.html" if is_folder(lake) else None
@@ -85,7 +85,7 @@ def page_path(out: str | None, lake: str) -> Path | None:
 
 
 def check_lake_writable(name: str, lake: str, named_by: str = BY_FLAG) -> None:
-    """Try to write into a lake that is a local folder, before anything is read for it. Raises ArgumentError where that
+    """Try to write into a lake that is a local folder, before anything is read for it. Raises ArgumentError if that
     fails.
 
     name: the lake as the user names it. lake: its absolute path. named_by: the flag or the line that names it.

@@ -39,7 +39,7 @@ class PrunedLake(BaseModel):
 
     unfinished: ids of runs and capture sets that were interrupted before they were complete. files, bytes: the files
     with rows of all these, and their bytes. files_removed: how many files that tables no longer refer to were removed
-    from the disk; null where nothing was changed. page_shows: the run that report.html shows instead of a removed one.
+    from the disk; null if nothing was changed. page_shows: the run that report.html shows instead of a removed one.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -62,7 +62,7 @@ def begin_session(run: Run) -> SparkSession:
 
 
 def start_workers(spark: SparkSession) -> None:
-    """Have Spark start the process from which workers are forked. That takes seconds: call it beside other work."""
+    """Let Spark start the process from which workers are forked. That takes seconds: call it while other work runs."""
     spark.range(1).mapInArrow(lambda batches: batches, "id bigint").collect()
 
 

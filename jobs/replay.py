@@ -56,7 +56,7 @@ class ReplayedRun:
 
     algorithms: those whose tables are written.
     refused: what the captures lack for the other algorithms, by the algorithm's name.
-    counts: what the gold gate's rules on rows found in the tables; None where an earlier run's tables are kept.
+    counts: what the gold gate's rules on rows found in the tables; None if an earlier run's tables are kept.
     """
 
     run_id: str
@@ -132,7 +132,7 @@ def with_release(run: Run, by_capture: BrokerRelease | None) -> Run:
 
 
 def check_replayable(spark: SparkSession, lake: str, capture_id: str) -> None:
-    """Raises GateError where the captures hold no Kafka traffic, or only one direction of it: without responses the
+    """Raises GateError if the captures hold no Kafka traffic, or only one direction of it: without responses the
     tables would say that nobody waits and nobody is refused.
     """
     is_answered = F.col(EXCHANGES.response_time).isNotNull()
@@ -158,8 +158,8 @@ class Written:
 
 
 def write_replays(source: Source, to: Target) -> Written:
-    """Make the replays that are asked for, one after the other, and write their tables. Raises LakeError where a table
-    cannot be written, and CaptureError where all replays are refused.
+    """Make the replays that are asked for, one after the other, and write their tables. Raises LakeError if a table
+    cannot be written, and CaptureError if all replays are refused.
     """
     packed, further, refused = dict[str, DataFrame](), list[Settled](), dict[str, str]()
     run = source.run

@@ -137,7 +137,7 @@ def cluster_file(options: Arguments, scenario: Scenario) -> str | None:
 
 
 def lake_and_page(options: Arguments, scenario: Scenario) -> tuple[str, Path | None]:
-    """The lake, and the page that the job writes, if any. Raises ArgumentError where either cannot be written."""
+    """The lake, and the page that the job writes, if any. Raises ArgumentError if either cannot be written."""
     job, (told_lake, named_by) = options["job"], lake_and_flag(options, scenario)
     lake = absolute_lake(told_lake, named_by)
     page = page_path(options["out"], lake) if job in TELL else None
@@ -153,7 +153,7 @@ def lake_and_page(options: Arguments, scenario: Scenario) -> tuple[str, Path | N
 
 
 def lake_and_flag(options: Arguments, scenario: Scenario) -> tuple[str, str]:
-    """(the lake as named, the flag or the line that names it). Raises ArgumentError where two flags name a lake."""
+    """(the lake as named, the flag or the line that names it). Raises ArgumentError if two flags name a lake."""
     lake, schema = options["lake"], options["catalog"]
     if lake and schema:
         raise ArgumentError(f"--lake={lake} and --catalog={schema} are two places for tables: give one of them")
@@ -175,7 +175,7 @@ def runs_to_compare(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def gates_to_apply(options: Arguments) -> tuple[Gate, ...]:
-    """The gates that the job `gate` applies, each once. Raises ArgumentError where --run is given without the gate
+    """The gates that the job `gate` applies, each once. Raises ArgumentError if --run is given without the gate
     `gold`, the only one that checks runs.
     """
     on = tuple(dict.fromkeys(options["on"] or ()))

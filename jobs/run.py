@@ -69,7 +69,7 @@ class GateJob:
 class Removal:
     """What `prune` and `compact` remove.
 
-    older_than: the age from which runs and capture sets are removed; None where an id says what is removed.
+    older_than: the age from which runs and capture sets are removed; None if an id says what is removed.
     retention: how long files stay after no table needs them any more.
     """
 
@@ -156,7 +156,7 @@ class Run:
 
     @property
     def records(self) -> RecordSampling | None:
-        """How ingest reads the records of batches; None where no replay of the scenario needs that."""
+        """How ingest reads the records of batches; None if no replay of the scenario needs that."""
         if not ON_REQUEST & set(self.algorithms) and not self.replays_queues:
             return None
         return RecordSampling(every=1) if self.scenario.captured.get("recompress") == "all" else RecordSampling()

@@ -16,7 +16,7 @@ from udfs.errors import LakeError
 
 
 def newest_trend(spark: SparkSession, run: Run) -> Trend:
-    """The trend of the nights that can be compared with that of the newest complete run. Raises LakeError where the
+    """The trend of the nights that can be compared with that of the newest complete run. Raises LakeError if the
     lake has no run, or no complete one.
     """
     most = MOST_LISTED if run.output.verbose else MOST_SHOWN
@@ -31,7 +31,7 @@ def newest_trend(spark: SparkSession, run: Run) -> Trend:
 
 
 def main(run: Run) -> None:
-    """Run the job. Raises LakeError where the lake has neither runs nor captures, and what `newest_trend` raises."""
+    """Run the job. Raises LakeError if the lake has neither runs nor captures, and what `newest_trend` raises."""
     spark = spark_session(run.session.master, "refetch runs", run.session.conf)
     if run.output.trend:
         nights = newest_trend(spark, run)

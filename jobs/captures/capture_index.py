@@ -60,7 +60,7 @@ def _place_of_row(row: Row) -> int:
 
 
 def check_faults(faults: Sequence[str], formats: Sequence[str], files: int) -> None:
-    """Say on stderr what is left out. Raises CaptureError where files cannot be read, or none is a capture.
+    """Say on stderr what is left out. Raises CaptureError if files cannot be read, or none is a capture.
 
     faults: one line for each. formats: those of the files that have an index.
     """
@@ -105,7 +105,7 @@ def index_or_fault(
 
 def index_file(path: str, log_zone: str = UTC, on_packets: OnPackets | None = None) -> CaptureIndex:
     """Index a frame dump, request log or capture. The file is opened once; Arrow opens a frame dump again, since it
-    does not read from start to end. on_packets: as for `index_capture`. Raises CaptureError where the file is none of
+    does not read from start to end. on_packets: as for `index_capture`. Raises CaptureError if the file is none of
     them.
     """
     with open_stored(path) as stored:

@@ -56,7 +56,7 @@ def only_if_one_connection(column: str) -> Column:
 def with_notes(connections: DataFrame, names: ClusterNames) -> DataFrame:
     """Connections with the columns LISTS: a broker's server and why it has no node id; the broker and its vendor.
 
-    Null where there is nothing to say about the broker.
+    Null if there is nothing to say about the broker.
     """
     c, t = CONNECTIONS, CAPTURE_QUALITY
     by_server = [

@@ -57,7 +57,7 @@ def resolve_captures(named: Iterable[str], places: Mapping[str, str] = NOWHERE) 
 
 
 def check_zone(zone: str | None) -> str:
-    """The time zone of request logs; UTC if none is stated. Raises ArgumentError where Arrow knows no such zone."""
+    """The time zone of request logs; UTC if none is stated. Raises ArgumentError if Arrow knows no such zone."""
     try:
         compute.assume_timezone(pa.nulls(1, pa.timestamp("s")), zone or UTC)
     except pa.ArrowInvalid:

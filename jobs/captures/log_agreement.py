@@ -17,7 +17,7 @@ from schemas.tables.table import Column as TableColumn
 from udfs.facts.exchange_rows import LOG_COLUMNS
 
 PACKETS, LOG = "packets", "log"
-"""Columns of a joined request: the exchange as packets show it, and as the log shows it. Null where it is not there."""
+"""Columns of a joined request: the exchange as packets show it, and as the log shows it. Null if it is not there."""
 
 COMPARED = (
     EXCHANGES.api_name, EXCHANGES.api_version, EXCHANGES.client_id, EXCHANGES.client_software_name,

@@ -11,9 +11,9 @@ FEWEST_BYTES = 16
 
 
 def read_pseudonyms(path: str | None, asked_by: str = "--pseudonymise") -> Pseudonyms | None:
-    """The pseudonyms under the key in a file, without the file's last line end; None where no file is named.
+    """The pseudonyms under the key in a file, without the file's last line end; None if no file is named.
 
-    asked_by: the argument that names the file. Raises ArgumentError where the file cannot be read, or the key is so
+    asked_by: the argument that names the file. Raises ArgumentError if the file cannot be read, or the key is so
     short that names can be guessed.
     """
     if path is None:

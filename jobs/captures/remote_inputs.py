@@ -16,7 +16,7 @@ DEEP = "**"
 def resolve_uri(name: str) -> tuple[list[str], bool]:
     """(URIs of the files meant by a URI of a file, folder or pattern, whether it names a folder).
 
-    Raises OSError where the file system cannot be reached, or has no such bucket.
+    Raises OSError if the file system cannot be reached, or has no such bucket.
     """
     query = uri_options(name)
     path = name.removesuffix(query)

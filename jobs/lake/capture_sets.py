@@ -35,7 +35,7 @@ _OF_FILES = tuple(map(str, (_C.capture_id, _C.file_no, _C.path, _C.first_time, _
 
 class CaptureSet(NamedTuple):
     """A capture set: its id, how many files it has, the paths of the first ones, and the times of its first and last
-    packet or line in UTC, None where it has none.
+    packet or line in UTC, None if it has none.
     """
 
     capture_id: str
@@ -74,7 +74,7 @@ def check_names(spark: SparkSession, lake: str, pseudonyms: Pseudonyms | None) -
 
 
 def decoder_of_set(spark: SparkSession, lake: str, capture_id: str) -> str:
-    """What decoded the capture set, as in the table `captures`. Raises LakeError where there is no such set."""
+    """What decoded the capture set, as in the table `captures`. Raises LakeError if there is no such set."""
     row = stored_rows(spark, lake, CAPTURES, capture_id).select(CAPTURES.decoder).first()
     if row is None:
         raise LakeError(f"{lake}: no capture set {capture_id}; run `ingest` with its captures and this --lake first")
@@ -135,7 +135,7 @@ def check_captures(spark: SparkSession, lake: str) -> None:
 
 
 def capture_sets(spark: SparkSession, lake: str) -> list[CaptureSet]:
-    """The capture sets of a lake; the one whose rows were written last comes first. Raises LakeError where there is no
+    """The capture sets of a lake; the one whose rows were written last comes first. Raises LakeError if there is no
     table of captures.
     """
     check_captures(spark, lake)
@@ -149,7 +149,7 @@ def capture_set(spark: SparkSession, lake: str, capture_id: str) -> CaptureSet:
 
 
 def capture_ids(spark: SparkSession, lake: str) -> set[str]:
-    """The ids of a lake's capture sets. Raises LakeError where there is no table of captures."""
+    """The ids of a lake's capture sets. Raises LakeError if there is no table of captures."""
     t = CAPTURES
     local = table_to_read(spark, lake, t)
     if local is not None:

@@ -74,7 +74,7 @@ def has_table(spark: SparkSession, lake: str, table: Table) -> bool:
 def read_table(
     spark: SparkSession, lake: str, table: Table, identities: Collection[str] | None = None, *, with_files: bool = False
 ) -> DataFrame:
-    """The table's rows. Raises LakeError where it is not there, or has other columns than declared.
+    """The table's rows. Raises LakeError if it is not there, or has other columns than declared.
 
     identities: the capture sets or, in gold, the runs whose rows are wanted; None for all. with_files: the rows have
     Spark's column `_metadata`, which says in which file a row is and when that was written.
@@ -100,7 +100,7 @@ def _are_small(local: LocalTable, files: Collection[str]) -> bool:
 def stored_rows(spark: SparkSession, lake: str, table: Table, identity: str) -> DataFrame:
     """A table's rows of one capture set or, in gold, of one run.
 
-    Raises what `read_table` raises, and LakeError where an older release wrote the rows without columns that rows must
+    Raises what `read_table` raises, and LakeError if an older release wrote the rows without columns that rows must
     have.
     """
     local, partition = table_to_read(spark, lake, table), (str(table.replaced_by), identity)
@@ -138,7 +138,7 @@ def _rows_by_spark(spark: SparkSession, address: TableAddress, table: Table, ide
 
 
 def table_to_read(spark: SparkSession, lake: str, table: Table) -> LocalTable | None:
-    """As `local_table`. Raises LakeError where the lake has no such table, or one with other columns than declared."""
+    """As `local_table`. Raises LakeError if the lake has no such table, or one with other columns than declared."""
     local, is_there = _open_checked(spark, lake, table)
     if not is_there:
         is_newer = table in tables_of_ended_jobs(spark, lake)
@@ -184,7 +184,7 @@ def _how_to_make(lake: str, table: Table) -> str:
 
 
 def table_to_write(spark: SparkSession, lake: str, table: Table) -> LocalTable | None:
-    """As `local_table`. Raises LakeError where the lake has a table there with other columns than declared."""
+    """As `local_table`. Raises LakeError if the lake has a table there with other columns than declared."""
     return _open_checked(spark, lake, table)[0]
 
 

@@ -65,7 +65,7 @@ def check_reachable(spark: SparkSession, lake: str) -> None:
 
 
 def _check_catalog(spark: SparkSession, lake: str) -> None:
-    """Raises LakeError where Spark does not know the catalog, or may not look into it. A missing schema is no error: it
+    """Raises LakeError if Spark does not know the catalog, or may not look into it. A missing schema is no error: it
     is made when the first table is written.
     """
     try:
@@ -80,7 +80,7 @@ def _check_catalog(spark: SparkSession, lake: str) -> None:
 
 
 def check_catalog_lasts(spark: SparkSession, lake: str) -> None:
-    """Raises LakeError where tables in a catalog would be lost when this Spark ends, since it keeps the catalog in
+    """Raises LakeError if tables in a catalog would be lost when this Spark ends, since it keeps the catalog in
     memory.
 
     spark: a session that was started for one command.
@@ -142,7 +142,7 @@ def _obstacle_text(lake: str, cause: str, version: str) -> str:
 def workers_folder(spark: SparkSession, lake: str) -> str | None:
     """The lake's folder if this process and the workers can write there like to any local folder; else None.
 
-    Also None where Delta's classes are not those of delta-spark (Databricks), and where tables have names: Spark has to
+    Also None if Delta's classes are not those of delta-spark (Databricks), and if tables have names: Spark has to
     write there.
     """
     jvm = None if is_in_catalog(lake) else jvm_of_delta_spark(spark)

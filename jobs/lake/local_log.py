@@ -92,7 +92,7 @@ class LocalTable:
 
     @property
     def schema(self) -> StructType | None:
-        """The table's columns; None where there is no table."""
+        """The table's columns; None if there is no table."""
         if self.log is None:
             return None
         with lake_errors(self.path, NOT_READ):
@@ -145,7 +145,7 @@ class LocalTable:
     def rows(self, files: Collection[str], schema: pa.Schema, partitioned_by: str) -> pa.Table:
         """The rows in some of the table's files, with the columns of the schema; null where a file lacks a column.
 
-        partitioned_by: the column whose values are in the names of folders. Raises LakeError where a file cannot be
+        partitioned_by: the column whose values are in the names of folders. Raises LakeError if a file cannot be
         read.
         """
         if not files:
@@ -243,10 +243,10 @@ class LocalTable:
 
 
 def open_local_table(path: str) -> LocalTable | None:
-    """The table in this folder, or the one that will be made there. None where Delta's own classes have to read and
+    """The table in this folder, or the one that will be made there. None if Delta's own classes have to read and
     write it, because delta-rs would change or reject its path, or does not know a feature that it uses.
 
-    Raises LakeError where there is a log that cannot be read.
+    Raises LakeError if there is a log that cannot be read.
     """
     if _NOT_TAKEN_AS_IT_IS.search(path):
         return None
@@ -261,7 +261,7 @@ def open_local_table(path: str) -> LocalTable | None:
 
 
 def _newest_commit(path: str) -> Commit | None:
-    """The newest version that has a file in a table's log; None where there is none."""
+    """The newest version that has a file in a table's log; None if there is none."""
     try:
         with os.scandir(f"{path}/_delta_log") as entries:
             newest = max((entry for entry in entries if _COMMIT.fullmatch(entry.name)), key=_name_of, default=None)
@@ -305,13 +305,13 @@ def forget_checksum(path: str) -> None:
 def rows_in_files(paths: Collection[str]) -> int:
     """How many rows Parquet files have, by their footers: the log does not say it for files without statistics.
 
-    Raises LakeError where a file cannot be read.
+    Raises LakeError if a file cannot be read.
     """
     return sum(_footer_of(path).num_rows for path in paths)
 
 
 def columns_of_file(path: str) -> list[str]:
-    """The columns of a Parquet file. Raises LakeError where it cannot be read."""
+    """The columns of a Parquet file. Raises LakeError if it cannot be read."""
     return list(_footer_of(path).schema.to_arrow_schema().names)
 
 

@@ -104,7 +104,7 @@ def _lacking_by_id(
 
 
 def check_complete(spark: SparkSession, lake: str, tables: Iterable[Table], identity: str) -> None:
-    """Raises LakeError where rows of a capture set or run are incomplete, and names all tables that have such rows."""
+    """Raises LakeError if rows of a capture set or run are incomplete, and names all tables that have such rows."""
     faults = list[str]()
     for table in tables:
         local = local_table(spark, lake, table)

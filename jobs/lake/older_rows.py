@@ -42,7 +42,7 @@ def lacking_in_files(local: LocalTable, table: Table, identity: str) -> list[str
 
 
 def lacking_in_rows(table: Table, rows: pa.Table) -> list[str]:
-    """The columns that rows of one capture set or run lack; none where there are no rows."""
+    """The columns that rows of one capture set or run lack; none if there are no rows."""
     return [column for column in never_null(table) if rows.num_rows and not rows[column][0].is_valid]
 
 
@@ -93,7 +93,7 @@ def _nulls(table: Table) -> list[Column]:
 
 
 def check_complete_rows(table: Table, identity: str, lacking: Collection[str]) -> None:
-    """Raises LakeError where rows of a capture set or run are incomplete. lacking: the columns that they lack."""
+    """Raises LakeError if rows of a capture set or run are incomplete. lacking: the columns that they lack."""
     if lacking:
         raise LakeError(incomplete_text(table, identity, lacking))
 

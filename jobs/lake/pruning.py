@@ -70,7 +70,7 @@ class Pruned:
 
 
 def stored_tables(spark: SparkSession, lake: str) -> Stored:
-    """The tables that the lake has. Raises LakeError where it has none."""
+    """The tables that the lake has. Raises LakeError if it has none."""
     tables = run_side_by_side(spark, [partial(stored_table, spark, lake, table) for table in TABLES])
     stored = {table: there for table, there in zip(TABLES, tables, strict=True) if there is not None}
     if not stored:

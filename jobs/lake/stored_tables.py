@@ -62,7 +62,7 @@ class StoredTable(Protocol):
         """What the table has of each capture set or run, by id."""
 
     def drop(self, identities: Collection[str]) -> None:
-        """Delete the rows of these capture sets or runs. Raises LakeError where somebody writes the same rows."""
+        """Delete the rows of these capture sets or runs. Raises LakeError if somebody writes the same rows."""
 
     def compact(self) -> Compacted:
         """Join the files of each capture set and run."""

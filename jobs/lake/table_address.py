@@ -41,7 +41,7 @@ class TableAddress:
         return spark.read.table(self.sql) if self.path is None else spark.read.format("delta").load(self.path)
 
     def columns(self, spark: SparkSession) -> StructType | None:
-        """The table's columns; None where it is not there."""
+        """The table's columns; None if it is not there."""
         try:
             return self.rows(spark).schema
         except AnalysisException as fault:

@@ -144,7 +144,7 @@ def known_run(spark: SparkSession, lake: str, run_id: str | None, capture_id: st
 
 def rows_on_captures(spark: SparkSession, lake: str, capture_id: str | None = None) -> DataFrame:
     """The rows of `runs` that replay captures, or this capture set. Runs of `size` are left out, since they replay a
-    cluster file and no capture. Raises LakeError where the lake has no captures.
+    cluster file and no capture. Raises LakeError if the lake has no captures.
     """
     check_captures(spark, lake)
     replayable = capture_ids(spark, lake) if capture_id is None else {capture_id} & capture_ids(spark, lake)

@@ -58,7 +58,7 @@ def _check_answers(server: str) -> None:
 
 
 def check_delta(spark: SparkSession) -> None:
-    """Raises SetupError where the server cannot read Delta tables."""
+    """Raises SetupError if the server cannot read Delta tables."""
     try:
         spark.read.format("delta").load("/").schema  # noqa: B018  # only the request matters, not its answer
     except PySparkException as fault:
@@ -109,7 +109,7 @@ def code_of_workers(spark: SparkSession) -> str | None:
 
 
 def check_rows_are_kept(spark: SparkSession) -> None:
-    """Raises SetupError where Spark refuses to keep rows that are read several times, as serverless compute does:
+    """Raises SetupError if Spark refuses to keep rows that are read several times, as serverless compute does:
     captures would be decoded once for every table.
     """
     try:

@@ -34,7 +34,7 @@ class Driver(Protocol):
 
     @property
     def java(self) -> JVMView | None:
-        """Spark's Java; None where it cannot be reached."""
+        """Spark's Java; None if it cannot be reached."""
 
     @property
     def has_workers_here(self) -> bool:
@@ -44,10 +44,10 @@ class Driver(Protocol):
         """How many tasks can run at the same time."""
 
     def take_over(self) -> None:
-        """Prepare a session that somebody else has started for reading lakes. Raises SetupError where that fails."""
+        """Prepare a session that somebody else has started for reading lakes. Raises SetupError if that fails."""
 
     def ship(self) -> None:
-        """Have workers import refetch's packages. Raises SetupError where they cannot, or have another version."""
+        """Let workers import refetch's packages. Raises SetupError if they cannot, or have another version."""
 
     def check_decoding(self) -> None:
         """Check that captures can be decoded and replayed. Raises SetupError, which says what is missing, if not."""

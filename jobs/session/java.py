@@ -30,7 +30,7 @@ _WHAT_TO_DO = (
 def java_command() -> str:
     """The java that Spark's own scripts use: that of JAVA_HOME if it is set, else the one on PATH.
 
-    Raises SetupError where there is none.
+    Raises SetupError if there is none.
     """
     home = os.environ.get("JAVA_HOME")
     command = shutil.which("java", path=os.path.join(home, "bin")) if home else shutil.which("java")

@@ -76,7 +76,7 @@ def spark_session(
     spark-submit was given other values. Otherwise Spark is started here, on `master` or local[*], with its output in
     spark_log(). `conf` overrides all other properties. work: the work for which a new session is set up.
 
-    Raises SetupError where Java or Delta's jars are missing, SparkError where Spark does not start.
+    Raises SetupError if Java or Delta's jars are missing, SparkError if Spark does not start.
     """
     there = existing_session(master)
     if there is not None:
@@ -95,7 +95,7 @@ def spark_session(
 
 def existing_session(master: str | None) -> SparkSession | None:
     """A session of a Spark that somebody else has started: the active session, else one of the server that SPARK_REMOTE
-    names; None if there is neither. Raises SetupError and SparkError where the server cannot be used.
+    names; None if there is neither. Raises SetupError and SparkError if the server cannot be used.
     """
     active = SparkSession.getActiveSession()
     return connected_session(master) if active is None and is_server_named() else active

@@ -4,7 +4,7 @@
     python -m tests.equal_rows --lakes=FOLDER --out=after.json --against=before.json [CAPTURE ...]
 
 Each lake stays in FOLDER, so that the rows themselves can be compared where a hash differs. A CAPTURE is a name in
-../shared/captures, or the path of any other pcap file; default: the captures in NAMES. It takes some minutes.
+../shared/captures, or the path of any other pcap file; default: six of the former. It takes some minutes.
 """
 
 from __future__ import annotations

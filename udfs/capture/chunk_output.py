@@ -72,7 +72,7 @@ def with_free_row(rows: Records, used: int) -> Records:
 
 @allocating_kernel
 def with_free_rows(output: ChunkOutput) -> ChunkOutput:
-    """The output with at least one free row of each kind; rows move to larger arrays where there was none."""
+    """The output with at least one free row of each kind; rows move to larger arrays if there was none."""
     return ChunkOutput(
         with_free_row(output.requests, output.counts[REQUESTS]),
         with_free_row(output.responses, output.counts[RESPONSES]),

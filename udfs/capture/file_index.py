@@ -31,7 +31,7 @@ class CaptureIndex:
     sha256, size_bytes:      of the file as stored
     link_types:              LINKTYPE_ numbers of the packets, ascending
     snaplen:                 largest declared, in bytes; 0 where none was
-    first_ts_ns, last_ts_ns: earliest and latest packet, ns since 1970-01-01 UTC; None where no packet has a time
+    first_ts_ns, last_ts_ns: earliest and latest packet, ns since 1970-01-01 UTC; None if no packet has a time
     tcp_payload_captured:    TCP payload bytes in the file
     tcp_payload_on_wire:     TCP payload bytes before the snaplen cut
     bucket_payload_bytes:    int64[buckets], `tcp_payload_captured` by bucket of the connection

@@ -336,7 +336,7 @@ def followed_partition_rows(
 
 
 def aborted_lists(response: DecodedFrames, name: str, returned: Ints) -> pa.Array[Any]:
-    """A field of the aborted transactions of returned partitions, as lists; null where there are none.
+    """A field of the aborted transactions of returned partitions, as lists; null if there are none.
 
     returned: int64[rows], rows of the response's partitions, or NOWHERE.
     """

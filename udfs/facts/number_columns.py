@@ -20,7 +20,7 @@ _EVERY_ROW, _ALL_KNOWN = np.zeros(0, np.int64), np.zeros(0, np.bool_)
 class Picked(NamedTuple):
     """A column of values[rows], or of all values if no rows are given.
 
-    It is null where the row is negative, the value is UNKNOWN, or `known` is false. values: int64[m]. rows: int64[n].
+    It is null if the row is negative, the value is UNKNOWN, or `known` is false. values: int64[m]. rows: int64[n].
     known: bool[n], for the picked rows; None if all are known.
     """
 

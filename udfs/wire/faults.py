@@ -14,7 +14,7 @@ class DecodeFault(IntEnum):
     BAD_COUNT = 3  # an array or tag section has more elements than the remaining bytes can hold
     BAD_VARINT = 4  # a varint of more than five bytes, or beyond 2^31-1
     BAD_TAG = 5  # tags repeated or not ascending (KIP-482)
-    UNEXPECTED_NULL = 6  # null where this version allows none
+    UNEXPECTED_NULL = 6  # null if this version allows none
     TRAILING_BYTES = 7  # the message ended before its frame
     UNKNOWN_VERSION = 8  # no declaration of this version
     UNKNOWN_API = 9  # no API of this key
