@@ -21,7 +21,7 @@ SHARE_HEAD = ("lane", "most live", "opened", "refused", "not found", "dropped", 
 def share_lanes(own_rows: OwnRows) -> DataFrame:
     """A row per lane, over all brokers; none where no share group fetches."""
     c, m, limits = SHARE_SESSIONS, SHARE_MEMBERS, SHARE_LIMITS
-    summed = (c.created, c.refused, c.not_found, c.dropped)
+    summed = (c.created, c.refused, c.not_found, c.dropped, c.captured_created, c.captured_refused)
     of_lanes = own_rows(c).groupBy(c.scenario).agg(*(F.sum(column).alias(column) for column in summed))
     most = own_rows(limits).groupBy(limits.scenario).agg(F.max(limits.most_sessions).alias("live"))
     waits = own_rows(m).groupBy(m.scenario).agg(

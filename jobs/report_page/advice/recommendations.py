@@ -22,6 +22,7 @@ from jobs.report_page.advice.recommendation import (
     recommendation_from_row,
     recommendation_rows,
 )
+from jobs.report_page.advice.share_sessions import advise_share_sessions
 from jobs.report_page.advice.withheld import withhold_untrusted
 from jobs.report_page.fetch_max_bytes.rack_reads import QUERIES as OF_RACKS
 from jobs.report_page.fetch_max_bytes.throttles import throttled_clients
@@ -29,12 +30,12 @@ from jobs.report_page.question import Findings, Query
 from schemas.tables import algorithms
 from schemas.tables.gold_recommendations import RECOMMENDATIONS
 
-PARTS: Mapping[str, Callable[[Findings], Iterable[Recommendation]]] = {
-    algorithms.FETCH_MAX_BYTES: advise_fetch_limits,
-    algorithms.CONSUMER_MEMORY: advise_memory_pools,
-    algorithms.SESSION_CACHE: advise_cache_slots,
-    algorithms.BATCH_SPLIT: advise_batch_sizes,
-    algorithms.PARTITION_LIMITS: advise_partition_limits,
+PARTS: Mapping[str, tuple[Callable[[Findings], Iterable[Recommendation]], ...]] = {
+    algorithms.FETCH_MAX_BYTES: (advise_fetch_limits,),
+    algorithms.CONSUMER_MEMORY: (advise_memory_pools,),
+    algorithms.SESSION_CACHE: (advise_cache_slots, advise_share_sessions),
+    algorithms.BATCH_SPLIT: (advise_batch_sizes,),
+    algorithms.PARTITION_LIMITS: (advise_partition_limits,),
 }
 QUERIES: Mapping[str, tuple[Query, ...]] = {
     algorithms.FETCH_MAX_BYTES: (metrics_below_floor, consumer_lanes, *OF_RACKS, throttled_clients),
@@ -48,7 +49,8 @@ QUERIES: Mapping[str, tuple[Query, ...]] = {
 
 def make_recommendations(findings: Findings) -> list[Recommendation]:
     """The recommendations that follow from the replays of a run, in the order in which they are shown."""
-    made = (one for name, part in PARTS.items() if name in findings.lanes for one in part(findings))
+    parts = (part for name, of_replay in PARTS.items() if name in findings.lanes for part in of_replay)
+    made = (one for part in parts for one in part(findings))
     return rank_recommendations(withhold_untrusted(findings, replace_by_aims(findings, made)))
 
 
