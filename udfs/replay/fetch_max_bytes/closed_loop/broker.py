@@ -1,7 +1,7 @@
-"""The broker of the closed loop: what a fetch finds, when it is answered, and whether a quota holds that back.
+"""The broker of the closed loop: what a fetch finds, when it is answered, and whether a quota holds its records back.
 
-What it finds follows kafka.server.ReplicaManager.readFromLog; when it is answered follows ReplicaManager.fetchMessages
-and kafka.server.DelayedFetch.tryComplete (Kafka 4.3).
+What a fetch finds follows kafka.server.ReplicaManager.readFromLog. When it is answered follows
+ReplicaManager.fetchMessages and kafka.server.DelayedFetch.tryComplete (Kafka 4.3).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from udfs.replay.shared.lanes import AS_CAPTURED
 
 @kernel
 def partition_limit(partition: Record, rules: Record) -> int:
-    """The bytes that a fetch may have of a partition: its partition_max_bytes in the lane. rules: of RULES."""
+    """The most bytes that a fetch gets of a partition: its partition_max_bytes in the lane. rules: a row of RULES."""
     limit: int = rules.partition_max_bytes
     captured: int = partition.partition_max_bytes
     return captured if limit == AS_CAPTURED else limit
@@ -25,16 +25,16 @@ def partition_limit(partition: Record, rules: Record) -> int:
 
 @kernel
 def end_of_read(sim: ReaderSim, begin: int, end: int) -> int:
-    """How far a read from batch `begin` to `end` goes: it ends with the segment (LogSegment.read)."""
+    """Where a read from batch `begin` towards `end` ends: at the latest with the segment (LogSegment.read)."""
     return min(end, sim.unit.batches[begin].segment_end) if begin < end else end
 
 
 @kernel
 def read_from_log(sim: ReaderSim, lane: int, node: int, time: int) -> int:
-    """ReplicaManager.readFromLog for the node's request at that time, into `returned` of the answers.
+    """ReplicaManager.readFromLog for the node's request at `time` (us); writes `returned` of the answers.
 
-    Returns record bytes in all. A request without max_bytes (Fetch before 3) is under FetchParams.hardMaxBytesLimit:
-    its first batch may be cut.
+    Returns the record bytes of all partitions. A request without max_bytes (Fetch before version 3) falls under
+    FetchParams.hardMaxBytesLimit: its first batch may be cut.
     """
     rules, state = sim.rules[node, lane], sim.state
     first = sim.unit.nodes[node].first_partition
@@ -57,11 +57,11 @@ def read_from_log(sim: ReaderSim, lane: int, node: int, time: int) -> int:
 
 @kernel
 def answered_at(sim: ReaderSim, lane: int, node: int, returned: int, earliest: int) -> int:
-    """When the broker answers a fetch that is sent now, and would return so many bytes if it did at the earliest (us):
-    DelayedFetch.tryComplete.
+    """When the broker answers a fetch that is sent now (us): DelayedFetch.tryComplete.
 
-    A parked fetch counts what is there up to each partition's limit, without the request's; it is answered at once
-    where a partition's bound is in a later segment than its offset.
+    earliest: the earliest time of an answer (us). returned: the bytes that an answer would have then. A parked fetch
+    counts the available bytes up to each partition's limit, and ignores the request's limit. It is answered at once if
+    a partition's bound is in a later segment than its fetch_offset.
     """
     rules, state = sim.rules[node, lane], sim.state
     first, time, total = sim.unit.nodes[node].first_partition, earliest, returned
@@ -83,10 +83,10 @@ def answered_at(sim: ReaderSim, lane: int, node: int, returned: int, earliest: i
 
 @kernel
 def throttle_response(sim: ReaderSim, lane: int, node: int, returned: int) -> bool:
-    """Record the response that was read with its client's quota. Where that is too much, the response is sent without
-    its partitions, and the client waits (FetchContext.getThrottledResponse); returns whether that is so.
+    """Count the response that was read against the client's quota; returns whether it exceeds the quota.
 
-    The quota goes by the clock of clients.
+    If it does, the response is sent without its partitions, and the client waits (FetchContext.getThrottledResponse).
+    The quota is measured by the clients' clock.
     """
     rules, state, first = sim.rules[node, lane], sim.state.nodes[node], sim.unit.nodes[node].first_partition
     names_all, named = rules.in_session == 0 or state.opens_session == 1, 0

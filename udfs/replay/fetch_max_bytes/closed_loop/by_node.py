@@ -1,9 +1,10 @@
-"""A reader's captured fetches by its nodes, as if each had been one connection; and partitions that change nodes.
+"""A reader's captured fetches by node, as if each node had been one connection; and partitions that change nodes.
 
-When a partition has a new leader, or a reader turns to another replica, it keeps its position and what is buffered
-(SubscriptionState); what is under way is dropped. So in every lane the reader goes on there from where it is at the
-broker before. As with reopened connections, the capture cannot distinguish that from a reader that left and came back:
-the reads at both brokers have to agree in all that nodes.py compares of connections.
+When a partition has a new leader, or a reader turns to another replica, the reader keeps its position and its buffered
+records (SubscriptionState); records under way are dropped. So in every lane the reader goes on at the new broker from
+its position at the old one. As with connections that are opened anew, the capture cannot tell such a reader from one
+that left and came back. So the reads at both brokers have to agree in everything that nodes.py compares for
+connections.
 """
 
 from __future__ import annotations
@@ -29,12 +30,13 @@ from udfs.replay.fetch_max_bytes.closed_loop.nodes import GONE_US, Nodes, limits
 
 
 class NodeReads(NamedTuple):
-    """What the capture shows of each node, its rows side by side. The number of a partition or fetch is its place.
+    """What the capture shows of each node, the rows of a node next to each other. Partitions and fetches are indices
+    here.
 
-    partitions: FETCHED_PARTITION, a node's in the order in which it first asked for them. node: int64[partitions].
-    fetches: ANSWERED_FETCH, servings: SERVING, moves: MOVE; a node's are in the order of their times, but for moves of
-    one part of the rows, which are in the order of partitions' numbers. bounds: BOUND, a partition's in the order of
-    times. The fetch of a serving is the first one that was sent at the same time.
+    partitions: FETCHED_PARTITION, those of a node in the order in which it first asked for them. node:
+    int64[partitions]. fetches: ANSWERED_FETCH, servings: SERVING, moves: MOVE; those of a node in time order, except
+    that the moves of one part of the rows are in the order of partition numbers. bounds: BOUND, those of a partition in
+    time order. The fetch of a serving is the first fetch that was sent at the same time.
     """
 
     partitions: Records
@@ -48,8 +50,9 @@ class NodeReads(NamedTuple):
 class Places(NamedTuple):
     """Where each row of `fetched` is in NodeReads, int64[rows] each.
 
-    partition: place of its partition. first_fetch: place of its connection's first fetch. last_fetch: place of its last
-    read's fetch. before: row of the same partition in the node's connection before that reads it, or NONE.
+    partition: index of its partition. first_fetch: index of its connection's first fetch. last_fetch: index of the
+    fetch of its last read. before: the row of the same partition in the node's last earlier connection that reads it,
+    or NONE.
     """
 
     partition: Ints
@@ -59,7 +62,7 @@ class Places(NamedTuple):
 
 
 def node_reads(captured: CapturedFetches, nodes: Nodes) -> NodeReads:
-    """The captured fetches of all connections, put together by their nodes."""
+    """The captured fetches of all connections, put together by node."""
     fetched = captured.fetched.records
     connection = fetched["connection"]
     places, first_row, last_row = places_by_node(fetched, nodes)
@@ -96,15 +99,15 @@ def node_reads(captured: CapturedFetches, nodes: Nodes) -> NodeReads:
 
 
 def rows_by_node(nodes: Nodes, connection: Ints) -> Ints:
-    """The rows by their nodes and, within these, their connections, else in the order that they have: int64[rows].
+    """The rows sorted by node, then by connection, otherwise in their own order: int64[rows].
 
-    connection: int64[rows], the place of each row's connection.
+    connection: int64[rows], the index of each row's connection.
     """
     return np.lexsort((nodes.place[connection], nodes.node[connection]))
 
 
 def places_by_node(fetched: Records, nodes: Nodes) -> tuple[Places, Ints, Ints]:
-    """(the places of the rows; the rows of each partition's first and of its last connection, int64[partitions] both).
+    """(the places of the rows; each partition's row of its first connection; that of its last, int64[partitions] both).
 
     fetched: FETCHED_PARTITION[rows].
     """
@@ -114,7 +117,7 @@ def places_by_node(fetched: Records, nodes: Nodes) -> tuple[Places, Ints, Ints]:
     _, first, which = np.unique(key, return_index=True, return_inverse=True)
     partition, last, before = np.empty_like(order), np.empty_like(first), np.full_like(order, NONE)
     partition[order] = np.argsort(np.argsort(first))[which]
-    last[partition[order]] = order  # of several the last one stays
+    last[partition[order]] = order  # of several values the last one stays
     together = order[np.argsort(partition[order], kind="stable")]
     again = partition[together][1:] == partition[together][:-1]
     before[together[1:][again]] = together[:-1][again]
@@ -124,7 +127,8 @@ def places_by_node(fetched: Records, nodes: Nodes) -> tuple[Places, Ints, Ints]:
 
 
 def join_moves(moves: Records, fetched: Records, places: Places) -> None:
-    """Have moves say where their fetches are, and what the node's connection before last read of the partition.
+    """Turn the fetch numbers of moves into indices. If a move is its connection's first read of a partition, its read
+    before is the last read by the node's earlier connection.
 
     moves: MOVE[moves], written in place. fetched: FETCHED_PARTITION[rows].
     """
@@ -140,15 +144,15 @@ def join_moves(moves: Records, fetched: Records, places: Places) -> None:
 
 
 def first_at_their_time(fetches: Records, nodes: Nodes) -> Ints:
-    """For each fetch of a node the first one that was sent at the same time: int64[fetches]."""
+    """For each fetch, the first fetch of its node that was sent at the same time: int64[fetches]."""
     request, node = fetches["request"], nodes.node[fetches["connection"]]
     begins = np.append(True, (request[1:] != request[:-1]) | (node[1:] != node[:-1]))
     return np.maximum.accumulate(np.where(begins, np.arange(len(fetches)), 0))
 
 
 class Handovers(NamedTuple):
-    """Partitions that go from one broker to another, by their places at both, int64[n] each; of one partition, those
-    that come first are before the others.
+    """Partitions that move from one broker to another, as indices at both, int64[n] each. The moves of one partition
+    are in time order.
     """
 
     before: Ints
@@ -156,7 +160,7 @@ class Handovers(NamedTuple):
 
 
 def handovers_of(reads: NodeReads, nodes: Nodes, keys: Sequence[str]) -> Handovers:
-    """The handovers of a reader. keys: broker, topic and partition by number."""
+    """The handovers of a reader. keys: broker, topic and partition, by the partition's number."""
     brokers = nodes.nodes["broker"]
     if not nodes.is_one_process or (brokers == brokers[0]).all():
         return Handovers(*np.zeros((2, 0), np.int64))
@@ -180,15 +184,15 @@ def handovers_of(reads: NodeReads, nodes: Nodes, keys: Sequence[str]) -> Handove
 
 
 def when_left(handovers: Handovers, reads: NodeReads) -> Ints:
-    """When each partition is asked for at another broker (us), NEVER where it is not: int64[partitions]."""
+    """When each partition is asked for at another broker (us), NEVER if it is not: int64[partitions]."""
     times = np.full(len(reads.partitions), NEVER)
     times[handovers.before] = reads.partitions["since"][handovers.after]
     return times
 
 
 def earlier_offsets(handovers: Handovers, reads: NodeReads) -> tuple[Ints, Ints]:
-    """(partitions that come from another broker, the offset that was requested first at the first of those before):
-    int64[n] both.
+    """(partitions that come from another broker; for each, the offset of its first fetch at its first broker): int64[n]
+    both.
     """
     offsets, earlier = reads.partitions["first_offset"], dict[int, int]()
     for before, after in zip(handovers.before.tolist(), handovers.after.tolist(), strict=True):

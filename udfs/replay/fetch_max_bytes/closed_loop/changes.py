@@ -1,25 +1,28 @@
 """What changes while a reader is captured: partitions that join, leave and come back, seeks, full fetches.
 
-The fetches alone show it, and it happens in every lane at the captured time:
+The changes are taken from the fetches alone. They happen in every lane at the captured time:
 
-- a partition that is asked for the first time joins; it may have been wanted since just after the fetch before;
-- a partition that fetches leave out has left with the first fetch that does not name it, and its records that are under
-  way are dropped. It comes back like one that joins. If the capture went on where it had read to, each lane goes on
-  where that lane had read to. A Java client from 4.0 on never leaves out a partition that it wants. Other clients do,
-  while they have records of it buffered or back off: with them it has left only if it is missing for GIVEN_UP_US;
-- where a partition is read from another offset than the one at which the read before had ended, the reader has sought:
-  a consumer starts over, for example, or goes on from what another one had committed. Every lane seeks the same batch,
-  as soon as the response before has come. Where that batch is not known, the partition is left out from then on, and
-  counted as `position_moved`;
-- a full fetch in a session opens a new session, in the client's order (FetchSessionHandler: the session was evicted,
-  or the connection broke);
-- where any of these comes after a silence of GIVEN_UP_US, such as a rebalance, the reader stands still for as long;
-- a response that is empty for a quota stands for nothing read (FetchContext.getThrottledResponse, Kafka 4.3): from
-  the response before until the client asks again, having waited for throttle_time_ms (KIP-219), the reader stands
-  still. Where a lane's quota is known (quota_meter.py), that alone says when it waits.
+- A partition joins when it is asked for the first time. The reader may have wanted it since just after the fetch
+  before.
+- A partition that fetches leave out has left with the first fetch that does not name it. Its records that are under way
+  are dropped. It comes back in the way in which a partition joins. If the captured reader went on at the offset that it
+  had read to, the reader of each lane goes on at the offset that it had read to in that lane. A Java client from 4.0 on
+  never leaves out a partition that it wants. Other clients leave out a partition while they have records of it
+  buffered, or while they back off. With those clients, a partition has left only if it is missing for GIVEN_UP_US.
+- If a read does not begin at the offset at which the partition's read before had ended, the reader has sought: for
+  example, a consumer starts over, or goes on from the offset that another one had committed. Every lane seeks the same
+  batch, as soon as the response before has come. If that batch is not known, the partition is left out from then on,
+  and counted as `position_moved`.
+- A full fetch in a session opens a new session, in the client's order (FetchSessionHandler: the session was evicted,
+  or the connection broke).
+- If any of these changes comes after a silence of GIVEN_UP_US, such as a rebalance, the reader stands still for as
+  long.
+- A response that a quota emptied counts as nothing read (FetchContext.getThrottledResponse, Kafka 4.3). The reader
+  stands still from that response until the client asks again, after a wait of throttle_time_ms (KIP-219). Where a
+  lane's quota is known (quota_meter.py), the quota alone says when the client waits.
 
-A connection that is opened anew goes on as the one before (nodes.py). Partitions that go from one broker to another go
-on there (by_node.py).
+A connection that is opened anew goes on as the one before (nodes.py). A partition that moves from one broker to another
+goes on there (by_node.py).
 """
 
 from __future__ import annotations
@@ -37,18 +40,18 @@ from udfs.replay.fetch_max_bytes.closed_loop.by_node import NodeReads
 from udfs.replay.fetch_max_bytes.closed_loop.state import GO_ON, LEAVE, READING_CHANGE, REOPEN, STOP, THROTTLED
 
 GIVEN_UP_US = 1_000_000
-"""A partition that is not asked for in so long was given up. A client that leaves nothing out has given it up with the
-first fetch that does not ask for it."""
+"""A partition that is not asked for in this time was given up. A client that leaves nothing out has given up a
+partition with the first fetch that does not ask for it."""
 BATCH_UNKNOWN = -3
-"""In place of the batch that a move leads to."""
+"""Stands for the batch that a move leads to, where that batch is not known."""
 
 
 class ReaderFetches(NamedTuple):
-    """A reader's fetches, int64[fetches] each, those of a node in the order of their times.
+    """A reader's fetches, int64[fetches] each; those of a node are in time order.
 
-    request, response: us. node: the node of each. first, last: the first and the last fetch of that node.
-    opens_session: bool[fetches]. is_throttled: bool[fetches], the response is empty for a quota. horizon: int64[nodes],
-    the capture's end (us).
+    request, response: us. node: the node of each fetch. first, last: the first and the last fetch of that node.
+    opens_session: bool[fetches]. is_throttled: bool[fetches], a quota emptied the response. horizon: int64[nodes], when
+    the node's captured time ends (us).
     """
 
     request: Ints
@@ -63,7 +66,7 @@ class ReaderFetches(NamedTuple):
     def just_after(self, times: Ints, fetches: Ints) -> Ints:
         """1 us after the fetch before each of these, but no later than the request of the fetch itself: int64[n], us.
 
-        times: int64[fetches], `request` or `response`, whichever of the fetch before counts. fetches: int64[n],
+        times: int64[fetches], `request` or `response`: the time of the fetch before that counts. fetches: int64[n],
         indices.
         """
         before = np.maximum(fetches - 1, self.first[fetches])
@@ -71,16 +74,19 @@ class ReaderFetches(NamedTuple):
 
 
 class Destinations(NamedTuple):
-    """Where moves lead to, int64[moves] each: the batch read from, or BATCH_UNKNOWN, and the one expected."""
+    """Where moves lead to, int64[moves] each: the batch that is read, or BATCH_UNKNOWN, and the batch that was
+    expected.
+    """
 
     batch: Ints
     expected: Ints
 
 
 class Changes(NamedTuple):
-    """READING_CHANGE[n], those of a node together and in the order of their times; node: int64[n].
+    """READING_CHANGE[n], those of a node next to each other and in time order; node: int64[n], the node of each.
 
-    lost: int64[nodes], how often a seek could not be followed. stopped: fetches before which the reader stood still.
+    lost: int64[nodes], how often a seek could not be followed. stopped: int64[m], the fetches before which the reader
+    stood still.
     """
 
     changes: Records
@@ -90,17 +96,17 @@ class Changes(NamedTuple):
 
 
 class NodeChanges(NamedTuple):
-    """Changes of one kind: READING_CHANGE[n], and the node of each."""
+    """Changes of one kind, READING_CHANGE[n], and the node of each, int64[n]."""
 
     node: Ints
     changes: Records
 
 
 def group_changes(node: Ints, time: Ints, partition: Ints | int, to: Ints | int, **others: Ints | int) -> NodeChanges:
-    """Changes of one kind. If `others` have no `until`, what is buffered is gone at the time of the change.
+    """Changes of one kind. Without `until` among `others`, buffered records are dropped at the time of the change.
 
-    node, time: int64[n], time in us. partition, to, and each of `others`, further fields of READING_CHANGE: int64[n],
-    or one value for all.
+    node, time: int64[n], time in us. partition, to: int64[n], or one value for all. others: further fields of
+    READING_CHANGE, int64[n] or one value for all.
     """
     columns: dict[str, Ints | int] = {"until": time, "since": NEVER, "captured_batch": NONE}
     return NodeChanges(
@@ -109,10 +115,11 @@ def group_changes(node: Ints, time: Ints, partition: Ints | int, to: Ints | int,
 
 
 class MoveKinds(NamedTuple):
-    """What each move is, bool[moves] each; and the first fetch that may have left its partition out, int64[moves].
+    """The kind of each move, bool[moves] each.
 
-    joins: the partition is asked for the first time. absent: it was left out before. sought: it is read from elsewhere
-    than where the read before had ended. lost: from where is not known.
+    joins: the partition is asked for the first time. absent: it was left out before. sought: it is not read from where
+    its read before had ended. lost: it is not known which batch it is read from. left: int64[moves], the first fetch
+    that may have left the partition out.
     """
 
     joins: Bools
@@ -128,7 +135,7 @@ def changes_of_nodes(
     """The changes of all nodes.
 
     left_at: int64[partitions], when each is asked for at another broker (us), or NEVER. leaves_nothing_out:
-    bool[nodes], the client leaves nothing out that it wants.
+    bool[nodes], the client never leaves out a partition that it wants.
     """
     kinds = kinds_of_moves(reads, fetches, destinations, leaves_nothing_out)
     gone = partitions_given_up(reads, fetches, leaves_nothing_out)
@@ -137,7 +144,7 @@ def changes_of_nodes(
     begins = fetch[kinds.absent | kinds.sought | kinds.joins]
     stops = silences(fetches, [begins, kinds.left[kinds.absent], first_without, opened])
     throttled = np.flatnonzero(fetches.is_throttled & (fetches.last != np.arange(len(fetches.request))))
-    # Changes of the same time keep this order: the reader's own, then partitions that leave, then those that come.
+    # Changes at the same time keep this order: the reader's own, then partitions that leave, then those that come.
     groups = [
         *changes_of_reader(fetches, stops, throttled, opened),
         *leaving_partitions(reads, fetches, destinations, kinds, left_at, gone),
@@ -156,7 +163,7 @@ def changes_of_nodes(
 def kinds_of_moves(
     reads: NodeReads, fetches: ReaderFetches, destinations: Destinations, leaves_nothing_out: Bools
 ) -> MoveKinds:
-    """The kind of each move. leaves_nothing_out: bool[nodes], as `changes_of_nodes` has it."""
+    """The kind of each move. leaves_nothing_out: bool[nodes], as in `changes_of_nodes`."""
     node, fetch = reads.node[reads.moves["partition"]], reads.moves["fetch"]
     joins, before = reads.moves["before"] < 0, np.maximum(reads.moves["before"], 0)
     left = np.minimum(before + 1, fetches.last[fetch])
@@ -172,9 +179,10 @@ def kinds_of_moves(
 
 
 def changes_of_reader(fetches: ReaderFetches, stops: Ints, throttled: Ints, opened: Ints) -> list[NodeChanges]:
-    """Where the reader stands still before some fetches or behind others, and where it opens a session.
+    """Where the reader stands still, and where it opens a session.
 
-    stops, throttled, opened: int64[n] each, indices of these fetches.
+    stops: the fetches before which it stands still. throttled: the fetches after which it does. opened: the fetches
+    that open a session. int64[n] each, indices of fetches.
     """
     node, request = fetches.node, fetches.request
     stop, throttle, opening = (fetches.just_after(fetches.response, of) for of in (stops, throttled, opened))
@@ -188,9 +196,9 @@ def changes_of_reader(fetches: ReaderFetches, stops: Ints, throttled: Ints, open
 def leaving_partitions(
     reads: NodeReads, fetches: ReaderFetches, destinations: Destinations, kinds: MoveKinds, left_at: Ints, gone: Ints
 ) -> list[NodeChanges]:
-    """Partitions that are left out for a while, given up, requested at another broker, or lost by a seek.
+    """Partitions that are left out for a while, given up, asked for at another broker, or lost by a seek.
 
-    left_at: int64[partitions], when each is requested at another broker (us), or NEVER. gone: int64[n], those given up.
+    left_at: int64[partitions], when each is asked for at another broker (us), or NEVER. gone: int64[n], those given up.
     """
     request, moves, absent, lost = fetches.request, reads.moves, kinds.absent, kinds.lost
     p, asked_again, asked_before = moves["partition"], request[moves["fetch"]], request[np.maximum(moves["before"], 0)]
@@ -210,7 +218,7 @@ def leaving_partitions(
 def coming_partitions(
     reads: NodeReads, fetches: ReaderFetches, destinations: Destinations, kinds: MoveKinds
 ) -> list[NodeChanges]:
-    """Partitions that join, that come back, and that are read on from elsewhere."""
+    """Partitions that join, come back, or are read on from another place."""
     request, moves, joins, absent = fetches.request, reads.moves, kinds.joins, kinds.absent
     p, batch, jumps = moves["partition"], destinations.batch, kinds.sought & ~absent
     node, asked_again, asked_before = reads.node[p], request[moves["fetch"]], request[np.maximum(moves["before"], 0)]
@@ -226,9 +234,9 @@ def coming_partitions(
 
 
 def partitions_given_up(reads: NodeReads, fetches: ReaderFetches, leaves_nothing_out: Bools) -> Ints:
-    """The partitions that are not requested any more when the capture ends: int64[n].
+    """The partitions that are no longer asked for when the capture ends: int64[n].
 
-    leaves_nothing_out: bool[nodes], as `changes_of_nodes` has it.
+    leaves_nothing_out: bool[nodes], as in `changes_of_nodes`.
     """
     last = reads.partitions["last_fetch"]
     silent = fetches.horizon[reads.node] - fetches.request[last]
@@ -236,9 +244,9 @@ def partitions_given_up(reads: NodeReads, fetches: ReaderFetches, leaves_nothing
 
 
 def silences(fetches: ReaderFetches, among: Sequence[Ints]) -> Ints:
-    """The fetches that came GIVEN_UP_US or more after the response before, in ascending order: int64[n].
+    """The fetches that came GIVEN_UP_US or more after the response before them, in ascending order: int64[n].
 
-    among: indices of the fetches that are looked at, int64[m] each.
+    among: the fetches to look at, int64[m] indices each.
     """
     candidates = np.unique(np.concatenate(among))
     later = candidates[candidates > fetches.first[candidates]]

@@ -1,8 +1,8 @@
-"""The client of the closed loop: what it asks for, in which order, and when.
+"""The client of the closed loop: which partitions it asks for, in which order, and when.
 
 A Java consumer follows AbstractFetch.prepareFetchRequests and FetchCollector of kafka-clients 4.3, or of 3.9 where its
-profile is java-3.9. A follower follows kafka.server.AbstractFetcherThread, Kafka 4.3. In a session the broker reads in
-an order of its own (org.apache.kafka.server.FetchContext.IncrementalFetchContext, Kafka 4.3).
+profile is java-3.9. A follower follows kafka.server.AbstractFetcherThread, Kafka 4.3. In a session, the broker reads
+the partitions in the session's order (org.apache.kafka.server.FetchContext.IncrementalFetchContext, Kafka 4.3).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from udfs.replay.fetch_max_bytes.settings import (
 
 @kernel
 def make_changes(sim: ReaderSim, lane: int, node: int) -> None:
-    """Have the client begin to want, give up and seek what it did in the capture up to now."""
+    """Make the captured changes up to now: the client begins to want partitions, gives them up, or seeks."""
     unit, state = sim.unit, sim.state.nodes[node]
     first, end = unit.nodes[node].first_change, unit.nodes[node].end_change
     while first + state.changes < end and unit.changes[first + state.changes].time <= state.now:
@@ -49,7 +49,7 @@ def make_changes(sim: ReaderSim, lane: int, node: int) -> None:
         elif p == STOP:
             state.stopped_until = to
         elif p == THROTTLED:
-            # Where the lane's quota is known, quota_meter.py says how long the client waits, and the capture does not.
+            # Where the lane's quota is known, quota_meter.py alone says how long the client waits.
             state.stopped_until = to if sim.rules[node, lane].quota_is_known == 0 else state.stopped_until
         else:
             if lane == 0:
@@ -60,7 +60,7 @@ def make_changes(sim: ReaderSim, lane: int, node: int) -> None:
 
 @kernel
 def destination_of_change(sim: ReaderSim, p: int, to: int) -> int:
-    """The batch that a change leads to. A partition that comes from another broker goes on where that one had got to.
+    """The batch that a change leads to. A partition that comes from another broker goes on from its position there.
 
     What was left of its backlog at that broker is its backlog at this one.
     """
@@ -74,8 +74,8 @@ def destination_of_change(sim: ReaderSim, p: int, to: int) -> int:
 
 @kernel
 def make_change(sim: ReaderSim, node: int, p: int, to: int) -> None:
-    """Make one partition's change. Its records that are buffered or under way are dropped, unless it goes on as it was
-    (SubscriptionState and Fetcher of kafka-clients).
+    """Make one partition's change. Its records that are buffered or under way are dropped, unless it is read on from
+    where it was (SubscriptionState and Fetcher of kafka-clients).
     """
     state, client = sim.state.nodes[node], sim.state.orders.client[sim.unit.nodes[node].first_partition :]
     partition = sim.state.partitions[p]
@@ -109,7 +109,7 @@ def note_wanted_partitions(sim: ReaderSim, lane: int, node: int) -> int:
 
 @kernel
 def order_in_session(sim: ReaderSim, node: int) -> None:
-    """Request in the session's order (FetchSession): new partitions come last, unwanted ones are taken out."""
+    """Request in the session's order (FetchSession): new partitions come last, unwanted partitions are removed."""
     state, first, marks = sim.state.nodes[node], sim.unit.nodes[node].first_partition, sim.state.marks
     client, session, requested = (
         sim.state.orders.client[first:], sim.state.orders.session[first:], sim.state.orders.requested[first:]
@@ -130,7 +130,7 @@ def order_in_session(sim: ReaderSim, node: int) -> None:
 
 @kernel
 def order_without_session(sim: ReaderSim, lane: int, node: int) -> None:
-    """Request in the client's order, or in the order that the lane sets in its place."""
+    """Request in the client's order, or in the order that the lane sets instead."""
     rules, state, first = sim.rules[node, lane], sim.state.nodes[node], sim.unit.nodes[node].first_partition
     client, requested = sim.state.orders.client[first:], sim.state.orders.requested[first:]
     turns = rules.order == CLIENT_ORDER and rules.profile == LIBRDKAFKA
@@ -156,7 +156,7 @@ def order_request(sim: ReaderSim, lane: int, node: int) -> None:
 
 @kernel
 def time_to_work_on(sim: ReaderSim, lane: int, node: int, done: int, records: int) -> int:
-    """How long the application works on `records` records after the `done` ones that it had before (us)."""
+    """How long the application works on `records` records, after the `done` records that it took before (us)."""
     rules, unit_node = sim.rules[node, lane], sim.unit.nodes[node]
     if rules.us_per_record >= 0:
         return round(rules.speed * rules.us_per_record * records)
@@ -166,20 +166,20 @@ def time_to_work_on(sim: ReaderSim, lane: int, node: int, done: int, records: in
 
 @kernel
 def time_of_polls(sim: ReaderSim, lane: int, node: int, polls: int) -> int:
-    """How long so many calls of poll() take the application, beside its work on records (us)."""
+    """How long `polls` calls of poll() take the application, besides its work on records (us)."""
     rules = sim.rules[node, lane]
     return round(rules.speed * polls * sim.unit.nodes[node].poll_us) if rules.us_per_record < 0 else 0
 
 
 @kernel
 def poll_records(sim: ReaderSim, lane: int, node: int, records: int, ready: int) -> int:
-    """Have the application take records that are in the buffer at `ready`; returns when they have left it.
+    """Let the application take records that are in the buffer at `ready`; returns when they have left the buffer (us).
 
-    FetchCollector.collectFetch: one poll() returns at most max.poll.records of what is buffered, of all nodes together
-    and in the order in which it came. The next poll() is called when the application has worked on those. A response's
-    records leave the buffer in the poll() that looks behind the last of them: the one that returns the last record, or
-    the next one if that poll() is full. Where work and fetching do not overlap, they leave the buffer when they have
-    been worked on.
+    FetchCollector.collectFetch: one poll() returns at most max.poll.records of the buffered records of all nodes, in
+    the order in which they came. The application calls the next poll() when it has worked on those. A response's
+    records leave the buffer in the poll() that looks behind the last of them: the poll() that returns the last record,
+    or the next one if that poll() is full. If work and fetching do not overlap, records leave the buffer when the
+    application has worked on them.
     """
     rules = sim.rules[node, lane]
     application = sim.state.applications[rules.application]
@@ -206,8 +206,8 @@ def time_of_next_poll(sim: ReaderSim, lane: int, node: int, time: int) -> int:
     """When poll() is next called at or after `time` (us). A Java client sends fetches only in poll()
     (Fetcher.sendFetches).
 
-    Only the last poll() is kept. Those before it are found by going back from it: one was called whenever the
-    application had worked on max.poll.records.
+    Only the last poll() is kept. The calls before it are found by going back from it: the application made one whenever
+    it had worked on max.poll.records records.
     """
     rules = sim.rules[node, lane]
     application = sim.state.applications[rules.application]
@@ -227,14 +227,14 @@ def time_of_next_poll(sim: ReaderSim, lane: int, node: int, time: int) -> int:
 
 @kernel
 def take_response(sim: ReaderSim, lane: int, node: int) -> int:
-    """Give the client the records of a response, at the earliest `gap_us` after it came.
+    """Let the client take the records of a response, at the earliest `gap_us` after the response came.
 
     Returns when the client fetches again (us).
     """
     rules, state, first = sim.rules[node, lane], sim.state.nodes[node], sim.unit.nodes[node].first_partition
     application = sim.state.applications[rules.application]
     ready = state.now + round(rules.speed * sim.unit.nodes[node].gap_us)
-    if rules.overlaps == 0:  # the pace was measured from when it had done with earlier records (busy_before in pace.py)
+    if rules.overlaps == 0:  # the pace was measured from the end of the work on earlier records (pace.busy_before)
         ready = max(ready, application.busy_until)
     served, last = 0, ready
     polled_at = time_of_next_poll(sim, lane, node, ready)
@@ -255,7 +255,7 @@ def take_response(sim: ReaderSim, lane: int, node: int) -> int:
         partition.taken_at = poll_records(sim, lane, node, records, ready) if records > 0 else ready
         last = max(last, partition.taken_at)
     rotate_order(sim, lane, node, served)
-    # Where work and fetching do not overlap, the captured pace has the work before the next fetch, whatever the client.
+    # If work and fetching do not overlap, the captured pace puts the work before the next fetch, whatever the client.
     is_beside = rules.profile == JAVA_3 and rules.overlaps == 1
     return last if served > 0 and not is_beside else polled_at
 
@@ -263,8 +263,8 @@ def take_response(sim: ReaderSim, lane: int, node: int) -> int:
 @kernel
 def rotate_order(sim: ReaderSim, lane: int, node: int, served: int) -> None:
     """Change the order for the next request. In a Java consumer and a follower, partitions that got records move to the
-    end. In the order `first_empty`, which KIP-74 suggests, the next request begins with the first that came
-    empty.
+    end. In the order `first_empty`, which KIP-74 suggests, the next request begins with the first partition that came
+    empty after one with records.
 
     A response that opens the session moves nothing in the session's order.
     """
@@ -285,7 +285,7 @@ def rotate_order(sim: ReaderSim, lane: int, node: int, served: int) -> None:
 
 @kernel
 def first_empty_partition(sim: ReaderSim, node: int) -> int:
-    """The first partition that came empty behind one that has records; NONE where there is none."""
+    """The first partition that came empty after one with records; NONE if there is none."""
     first, has_records, earliest = sim.unit.nodes[node].first_partition, False, NONE
     for i in range(first, first + sim.state.nodes[node].requested):
         has_records |= sim.state.answers[i].returned > 0

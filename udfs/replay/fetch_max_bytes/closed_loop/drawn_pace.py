@@ -1,19 +1,24 @@
-"""A reader's pace drawn anew from what the capture shows of it, and what its lanes come to then.
+"""A reader's pace, drawn anew for each replication, and the figures of its lanes at that pace.
 
-How fast brokers answer and an application takes records differs from one run to the next. So every lane is replayed
-again and again, each time with other times: blocks of the captured ones, out of one stretch of the capture, so that
-what is slow for a while stays slow. How much of a response's time is no matter of what is in it is drawn, too, for one
-capture hardly shows that. Client and brokers are then as much faster or slower as one run is than another, producers
-make more or fewer batches of the same records (drawn_runs.py), and the reader starts, and what it reads comes, at other
-times (drawn_times.py).
+How fast brokers answer, and how fast an application takes records, differs from one run to the next. So each lane is
+replayed several times (replications), and each replication draws
 
-A reader at the log's end waits for what is produced. What slows it down for a while, such as a busy machine, slows down
-producers as well, so its times stay where they are: at another moment they would meet records that would not have come
-then.
-All lanes have the same times, and differ by their settings alone. What follows from rules is the same each time.
+- the times: blocks of captured times out of one stretch of the capture, so that a slow phase stays slow;
+- the share of a response's time that does not depend on its contents, because one capture hardly shows that share;
+- one factor for the client's times and one for the brokers', as large as the difference between two equal runs
+  (drawn_runs.py);
+- how many batches producers make of the same records (drawn_runs.py);
+- when the reader starts, and when the records that it reads are produced (drawn_times.py).
 
-Most readers of a cluster have read all that there is and wait for more. Such a reader is replayed a few times only, and
-of lanes that no fetch of the reader can distinguish one is replayed.
+A reader at the log's end waits for records to be produced. A pause that slows it down, such as a busy machine, also
+slows down the producers. So its captured times keep their order: moved elsewhere, they would meet records that would
+not have been there yet.
+
+In one replication all lanes draw the same times, so they differ by their settings alone. Figures that follow from
+Kafka's rules are the same in all replications.
+
+Most readers of a cluster have read everything and wait for more. Such a reader is replayed only a few times. If no
+fetch of the reader can tell some lanes apart, one of them is replayed.
 """
 
 from __future__ import annotations
@@ -60,15 +65,16 @@ from udfs.replay.fetch_max_bytes.settings import FetchLanes, Reader
 from udfs.replay.shared.replications import FEWEST, replications_within
 
 FETCHES_AT_MOST = 1 << 21
-"""Fetches that are replayed of a reader for its ranges, in all lanes: of a larger one there are fewer replications."""
+"""The most fetches that are replayed for a reader's ranges, over all lanes. A larger reader has fewer replications."""
 
 
 class Figures(NamedTuple):
-    """What the lanes of a reader come to, float64[lanes] each.
+    """The figures of a reader's lanes, float64[lanes] each.
 
-    catch_up_ms: until the slowest backlog is read that the reader did not give up, inf where one is not. held_bytes:
-    the most that the reader holds at once. end_lag_bytes: what it has not read by the capture's end. throttle_time_ms:
-    for how long the lane's quota holds the reader back, at all brokers together.
+    catch_up_ms: the time until the reader has read the slowest of the backlogs that it did not give up; inf if one is
+    not read. longest_wait_ms: the longest wait of a partition for its records. requests: how many fetches the reader
+    sends. held_bytes: the most bytes that the reader holds at once. end_lag_bytes: what the reader has not read by the
+    capture's end. throttle_time_ms: how long the lane's quota holds the reader back, at all brokers together.
     """
 
     catch_up_ms: Floats
@@ -80,9 +86,9 @@ class Figures(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """A reader at its captured pace, and float64[replications, lanes] of each figure when its pace is drawn anew.
+    """A reader's figures at its captured pace, and at drawn paces: float64[replications, lanes] of each figure.
 
-    counts: int64[lanes], how often each lane was replayed: only so many of its figures are there.
+    counts: int64[lanes], how many replications each lane has; the rest of its figures mean nothing.
     """
 
     as_captured: Figures
@@ -93,10 +99,10 @@ class Drawn(NamedTuple):
 class Draws(NamedTuple):
     """What is drawn for one reader.
 
-    random: int64[1], the state of the generator of paces. client, brokers: float64[replications], how many times as
-    long they take. batches: float64[replications], how many times as many batches producers make. shares:
-    float64[replications, 2], how much of the times of taking and of sending is no matter of what is in a response.
-    times: of each replication.
+    random: int64[1], the state of the generator of paces. client, brokers: float64[replications], the factors of the
+    client's and the brokers' times. batches: float64[replications], the factor of the number of batches that producers
+    make. shares: float64[replications, 2], the `share` of the Sample for taking and for sending. times: one for each
+    replication.
     """
 
     random: Ints
@@ -108,23 +114,23 @@ class Draws(NamedTuple):
 
 
 def draws_of_reader(reader: Reader, observed: CapturedPace, count: int) -> Draws:
-    """What is drawn for a reader's replications. The same client at another address has the same draws."""
+    """What is drawn for a reader's replications. Readers of the same client.id and kind have the same draws."""
     seed = zlib.crc32(f"{reader.client_id}/{reader.kind}".encode())
     draws = np.random.default_rng(seed)
     client = factors(draws, pace_differs(observed.taking), count)
-    # A reader at the log's end shows hardly anything of how fast its brokers are.
+    # A reader at the log's end hardly shows how fast its brokers are.
     brokers = factors(draws, pace_differs(observed.taking if observed.is_at_log_end else observed.sending), count)
     shares = draws.uniform(0.0, MOST_SHARE, (count, 2))
     starts, productions = (factors(draws, STARTS_DIFFER, count).tolist() for _ in range(2))
-    # A gamma distribution of shape 0.5 and mean 1 is that of the square of a normal one.
+    # The square of a standard normal value has a gamma distribution of shape 0.5 and mean 1.
     apart = np.stack([normal_draws(draws, count) ** 2 for _ in observed.late_us], axis=1)
     times = [DrawnTimes(*of) for of in zip(starts, productions, apart, strict=True)]
     return Draws(np.full(1, seed), client, brokers, factors(draws, BATCHES_DIFFER, count), shares, times)
 
 
 def drawn_figures(members: Sequence[Member], lanes: FetchLanes, replayed: Sequence[ReplayedReader]) -> list[Drawn]:
-    """Replay readers together in every lane, each time with a pace drawn anew. The draws are the same for the same
-    reader.
+    """Replay readers together in every lane, with a newly drawn pace in each replication. A reader always has the same
+    draws.
     """
     given_up = [of.outcome.given_up_backlogs == 1 for of in replayed]
     rules, of_lane = rules_that_differ(rules_of_members(members, lanes), [member.intent.unit for member in members])
@@ -156,7 +162,7 @@ def drawn_figures(members: Sequence[Member], lanes: FetchLanes, replayed: Sequen
 
 
 def unit_again(member: Member, start: ReaderStart | None, draws: Draws, again: int) -> Unit:
-    """What a reader reads in the replication `again`, and at which pace. start: if the capture shows it start."""
+    """What a reader reads in the replication `again`, and at which pace. start: None where it is not captured."""
     drawn = drawn_unit(member.intent, draws.random, *draws.shares[again].tolist())
     unit = in_another_run(drawn, float(draws.client[again]), float(draws.brokers[again]))
     unit = in_other_batches(unit, float(draws.batches[again]))
@@ -164,25 +170,26 @@ def unit_again(member: Member, start: ReaderStart | None, draws: Draws, again: i
 
 
 def replay_again(members: Sequence[Member], units: Sequence[Unit], rules: Sequence[Records]) -> list[ReaderLanes]:
-    """Replay readers once more. units: what each of them reads. rules: RULES[nodes, lanes] of each."""
+    """Replay readers once more. units: what each reader reads. rules: RULES[nodes, lanes] of each reader."""
     in_lanes = readers_in_lanes([member._replace(response_room=0) for member in members], units, rules, LEAST_BUCKETS)
     replay_by_clients_clock(in_lanes)
     return [of.outcome for of in in_lanes]
 
 
 def in_all_lanes(replications: Sequence[Figures], of_lane: Ints) -> Figures:
-    """Figures of each replication, float64[replications, lanes], from those of lanes that differ.
+    """Figures of all lanes in each replication, float64[replications, lanes], from the figures of the lanes that
+    differ.
 
-    of_lane: int64[lanes], which of those each lane equals.
+    of_lane: int64[lanes], for each lane the index of the differing lane that it equals.
     """
     return Figures(*(np.stack(of)[:, of_lane] for of in zip(*replications, strict=True)))
 
 
 def rules_that_differ(rules: Sequence[Records], units: Sequence[Unit]) -> tuple[list[Records], Ints]:
-    """(RULES[nodes, n] of each reader, by which they are replayed in n lanes that differ; int64[lanes], which of them
-    each lane is).
+    """(RULES[nodes, n] of each reader, for the n lanes that differ; int64[lanes], for each lane the index of the
+    differing lane that it equals).
 
-    rules: RULES[nodes, lanes] of each. All limits above what there is to be read are alike.
+    rules: RULES[nodes, lanes] of each reader. Limits above all that there is to be read count as equal.
     """
     alike = [with_reachable_limits(of, unit) for of, unit in zip(rules, units, strict=True)]
     by_lane = (b"".join(of[:, lane].tobytes() for of in alike) for lane in range(alike[0].shape[1]))
@@ -202,7 +209,7 @@ def with_reachable_limits(rules: Records, unit: Unit) -> Records:
 
 
 def rules_of_lanes(rules: Records, lanes: Ints, again: int = 0) -> Records:
-    """The rules of some lanes: RULES[nodes, n]. lanes: int64[n], which they are. again: added to the seeds."""
+    """The rules of some lanes: RULES[nodes, n]. lanes: int64[n], their indices. again: added to the seeds."""
     of_lanes = np.zeros((rules.shape[0], len(lanes)), RULES)
     of_lanes[:] = rules[:, lanes]
     of_lanes["seed"] += again
@@ -210,19 +217,19 @@ def rules_of_lanes(rules: Records, lanes: Ints, again: int = 0) -> Records:
 
 
 def has_waits(figures: Figures) -> Bools:
-    """Whether each lane has anything to catch up on, or waits: bool[lanes]."""
+    """Whether the reader has a backlog, or waits for records, in each lane: bool[lanes]."""
     return (figures.catch_up_ms > 0) | (figures.longest_wait_ms > 0)
 
 
 def placed_figures(figures: Figures, lanes: Ints, count: int) -> Figures:
-    """Figures of some lanes as those of `count` lanes, 0 of the others. lanes: int64[n], which they are."""
+    """The figures of some lanes in their places among `count` lanes; the others have 0. lanes: int64[n], indices."""
     placed = np.zeros((len(Figures._fields), count))
     placed[:, lanes] = figures
     return Figures(*placed)
 
 
 def figures_of_lanes(outcome: ReaderLanes, given_up: Ints) -> Figures:
-    """The figures of all lanes. given_up: bool[partitions], whose backlog the captured reader left."""
+    """The figures of all lanes. given_up: bool[partitions], whether the captured reader gave up the backlog."""
     took = outcome.catch_up_us[~given_up]
     took_ms = np.where(took == NEVER, np.inf, np.where(took == NO_BACKLOG, 0, took) / US_PER_MS)
     return Figures(
@@ -236,10 +243,9 @@ def figures_of_lanes(outcome: ReaderLanes, given_up: Ints) -> Figures:
 
 
 def drawn_unit(intent: Intent, random: Ints, taking_share: float, sending_share: float) -> Unit:
-    """What the reader reads, at a pace that is drawn anew; where it is at the log's end its times keep their order.
+    """What the reader reads, at a newly drawn pace. For a reader at the log's end the times keep their order.
 
-    random: int64[1], the generator's state, moved on. The shares: how much of a response's time is no matter of what is
-    in it, as `Sample` has them.
+    random: int64[1], the generator's state, which changes. taking_share, sending_share: the `share` of each Sample.
     """
     observed, begin = intent.observed, intent.unit.nodes["begin"].copy()
     if observed.is_at_log_end:
@@ -254,7 +260,7 @@ def drawn_unit(intent: Intent, random: Ints, taking_share: float, sending_share:
 
 
 def in_another_run(unit: Unit, of_client: float, of_brokers: float) -> Unit:
-    """The same in another run, in which client and brokers take so many times as long."""
+    """The unit in another run. of_client, of_brokers: the factors of the client's and the brokers' times."""
     nodes, taking, sending = unit.nodes.copy(), unit.taking.copy(), unit.sending.copy()
     for name in ("gap_us", "poll_us"):
         nodes[name] *= of_client
@@ -267,11 +273,11 @@ def in_another_run(unit: Unit, of_client: float, of_brokers: float) -> Unit:
 
 @allocating_kernel
 def drawn_rows(node: Ints, begin: Ints, together: bool, random: Ints) -> Ints:
-    """The rows of a drawing, as many as there are: int64[rows]. A node of which it has none keeps its own.
+    """Draw as many rows as there are, as indices: int64[n]. A node of which no row is drawn gets its own rows added.
 
-    node: int64[rows], whose time each is. begin: int64[nodes], us: a node has draws of its own by when it begins, so
-    that the order of nodes is no matter. together: all nodes are one sequence, else each is one. random: int64[1], as
-    of `draw_below`.
+    node: int64[rows], the node of each row. begin: int64[nodes], us; it seeds the draws of a node, so that the draws do
+    not depend on the order of nodes. together: all nodes are one sequence; else each node is a sequence of its own.
+    random: int64[1], as for `draw_below`.
     """
     if not together:
         drawn, of_node = np.empty(0, np.int64), np.empty(1, np.int64)
@@ -290,10 +296,10 @@ def drawn_rows(node: Ints, begin: Ints, together: bool, random: Ints) -> Ints:
 
 @allocating_kernel
 def draw_blocks(count: int, random: Ints) -> Ints:
-    """Places of `count` values in blocks out of one stretch of them: int64[count].
+    """Indices of `count` values, drawn as blocks out of one stretch of these values: int64[count].
 
-    The first block stays the first, for a client that has just started is slower, and so is a broker that reads what is
-    not in its memory. random: int64[1], as of `draw_below`.
+    The first block is always the first one, for a client that has just started is slower, and so is a broker that reads
+    records that are not in its memory. random: int64[1], as for `draw_below`.
     """
     stretch = max(count // STRETCHES, min(count, STRETCHES))
     length = max(int(np.sqrt(stretch)), 1)

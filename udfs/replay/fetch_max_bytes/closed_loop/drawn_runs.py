@@ -1,8 +1,8 @@
-"""How far the next run may differ from the captured one: in pace, and in the batches that its producers make.
+"""How much the next run may differ from the captured one: in pace, and in the batches that its producers make.
 
-A capture shows one run. How much its own stretches differ says something of how much runs do: on a machine that other
-work keeps busy both are far apart. A few responses say little of that, so what equal runs of the lab differed by counts
-beside them. VALIDATION.md says what was measured.
+A capture shows one run only. The differences between its own stretches tell something about the differences between
+runs: on a machine that other work keeps busy, both are large. A few responses tell little, so the differences between
+equal runs in the lab count as well. VALIDATION.md says what was measured.
 """
 
 from __future__ import annotations
@@ -20,36 +20,40 @@ from udfs.replay.fetch_max_bytes.closed_loop.state import Unit
 from udfs.replay.shared.line_fit import fit_line
 
 STRETCHES = 3
-"""A capture's times are compared, and drawn, in so many stretches."""
+"""The number of stretches into which a capture's times are split, to compare them and to draw from them."""
 LEAST_TIMES = 2 * STRETCHES
-"""A node's stretches are compared if it has so many times or more."""
+"""The fewest times of a node whose stretches are compared."""
 PACE_DIFFERS = 0.5
-"""How far equal runs of the lab differ in pace. This and what follows are standard deviations of logarithms."""
+"""How much equal runs in the lab differ in pace. This and the next constants up to BATCHES_DIFFER are standard
+deviations of logarithms."""
 PACE_DIFFERS_AT_MOST = 1.0
-"""Runs are taken to differ in pace by no more than this, however few a capture's times are, and however uneven."""
+"""The most that runs are taken to differ in pace, however few and uneven a capture's times are."""
 TIMES_DIFFER = 1.4
-"""How far single times of one reader differ for like amounts. The mean of a few differs so much more between runs."""
+"""How much single times of one reader differ for equal amounts. It widens the difference between runs where a capture
+has few times."""
 STARTS_DIFFER = 0.4
-"""How far equal runs of the lab differ in when a reader starts, and in when batches are produced."""
+"""How much equal runs in the lab differ in when a reader starts, and in when batches are produced."""
 BATCHES_DIFFER = 0.5
-"""How far they differ in how many batches producers make of the same records."""
+"""How much equal runs in the lab differ in how many batches producers make of the same records."""
 BATCH_OVERHEAD = 110
-"""What each further batch of the same records takes, in bytes: 61 of it are its header, and fewer records are not
-compressed as well. In the lab that was 63 without compression, and 120 to 190 with it."""
+"""How many bytes each further batch of the same records adds: 61 bytes of header, and fewer records compress less well.
+In the lab it was 63 bytes without compression, and 120 to 190 bytes with it."""
 
 
 def pace_differs(timings: Timings) -> float:
-    """The standard deviation of the logarithm of times from one run to the next, by a reader's captured times."""
+    """The standard deviation, from one run to the next, of the logarithm of a reader's times; estimated from its
+    captured times.
+    """
     variances = [of for node in np.unique(timings.node) if (of := variance_of_stretches(timings, node)) is not None]
-    # The capture's stretches count as much as the lab's runs.
+    # The stretches of the capture have the same weight as the runs in the lab.
     of_runs = mean([PACE_DIFFERS**2, mean(variances)]) if variances else PACE_DIFFERS**2
     of_mean = TIMES_DIFFER**2 / max(len(timings.time), 1)
     return min(math.sqrt(of_runs + of_mean), PACE_DIFFERS_AT_MOST)
 
 
 def variance_of_stretches(timings: Timings, node: int) -> float | None:
-    """How far one node's stretches differ: the variance of the logarithm of their times, each beside the time that its
-    amounts take on average. None where there are too few.
+    """How much one node's stretches differ: the variance of the logarithm of each stretch's time, divided by the time
+    that its amounts take on average. None if the node has fewer than LEAST_TIMES times, or all of them are 0.
     """
     own = timings.node == node
     amounts, times = timings.amount[own], timings.time[own]
@@ -64,10 +68,10 @@ def variance_of_stretches(timings: Timings, node: int) -> float | None:
 
 
 def in_other_batches(unit: Unit, times_as_many: float) -> Unit:
-    """The same where producers made so many times as many batches of the records that the capture shows them produce.
+    """The unit if producers had made `times_as_many` times the captured number of batches of the same records.
 
-    Only how many bytes these take changes: each captured batch has the overhead of as many. No batch becomes smaller
-    than half of what it was.
+    Only the bytes change: each batch that the capture shows being produced gets the overhead of that many batches. No
+    batch becomes smaller than half of its captured size.
     """
     batches = unit.batches.copy()
     before: Ints = batches["bytes_before"]
@@ -79,19 +83,19 @@ def in_other_batches(unit: Unit, times_as_many: float) -> Unit:
 
 
 def factors(draws: np.random.Generator, differs: float, count: int) -> Floats:
-    """How many times as long, or as many, something is in each of `count` runs: float64[count]."""
+    """A factor for each of `count` runs, with the logarithm's standard deviation `differs`: float64[count]."""
     return np.exp(differs * normal_draws(draws, count))
 
 
 def normal_draws(draws: np.random.Generator, count: int) -> Floats:
-    """The middles of equally likely parts of the normal distribution, in an order that is drawn: float64[count].
+    """The middles of `count` equally likely parts of the normal distribution, in a drawn order: float64[count].
 
-    So a few runs have its whole spread, as in a Latin hypercube.
+    So even a few runs cover the whole distribution, as in Latin hypercube sampling.
     """
     return draws.permutation(normal_middles(count))
 
 
 @cache
 def normal_middles(count: int) -> Floats:
-    """The middles of so many equally likely parts of the normal distribution, in rising order: float64[count]."""
+    """The middles of `count` equally likely parts of the normal distribution, in rising order: float64[count]."""
     return read_only(np.array([NormalDist().inv_cdf((place + 0.5) / count) for place in range(count)]))

@@ -1,16 +1,17 @@
-"""When a reader starts, and when what it reads is produced, drawn anew.
+"""When a reader starts, and when the records that it reads are produced, drawn anew for each replication.
 
-What a reader holds at most, and how often it fetches, depends on when it comes: how much has been produced by then, and
-whether the first responses of its brokers come together. Equal runs differ in both. So a reader that the capture shows
-start has in each replication
+The most bytes that a reader holds, and how often it fetches, depend on when it starts: how much has been produced by
+then, and whether the first responses of its brokers come together. Equal runs differ in both. So a reader whose start
+the capture shows has in each replication
 
-- another start: the time from the first batch that it gets to its first fetch is as much longer or shorter as times of
-  equal runs are, and so is, apart from that, the time from the first batch to each later one. A reader that finds all
-  that it wants, and leaves when it has read that, does so in every run;
-- other first fetches to its brokers: each comes some time after the start, whichever was first in the capture.
+- another start. The time from the first batch that it gets to its first fetch is multiplied by a drawn factor, and the
+  time from the first batch to each later batch by another one. Both factors are as far from 1 as the differences
+  between equal runs. A reader that finds all that it wants, and leaves when it has read it, does so in every run;
+- other first fetches to its brokers. Each comes a drawn time after the start, whichever broker was first in the
+  capture.
 
-What is produced, in which batches and at which brokers, is as captured, and so are rebalances, seeks, and all that the
-reader reads from brokers that it asks later only.
+Which batches are produced, and at which brokers, is as captured. So are rebalances, seeks, and all reads from brokers
+that the reader first asks after its start.
 """
 
 from __future__ import annotations
@@ -27,24 +28,25 @@ from udfs.replay.fetch_max_bytes.closed_loop.logs import make_rising
 from udfs.replay.fetch_max_bytes.closed_loop.state import REOPEN, STOP, THROTTLED, Unit, first_above
 
 MOST_US = 10_000_000
-"""So much of the time to a reader's start, or to a batch, at most differs between equal runs: the longest that a client
-of the lab took from the first batch to its first fetch. What takes longer than that waits for something else."""
+"""The part of the time to a reader's start, or to a batch, that can differ between equal runs: the longest time that a
+client in the lab took from the first batch to its first fetch. Anything beyond that waits for something else."""
 APART_US = 130_000
-"""How long after its first fetch to any broker a consumer of the lab sent the first one to another, on average: it
-waits for connections, and for the offsets from which it reads. Half of them waited half as long or less."""
+"""The average time, in the lab, from a consumer's first fetch to any broker to its first fetch to another broker: it
+waits for connections, and for the offsets from which it reads. The median was at most half as long."""
 SETTLED_US = 1_000_000
-"""A reader has started by so long after its first fetch: a broker that it asks later is one that it did not know. One
-that is there for no longer than that after its last records has left because it had read what it wanted."""
+"""How long a reader's start lasts after its first fetch: it did not yet know a broker that it first asks later. A
+reader that stays no longer than this after its last records has left because it had read what it wanted."""
 
 
 class ReaderStart(NamedTuple):
-    """What the capture shows of a reader's start, and whose its rows are.
+    """What the capture shows of a reader's start, and the node of each partition and change.
 
-    first_batch: when the first batch was produced that the reader got, or the start where that is not known (us).
-    leaves_when_read: all that it read had been there when it first asked for it, and it left when it had read that.
-    apart_us: how far its first fetches to brokers are apart, on average. is_asked: bool[nodes], whether it asks each at
-    its start. rank: int64[nodes], the place of each in the order of their begins. requested_at: int64[partitions], when
-    each is first asked for (us). node_of_partition, node_of_change: int64[n], the node of each.
+    first_batch: when the first batch that the reader got was produced (us); the reader's start where that is not known.
+    leaves_when_read: all that the reader read was there when it first asked for it, and it left when it had read it.
+    apart_us: the average time from the first fetch to the first fetch to each broker. is_asked: bool[nodes], whether
+    the reader asks the node at its start. rank: int64[nodes], the rank of each node's `begin`. requested_at:
+    int64[partitions], when each partition is first asked for (us). node_of_partition, node_of_change: int64[n], the
+    node of each partition and of each change.
     """
 
     first_batch: int
@@ -58,11 +60,11 @@ class ReaderStart(NamedTuple):
 
 
 class DrawnTimes(NamedTuple):
-    """What is drawn of times for one replication.
+    """The times that are drawn for one replication.
 
-    start, production: how many times as long it takes until the reader starts, and until each batch is produced. apart:
-    float64[nodes], how many times `apart_us` the first fetch to each broker comes later, by rank: 1 on average, most
-    are close together and some are not.
+    start, production: the factors of the time until the reader starts, and of the time until each batch is produced.
+    apart: float64[nodes], by rank, how much later the first fetch to each broker comes, as a multiple of `apart_us`: 1
+    on average, most of them small and a few large.
     """
 
     start: float
@@ -71,8 +73,10 @@ class DrawnTimes(NamedTuple):
 
 
 def start_of_reader(intent: Intent) -> ReaderStart | None:
-    """The start of a reader that first gets what was there for longer than its fetches wait, if the capture shows since
-    when, or that its first fetch opens a session. Any other may have been there before the capture: None.
+    """The start of a reader; None where the reader may have been there before the capture.
+
+    The capture shows the start of a reader that first gets records that were there longer than its fetches wait, if it
+    also shows when these were produced, or that the reader's first fetch opens a session.
     """
     unit, nodes, partitions = intent.unit, intent.unit.nodes, intent.unit.partitions
     begin, has_batches = int(nodes["begin"].min()), partitions["start_batch"] < partitions["end_batch"]
@@ -87,7 +91,7 @@ def start_of_reader(intent: Intent) -> ReaderStart | None:
     return ReaderStart(
         first_batch=int(known.min(initial=begin)),
         leaves_when_read=finds_all and stays_us <= SETTLED_US,
-        # Few brokers say little: one more is taken to be as far apart as in the lab.
+        # Few brokers say little, so the lab's average counts as one more broker.
         apart_us=(int(apart[is_asked].sum()) + APART_US) / np.count_nonzero(is_asked),
         is_asked=is_asked,
         rank=np.argsort(np.lexsort((intent.nodes.nodes["id"], nodes["begin"]))),
@@ -98,7 +102,7 @@ def start_of_reader(intent: Intent) -> ReaderStart | None:
 
 
 def started_at_other_times(unit: Unit, start: ReaderStart, drawn: DrawnTimes) -> Unit:
-    """The same reader, which starts at another time, and what it reads comes at other times."""
+    """The same reader, which starts at another time and whose batches are produced at other times."""
     was, batches, partitions = unit.nodes["begin"], unit.batches.copy(), unit.partitions.copy()
     begin = other_begins(was, start, drawn)
     production = drawn.start if start.leaves_when_read else drawn.production
@@ -113,7 +117,7 @@ def started_at_other_times(unit: Unit, start: ReaderStart, drawn: DrawnTimes) ->
 def other_begins(begin: Ints, start: ReaderStart, drawn: DrawnTimes) -> Ints:
     """When the reader first fetches from each node: int64[nodes], us.
 
-    Nodes that it did not ask at its start begin as captured. begin: int64[nodes], us, when it did in the capture.
+    Nodes that it did not ask at its start begin as captured. begin: int64[nodes], us, as captured.
     """
     first = int(begin.min())
     earliest = first + (drawn.start - 1.0) * min(first - start.first_batch, MOST_US)
@@ -123,18 +127,19 @@ def other_begins(begin: Ints, start: ReaderStart, drawn: DrawnTimes) -> Ints:
 
 
 def moved_times(times: Ints, node: Ints, was: Ints, begin: Ints) -> Ints:
-    """Times at which a reader does something, int64[n], us: what it does at its start goes with the node's begin, and
-    nothing comes before that.
+    """Times at which a reader does something, int64[n], us. What it does at its start moves with the node's begin; what
+    it does later stays at its time, but never comes before the begin.
 
-    times: int64[n], us, as captured. node: int64[n], the node of each. was, begin: int64[nodes], us, the begin of each
-    node as captured, and now.
+    times: int64[n], us, as captured. node: int64[n], the node of each time. was, begin: int64[nodes], us, the begin of
+    each node as captured, and now.
     """
     goes_along = times <= was[node] + SETTLED_US
     return np.where(goes_along, times + (begin - was)[node], np.maximum(times, begin[node]))
 
 
 def at_other_pace(produced_at: Ints, first_batch: int, production: float) -> Ints:
-    """When batches can be read if it takes `production` times as long from the first one on: int64[batches], us.
+    """When batches can be read, int64[batches], us, if the time from the first one to each is `production` times as
+    long.
 
     produced_at: int64[batches], us, as captured. first_batch: us.
     """
@@ -143,8 +148,10 @@ def at_other_pace(produced_at: Ints, first_batch: int, production: float) -> Int
 
 
 def with_other_begins(unit: Unit, start: ReaderStart, begin: Ints) -> Unit:
-    """The reader with other begins of its nodes, int64[nodes], us. It stays as long as in the capture if it leaves when
-    it has read all; any other stays until the same time, but at least half as long.
+    """The reader with other begins of its nodes, int64[nodes], us.
+
+    A reader that leaves when it has read everything stays as long as in the capture. Any other stays until the captured
+    end, but at least half as long as captured.
     """
     nodes, changes = unit.nodes.copy(), unit.changes.copy()
     was, horizon, stayed_us = nodes["begin"].copy(), nodes["horizon"], nodes["horizon"] - nodes["begin"]
@@ -160,7 +167,7 @@ def with_other_begins(unit: Unit, start: ReaderStart, begin: Ints) -> Unit:
 
 @kernel
 def note_backlogs(partitions: Records, visible_at: Ints, requested_at: Ints) -> None:
-    """Note which batches of each partition are its backlog: those that are there when the reader first asks for it.
+    """Set the backlog of each partition: the batches that are there when the reader first asks for it.
 
     partitions: READ_PARTITION[n], written in place. visible_at: int64[batches], us. requested_at: int64[partitions],
     us.

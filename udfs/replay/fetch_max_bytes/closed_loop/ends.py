@@ -13,7 +13,7 @@ from udfs.replay.shared.event_heap import pop, push
 
 @kernel
 def start_lane(sim: ReaderSim, lane: int) -> int:
-    """Set the state to what is captured first; returns when that is (us)."""
+    """Set the state to the begin of the captured time; returns when that is (us)."""
     state, start, line, first = sim.state, sim.start, sim.outcome.timeline, NEVER
     for node in range(len(state.nodes)):
         state.nodes[node] = start.nodes[node]
@@ -30,7 +30,7 @@ def start_lane(sim: ReaderSim, lane: int) -> int:
 
 @kernel
 def end_lane(sim: ReaderSim, lane: int) -> None:
-    """Sum up the lane's outcome."""
+    """Write the lane's outcome."""
     outcome, nodes = sim.outcome, sim.state.nodes
     note_rest(sim, lane)
     for node in range(len(nodes)):
@@ -49,7 +49,9 @@ def end_lane(sim: ReaderSim, lane: int) -> None:
 
 @kernel
 def hand_on_backlogs(sim: ReaderSim) -> None:
-    """Hand a backlog that was not read on to the broker that its partition went to, timed from its beginning."""
+    """Pass the unread backlog of a partition that moved on to the broker that it moved to. Its catch-up time counts
+    from the first request at the first broker.
+    """
     state = sim.state
     for p in range(len(state.partitions)):
         if sim.unit.partitions[p].previous != NONE:

@@ -1,8 +1,8 @@
-"""What is kept of a reader's captured fetches, to replay it in closed loop when all of them have come.
+"""What is kept of a reader's captured fetches until all of them have come, and the reader is replayed in closed loop.
 
-That is a few numbers for each fetch and for each partition with records, and the batches of the logs. Of a connection
-with more than FETCH_CAP fetches the first ones are kept and the others counted. Of one with more than BATCH_CAP batches
-no log is kept, so that it is not known.
+Kept are a few numbers for each fetch and for each partition with records, and the batches of the logs. If a connection
+has more than FETCH_CAP fetches, the first ones are kept and the others are counted. If it has more than BATCH_CAP
+batches, no log of it is kept, and its log content counts as unknown.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from udfs.replay.fetch_max_bytes.events import ConnectionLogs, Reads, logs_from_
 FETCH_CAP = 1 << 20
 BATCH_CAP = 1 << 22
 NUMBER_BITS = 32
-"""Of a partition's number, in a key that has its connection's place above it."""
+"""Bits of a partition's number in a key; the bits above have the index of its connection or node."""
 
 LIMITS = ("max_bytes", "min_bytes", "max_wait_ms", "in_session", "profile", "api_version")
-"""What a connection's first fetch asks for, by which connections of one process are known."""
+"""What a connection's first fetch asks for. Two connections of one process have the same values."""
 COUNTED = (
     "readable_known",
     "refused",
@@ -37,13 +37,13 @@ COUNTED = (
     "is_compacted",
     "may_be_remote",
 )
-"""What is true of some reads, how many of which a connection has."""
+"""Properties of reads; a connection counts how many of its reads have each."""
 
 READER_CONNECTION = int_fields(
     "id",
     "broker",  # its number
-    "fetches",  # that are kept
-    "left_out",  # fetches beyond those
+    "fetches",  # how many are kept
+    "left_out",  # how many more there were
     "reads",  # of partitions in the fetches
     "batches",  # of the logs
     "begin",  # us: the first request
@@ -56,14 +56,14 @@ READER_CONNECTION = int_fields(
 FETCHED_PARTITION = int_fields(
     "connection",
     "number",
-    "since",  # us: when the reader can have begun to want it, at the earliest
+    "since",  # us: the earliest time at which the reader can have begun to want it
     "first_request",  # us
     "first_offset",
     "partition_max_bytes",
     "last_fetch",  # its number
     "last_offset",
     "last_returned",  # bytes
-    "bound",  # the highest that a response has
+    "bound",  # the highest in any of its responses
 )
 """A partition that a connection reads: its first read and its last."""
 ANSWERED_FETCH = int_fields(
@@ -84,25 +84,25 @@ SERVING = int_fields(
     "partition_max_bytes",
     "bound",
 )
-"""A partition of a response that has records of it."""
+"""A serving: a partition of a response that has records."""
 BOUND = int_fields("partition", "request", "response", "bound")
-"""A bound of a partition that is above those before, with the times of its fetch (us)."""
+"""A bound of a partition that is above its earlier bounds, with the times of the fetch (us)."""
 MOVE = int_fields(
     "partition",  # FETCHED_PARTITION
     "fetch",  # its number
-    "before",  # that of the partition's read before, below 0 for none
+    "before",  # the number of the fetch of the partition's read before, below 0 for none
     "fetch_offset",
-    "from_offset",  # where the read before began
-    "returned",  # the bytes it got
+    "from_offset",  # the fetch_offset of the read before
+    "returned",  # the bytes that the read before got
 )
-"""A read that does not merely repeat the partition's read before."""
+"""A move: a read that does not merely repeat the partition's read before."""
 
 
 class KeptFetches(NamedTuple):
-    """Whole fetches that are kept: their reads, and of each read the place of its connection, and its fetch's number.
+    """Whole fetches that are kept: their reads, and for each read the index of its connection and its fetch's number.
 
-    first_read: int64[fetches], where each fetch begins. since: int64[fetches], just after the fetch before on its
-    connection was sent, which may have left a partition out; its own time for the first (us).
+    first_read: int64[fetches], where the reads of each fetch begin. since: int64[fetches], us, just after the fetch
+    before on the same connection was sent, which may have left out a partition; for the first fetch its own time.
     """
 
     reads: Records
@@ -117,8 +117,8 @@ class CapturedFetches:
     """What a reader's connections have shown until now.
 
     partitions: the number of each partition of answered fetches, by broker, topic and partition. connection_of: the
-    place of each connection by its id. brokers: the number of each. fetched_of: the place in `fetched` of each
-    connection and number of a partition. log_partitions: numbers of the partitions that have logs.
+    index of each connection, by its id. brokers: the number of each broker, by its name. fetched_of: the index in
+    `fetched` of each partition of a connection. log_partitions: the number of each partition that has a log.
     """
 
     partitions: dict[str, int] = field(default_factory=dict)
@@ -135,8 +135,8 @@ class CapturedFetches:
     logs: list[ConnectionLogs] = field(default_factory=list)
 
     def note_logs(self, rows: pa.RecordBatch) -> None:
-        """Keep rows of READS that have logs. Of a connection with more than BATCH_CAP batches none is kept, whichever
-        came first.
+        """Keep rows of READS that have logs. If a connection has more than BATCH_CAP batches, none of its rows is kept,
+        in whichever order they come.
         """
         logs = logs_from_rows(rows, self.log_partitions)
         connection = self.connections_of(logs.connection_id, rows[READS.broker])
@@ -147,7 +147,7 @@ class CapturedFetches:
             self.logs = [select_logs(logs, batches[logs.connection_id] <= BATCH_CAP) for logs in self.logs]
 
     def note_reads(self, fetches: Reads, rows: pa.RecordBatch) -> None:
-        """Keep what matters of whole, answered fetches, which come in the order of their times. rows: of READS."""
+        """Keep what matters of whole, answered fetches, which come in time order. rows: of READS."""
         if len(fetches.reads):
             connection = self.connections_of(fetches.reads["connection_id"], rows[READS.broker])
             part = self.kept_part(fetches, connection)
@@ -158,7 +158,7 @@ class CapturedFetches:
                 note_fetches(self, part)
 
     def connections_of(self, ids: Ints, brokers: pa.Array[Any]) -> Ints:
-        """The place of each row's connection: int64[rows]. ids: int64[rows]. brokers: of each row."""
+        """The index of each row's connection: int64[rows]. ids: int64[rows]. brokers: the broker of each row."""
         distinct, first, which = np.unique(ids, return_index=True, return_inverse=True)
         for id_, row in zip(distinct.tolist(), first.tolist(), strict=True):
             if id_ not in self.connection_of:
@@ -169,9 +169,9 @@ class CapturedFetches:
         return np.array([self.connection_of[id_] for id_ in distinct.tolist()], np.int64)[which]
 
     def kept_part(self, fetches: Reads, connection: Ints) -> KeptFetches:
-        """The fetches without those beyond FETCH_CAP of their connections, which are counted.
+        """The fetches up to FETCH_CAP of each connection; those beyond are counted.
 
-        connection: int64[reads], the place of each read's connection.
+        connection: int64[reads], the index of each read's connection.
         """
         first, known = fetches.first_read[:-1], self.connections.records
         of_fetch, request = connection[first], fetches.reads["request_time"][first]
@@ -201,7 +201,7 @@ class CapturedFetches:
         )
 
     def places_of(self, part: KeptFetches) -> Ints:
-        """The place in `fetched` of what each read is of: int64[reads]. What is read for the first time is added."""
+        """The index in `fetched` of each read's partition: int64[reads]. Partitions not read before are added."""
         keys = part.connection << NUMBER_BITS | part.reads["number"]
         distinct, first, which = np.unique(keys, return_index=True, return_inverse=True)
         in_order = np.argsort(first, kind="stable")
@@ -253,7 +253,7 @@ def note_fetches(captured: CapturedFetches, part: KeptFetches) -> None:
     np.add.at(connections["reads"], part.connection, 1)
     for name in COUNTED:
         np.add.at(connections[name], part.connection, reads[name])
-    connections["last_request"][of_fetch] = heads["request_time"]  # of several the last one stays
+    connections["last_request"][of_fetch] = heads["request_time"]  # of several values the last one stays
     np.maximum.at(connections["last_response"], of_fetch, heads["response_time"])
     captured.fetches.append(
         new_records(
@@ -270,9 +270,9 @@ def note_fetches(captured: CapturedFetches, part: KeptFetches) -> None:
 
 
 def note_records_and_bounds(captured: CapturedFetches, part: KeptFetches, place: Ints) -> None:
-    """Keep reads that got records, and those whose response has a bound above the ones before this part.
+    """Keep reads that got records, and those whose response has a bound above all bounds before this part.
 
-    place: int64[reads], in `fetched`.
+    place: int64[reads], indices in `fetched`.
     """
     reads, highest = part.reads, captured.fetched.records["bound"]
     rows = np.flatnonzero(reads["returned_bytes"] > 0)
@@ -306,9 +306,10 @@ def note_records_and_bounds(captured: CapturedFetches, part: KeptFetches, place:
 
 
 def note_moves(captured: CapturedFetches, part: KeptFetches, place: Ints) -> None:
-    """Keep the reads that do not repeat what the one before of their partition asked for, and each one's last read.
+    """Keep the reads that do not repeat what their partition's read before asked for, and the last read of each
+    partition.
 
-    place: int64[reads], in `fetched`. Moves are in the order of connections, partitions' numbers and reads.
+    place: int64[reads], indices in `fetched`. Moves are in the order of connections, partition numbers and reads.
     """
     fetched = captured.fetched.records
     order = np.lexsort((part.reads["number"], part.connection))

@@ -1,4 +1,4 @@
-"""What gold tables have of a follower's fetchers: whether Kafka's rule fits, how many there are, and their bound."""
+"""A follower's fetchers in the gold tables: whether Kafka's rule fits, how many there are, and their memory bound."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from udfs.replay.shared.key_numbers import partition_of
 from udfs.replay.shared.lanes import AS_CAPTURED
 
 BoundsOf = Callable[[Labels], Ints]
-"""KIP-74's bound of a reader in each lane, if it reads what these labels say: int64[lanes], bytes."""
+"""KIP-74's memory bound of a reader in each lane, if it reads the partitions of these labels: int64[lanes], bytes."""
 Group = Sequence[tuple[Labels, Member]]
 
 
 def fetcher_verdicts(group: Group, lanes: FetchLanes) -> Iterator[tuple[Table, pa.RecordBatch]]:
-    """Rows of `fidelity` on whether each partition of a follower is with the fetcher that Kafka's rule says, if a lane
-    has another number of fetchers. group: all fetchers of the follower.
+    """Rows of `fidelity` on whether Kafka's rule gives each partition of a follower to the fetcher that has it; only if
+    a lane has another number of fetchers. group: all fetchers of the follower.
     """
     members = [member for _, member in group]
     if not lanes.deals_fetchers or members[0].reader.kind != FOLLOWER:
@@ -43,7 +43,7 @@ def fetcher_verdicts(group: Group, lanes: FetchLanes) -> Iterator[tuple[Table, p
 
 
 def lane_bounds(group: Group, bounds_of: Sequence[BoundsOf], lanes: FetchLanes) -> list[LaneBounds]:
-    """What bounds each reader of a group in each lane. bounds_of: of each."""
+    """The bounds of each reader of a group in each lane. bounds_of: one for each reader."""
     members = [member for _, member in group]
     as_captured = [bounds(labels) for (labels, _), bounds in zip(group, bounds_of, strict=True)]
     if members[0].reader.kind != FOLLOWER:
@@ -67,9 +67,9 @@ def lane_bounds(group: Group, bounds_of: Sequence[BoundsOf], lanes: FetchLanes) 
 def add_fetchers(
     group: Group, bounds_of: Sequence[BoundsOf], bounds: Sequence[LaneBounds], fetchers: int, lanes: Ints
 ) -> None:
-    """Add what so many fetchers of a follower have in some lanes, int64[n], to the captured ones that they stand with.
+    """Add the bounds of `fetchers` fetchers in some lanes to the captured fetchers with which they are counted.
 
-    bounds: written in place.
+    bounds: written in place. lanes: int64[n], indices.
     """
     units = [member.intent.unit for _, member in group]
     for number in range(fetchers):

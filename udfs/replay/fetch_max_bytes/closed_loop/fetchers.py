@@ -1,7 +1,7 @@
-"""Fetcher threads of a follower: which of them fetches a partition, and whether the capture shows that.
+"""Fetcher threads of a follower: which of them fetches each partition, and whether the capture agrees.
 
-A broker has `num.replica.fetchers` of them for each leader. Each has a connection, a fetch session and limits of its
-own, and its client.id ends with its number (`broker-2-fetcher-0`).
+A broker has `num.replica.fetchers` fetchers for each leader. Each has its own connection, fetch session and limits, and
+its client.id ends with its number (`broker-2-fetcher-0`).
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from udfs.replay.shared.fidelity_rows import NO_REASON
 from udfs.replay.shared.key_numbers import partition_of
 
 MOST_FETCHERS = 128
-"""How many fetchers a captured follower is taken to have at most."""
+"""The most fetchers that a captured follower is taken to have."""
 ANY = 1 << 20
-"""Partitions whose fetcher is not known have one of so many numbers."""
+"""How many different numbers the partitions of one fetcher can have if their topics' names are unknown."""
 _CLIENT_ID = re.compile(r"(broker-[0-9]{1,9})-fetcher-([0-9]{1,4})")
 _TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{22}")
 
 
 def follower_and_fetcher(client_id: str) -> tuple[str, int] | None:
-    """The follower that a client.id names, and the number of its fetcher (BrokerBlockingSender, Kafka 4.3); None where
-    it names none, as a pseudonym does not.
+    """The follower that a client.id names, and the number of its fetcher (BrokerBlockingSender, Kafka 4.3); None if the
+    client.id has another form, such as a pseudonym.
 
     >>> follower_and_fetcher("broker-2-fetcher-0")
     ('broker-2', 0)
@@ -57,7 +57,7 @@ def java_hash(text: str) -> int:
 
 
 def as_java_int(value: int) -> int:
-    """A number as Java's `int` has it, which keeps the lowest 32 bits."""
+    """A number as a Java `int`, which keeps the lowest 32 bits."""
     return (value + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
@@ -68,7 +68,7 @@ def fetcher_hashes(keys: Sequence[str]) -> Ints:
 
 
 def is_topic_id(topic: str) -> bool:
-    """Whether this is a topic's id in place of its name: a random UUID as Uuid.toString of Kafka 4.3 writes it."""
+    """Whether this is a topic's id instead of its name: a random UUID in the form of Uuid.toString of Kafka 4.3."""
     if not _TOPIC_ID.fullmatch(topic):
         return False
     try:
@@ -80,11 +80,11 @@ def is_topic_id(topic: str) -> bool:
 
 
 def captured_fetchers(hashes: Mapping[int, Ints]) -> int:
-    """num.replica.fetchers of a captured follower: the least under which Kafka's rule gives most of its partitions to
-    the fetchers that fetched them.
+    """num.replica.fetchers of a captured follower: the number under which Kafka's rule assigns the most partitions to
+    the fetchers that fetched them; of several such numbers the lowest.
 
-    A fetcher that none of the partitions belongs to shows nothing, and is no matter. hashes: `fetcher_hashes` of what
-    each fetcher fetched, by its number.
+    Fetchers without a partition make no difference. hashes: `fetcher_hashes` of the partitions of each fetcher, by the
+    fetcher's number.
     """
     counts = np.arange(max(hashes, default=0) + 1, MOST_FETCHERS + 1)
     right = [np.count_nonzero(are_fetched_by(hashes, count)) for count in counts.tolist()]
@@ -92,15 +92,15 @@ def captured_fetchers(hashes: Mapping[int, Ints]) -> int:
 
 
 def are_fetched_by(hashes: Mapping[int, Ints], fetchers: int) -> Bools:
-    """Whether each partition belongs to the fetcher that fetched it, if there are so many: bool[partitions]."""
+    """Whether each partition belongs to the fetcher that fetched it, if there are `fetchers`: bool[partitions]."""
     return np.concatenate([np.zeros(0, np.bool_), *(of % fetchers == number for number, of in hashes.items())])
 
 
 class Threads(NamedTuple):
     """A follower's captured fetchers.
 
-    numbers: of each the number in its client.id. fetchers: how many there were, of which some may have had no
-    partition. keys: of each, those of its partitions.
+    numbers: the number in the client.id of each. fetchers: how many there were; some may have had no partition. keys:
+    for each, the keys of its partitions.
     """
 
     numbers: list[int]
@@ -109,9 +109,9 @@ class Threads(NamedTuple):
 
 
 def threads_of_follower(threads: Sequence[tuple[str, Sequence[str]]]) -> Threads | None:
-    """A follower's fetchers, None where a client.id does not say which it is.
+    """A follower's fetchers; None if a client.id does not say which fetcher it is.
 
-    threads: of each the client.id, and the keys of its partitions.
+    threads: for each the client.id, and the keys of its partitions.
     """
     named = [follower_and_fetcher(client_id) for client_id, _ in threads]
     numbers, keys = [of[1] for of in named if of is not None], [keys for _, keys in threads]
@@ -130,9 +130,10 @@ def has_unknown_topic(key: str) -> bool:
 
 
 def dealt_of_threads(threads: Threads) -> list[Ints]:
-    """By which number each partition is dealt, modulo how many fetchers share: `fetcher_hash`, int64[partitions] each.
+    """The number by which each partition is dealt, modulo the number of fetchers: `fetcher_hash`, int64[partitions]
+    each.
 
-    Where that is not known, it is another one that the captured fetcher may have.
+    If a topic's name is unknown, so is the hash. The number is then one of those that the captured fetcher can have.
     """
     return [
         np.where([has_unknown_topic(key) for key in keys], number + threads.fetchers * (of % ANY), of)
@@ -141,9 +142,9 @@ def dealt_of_threads(threads: Threads) -> list[Ints]:
 
 
 def judged_fetchers(threads: Sequence[tuple[str, Sequence[str]]]) -> list[list[str]]:
-    """Of each partition whether it is with the fetcher of Kafka's rule: NO_REASON, or a word of FETCHERS.
+    """For each partition, whether Kafka's rule gives it to the fetcher that has it: NO_REASON, or a word of FETCHERS.
 
-    threads: of each the client.id, and the keys of its partitions.
+    threads: for each the client.id, and the keys of its partitions.
     """
     known = threads_of_follower(threads)
     if known is None:
@@ -155,13 +156,15 @@ def judged_fetchers(threads: Sequence[tuple[str, Sequence[str]]]) -> list[list[s
 
 
 def judged_partition(key: str, fetchers: int, number: int) -> str:
-    """Whether a partition is with the fetcher of Kafka's rule, if there are so many. number: of the one that has it."""
+    """Whether Kafka's rule, with `fetchers` fetchers, gives a partition to the fetcher that has it. number: of that
+    one.
+    """
     if has_unknown_topic(key):
         return FETCHERS.topic_name_unknown
     return NO_REASON if fetcher_hashes([key])[0] % fetchers == number else FETCHERS.other_fetcher
 
 
 def can_be_dealt(threads: Sequence[tuple[str, Sequence[str]]]) -> bool:
-    """Whether the partitions of a follower's threads can be dealt among another number of them."""
+    """Whether the partitions of a follower's fetchers can be dealt among another number of fetchers."""
     refused = {FETCHERS.fetcher_unknown, FETCHERS.other_fetcher}
     return refused.isdisjoint(word for words in judged_fetchers(threads) for word in words)

@@ -1,6 +1,6 @@
-"""Does the closed loop at the captured settings run as the capture did? Verdicts with their reasons, CLOSED_FETCHES.
+"""Does the closed loop at the captured settings agree with the capture? Verdicts with their reasons, CLOSED_FETCHES.
 
-The metrics and their tolerances are those of the column `metric` of `fidelity`.
+The documentation of the column `metric` of `fidelity` says what each metric is, and its tolerance.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ _R = CLOSED_FETCHES
 _CODES = CLOSED_FETCHES.codes
 _WORDS = {AGREED: NO_REASON} | {code: word for word, code in _CODES.items()}
 AGREEING_ANYWAY = (_CODES[_R.compacted], _CODES[_R.remote_read])
-"""What may have changed nothing: results that agree all the same count."""
+"""Obstacles that may have changed nothing: a result that agrees in spite of one counts."""
 
 Verdicts = Counter[tuple[str, str, str]]
-"""Counts by broker, metric, and word of CLOSED_FETCHES or NO_REASON."""
+"""Counts by broker, metric, and a word of CLOSED_FETCHES or NO_REASON."""
 
 
 class NodeVerdicts(NamedTuple):
-    """What was compared by a metric, int64[n] each: the node, and how the closed loop departs, a code or AGREED."""
+    """What one metric compared, int64[n] each: the node, and AGREED or the code of how the closed loop departs."""
 
     node: Ints
     verdict: Ints
 
 
 def judge_nodes(intent: Intent, replayed: CapturedLane) -> Verdicts:
-    """The verdicts on all nodes."""
+    """The verdicts on all nodes of a reader."""
     obstacles, verdicts = obstacles_of(intent), Verdicts()
     for metric, compared in comparisons_by_metric(intent, replayed):
         if not len(compared.node):
@@ -59,7 +59,7 @@ def judge_nodes(intent: Intent, replayed: CapturedLane) -> Verdicts:
 
 
 def obstacles_of(intent: Intent) -> Ints:
-    """Why each node cannot be checked: a code, AGREED where it can, int64[nodes]."""
+    """Why each node cannot be checked: a code, or AGREED if it can, int64[nodes]."""
     nodes, unknown = intent.nodes.nodes, np.zeros(len(intent.nodes.nodes), np.bool_)
     unknown[partition_nodes(intent)[intent.unit.partitions["is_known"] == 0]] = True
     first_that_applies = (
@@ -99,9 +99,11 @@ def departure_codes(is_less: Bools, less: str, is_more: Bools, more: str) -> Int
 
 
 def compared_order(intent: Intent, replayed: CapturedLane) -> NodeVerdicts:
-    """Of each captured part of the backlog, whether the closed loop had it follow a part of the same partition.
+    """For each captured serving of a backlog: whether it follows a serving of the same partition in the closed loop,
+    too.
 
-    The nth part of a partition is compared with its nth, so that one part more or less does not shift all behind it.
+    The nth serving of a partition is compared with its nth in the closed loop, so one serving more or less does not
+    shift all later ones.
     """
     servings, nodes, partitions = intent.servings, intent.unit.nodes, intent.unit.partitions
     is_backlog = servings.begin < partitions["backlog_end"][servings.partition]
@@ -112,10 +114,11 @@ def compared_order(intent: Intent, replayed: CapturedLane) -> NodeVerdicts:
 
 
 def follows_same_partition(captured: Ints, replayed: Ints, node: Ints) -> Bools:
-    """Where the nth part of a partition follows one of the same partition in both orders: bool[n] of the captured.
+    """Whether the nth serving of a partition follows a serving of the same partition in both orders: bool[n], for each
+    captured one.
 
-    captured, replayed: int64[n], int64[m], the partition of each part; those of a node lie together. node: int64, of
-    each partition.
+    captured, replayed: int64[n], int64[m], the partition of each serving; those of a node are next to each other. node:
+    int64[partitions], the node of each partition.
 
     >>> follows_same_partition(np.array([0, 1, 0, 1]), np.array([0, 1, 1, 0, 1]), np.zeros(2, np.int64)).tolist()
     [True, True, True, False]
@@ -133,16 +136,16 @@ def follows_same_partition(captured: Ints, replayed: Ints, node: Ints) -> Bools:
 
 
 def partition_before_each(order: Ints, node: Ints) -> Ints:
-    """The partition before each in the order of its node, NONE for the first: int64[n].
+    """The partition before each one in the order of its node, NONE for the first: int64[n].
 
-    order: int64[n], partitions; those of a node lie together. node: int64[partitions].
+    order: int64[n], partitions; those of a node are next to each other. node: int64[partitions].
     """
     before = np.concatenate([np.full(min(len(order), 1), NONE), order[:-1]])
     return np.where(node[before] == node[order], before, NONE)
 
 
 def compared_bytes(intent: Intent, replayed: CapturedLane) -> NodeVerdicts:
-    """At the end of each piece of the captured time, whether as many bytes had been read, a little earlier or later."""
+    """For the end of each piece of the captured time: whether as many bytes had been read, within the tolerances."""
     servings, nodes = intent.servings, intent.unit.nodes
     node = np.repeat(np.unique(servings.node), PIECES)
     begin, span = nodes["begin"][node], (nodes["horizon"] - nodes["begin"] + 1)[node]
@@ -162,7 +165,7 @@ def compared_bytes(intent: Intent, replayed: CapturedLane) -> NodeVerdicts:
 
 
 def compared_catch_up(intent: Intent, replayed: CapturedLane) -> NodeVerdicts:
-    """Of each partition whose backlog was read in the capture, whether that took as long."""
+    """For each partition whose backlog was read in the capture: whether that took as long."""
     captured = captured_catch_up(intent)
     rows = np.flatnonzero((captured != NEVER) & (captured != NO_BACKLOG))
     took, more = captured[rows], replayed.catch_up_us[rows] - captured[rows]
@@ -172,8 +175,8 @@ def compared_catch_up(intent: Intent, replayed: CapturedLane) -> NodeVerdicts:
 
 
 def captured_catch_up(intent: Intent) -> Ints:
-    """How long each partition's backlog took in the capture: int64[partitions], us; NO_BACKLOG, or NEVER where it was
-    not read.
+    """How long each partition's backlog took in the capture: int64[partitions], us; NO_BACKLOG, or NEVER if it was not
+    read.
     """
     partitions, servings = intent.unit.partitions, intent.servings
     took = np.where(partitions["backlog_end"] > partitions["start_batch"], NEVER, NO_BACKLOG)
@@ -185,7 +188,7 @@ def captured_catch_up(intent: Intent) -> Ints:
 
 
 def compared_requests(intent: Intent, replayed: CapturedLane) -> NodeVerdicts:
-    """Of each node, whether as many requests were sent, but for those that a quota left without an answer."""
+    """For each node: whether as many requests were sent, without those whose response a quota emptied."""
     captured = intent.nodes.nodes["fetches"] - intent.throttled
     more = replayed.nodes["requests"] - captured
     is_near = np.abs(more) <= np.maximum(REQUESTS_TOLERANCE * captured, LEAST_REQUESTS)
@@ -194,7 +197,7 @@ def compared_requests(intent: Intent, replayed: CapturedLane) -> NodeVerdicts:
 
 
 def compared_restarts(intent: Intent, replayed: CapturedLane) -> NodeVerdicts:
-    """Of each time that the reader gave a partition up or went elsewhere in it, whether it had read as far by then."""
+    """For each time that the reader gave up a partition or sought: whether it had read as far by then."""
     changes, servings, nodes = intent.unit.changes, intent.servings, intent.unit.nodes
     rows = np.flatnonzero(changes["captured_batch"] != NONE)
     node = np.repeat(np.arange(len(nodes)), nodes["end_change"] - nodes["first_change"])[rows]

@@ -1,4 +1,6 @@
-"""From a reader's captured fetches to what it would read in any lane: who wants which partitions, and when."""
+"""A reader's intent, from its captured fetches: which partitions it wants, from which broker, and when. The same for
+all lanes.
+"""
 
 from __future__ import annotations
 
@@ -38,20 +40,21 @@ from udfs.replay.fetch_max_bytes.closed_loop.state import NODE, Unit
 from udfs.replay.fetch_max_bytes.settings import JAVA_3, JAVA_4, LIBRDKAFKA
 
 REQUESTS_A_FETCH, MORE_REQUESTS = 64, 1000
-"""A lane is cut off after REQUESTS_A_FETCH requests for each captured fetch and each batch, and MORE_REQUESTS more."""
+"""A node's replay in a lane ends after REQUESTS_A_FETCH requests for each captured fetch and each batch, plus
+MORE_REQUESTS."""
 TURNS_A_SERVING, MORE_TURNS = 2, 16
-"""Lane 0 keeps TURNS_A_SERVING turns for each captured serving, and MORE_TURNS more."""
+"""Lane 0 keeps at most TURNS_A_SERVING turns for each captured serving of a node, plus MORE_TURNS."""
 
 
 class Intent(NamedTuple):
-    """A reader with answered fetches, ready to be replayed in any lanes, and what the capture shows of it.
+    """A reader with answered fetches, ready to be replayed in any lane, and what the capture shows of it.
 
-    keys: broker, topic and partition of each partition that the fetches name, by the partition's number. brokers: names
-    by the numbers that `nodes` has of them. observed: what the capture shows of the reader's pace. requested_at:
-    int64[partitions], when each is first asked for (us). profiles: int64[nodes], which client's rules each follows
-    (`PROFILES`). largest: int64[nodes], the most records of a response. throttled: int64[nodes], responses that a quota
-    emptied. is_delayed: bool[nodes], whether a quota held back responses with records. lost_seeks: int64[nodes], seeks
-    that could not be followed.
+    keys: broker, topic and partition of each partition that the fetches name, by the partition's number. brokers: the
+    names of the brokers, by the numbers in `nodes`. observed: what the capture shows of the reader's pace.
+    requested_at: int64[partitions], when each partition is first asked for (us). profiles: int64[nodes], which client's
+    rules each node follows (`PROFILES`). work: what the capture shows of the application's work. throttled:
+    int64[nodes], how many responses a quota emptied. is_delayed: bool[nodes], whether a quota held back responses with
+    records. lost_seeks: int64[nodes], how many seeks could not be followed.
     """
 
     keys: list[str]
@@ -69,7 +72,7 @@ class Intent(NamedTuple):
 
 
 def intent_of(captured: CapturedFetches, reader: str, broker_max_bytes: int) -> Intent | None:
-    """The intent of a reader all of whose fetches have come; None where none of them was answered.
+    """The intent of a reader, once all of its fetches are known; None if none of them was answered.
 
     reader: its kind. broker_max_bytes: the broker's fetch.max.bytes in force.
     """
@@ -112,7 +115,7 @@ def intent_of(captured: CapturedFetches, reader: str, broker_max_bytes: int) -> 
 
 
 def fetches_for_changes(reads: NodeReads, nodes: Nodes) -> ReaderFetches:
-    """The fetches as `changes_of_nodes` takes them."""
+    """The fetches in the form that `changes_of_nodes` takes."""
     fetches, first = reads.fetches, nodes.first_fetch
     node = nodes.node[fetches["connection"]]
     request = fetches["request"]
@@ -132,7 +135,7 @@ def fetches_for_changes(reads: NodeReads, nodes: Nodes) -> ReaderFetches:
 def paced_fetches(
     reads: NodeReads, nodes: Nodes, logs: ReaderLogs, servings: Servings, changes: Changes
 ) -> PacedFetches:
-    """The fetches as `observed_pace` takes them."""
+    """The fetches in the form that `observed_pace` takes."""
     fetches = reads.fetches
     node = nodes.node[fetches["connection"]]
     alike = first_at_their_time(fetches, nodes)
@@ -154,8 +157,8 @@ def paced_fetches(
 
 
 def bytes_waited_for(nodes: Nodes) -> Ints:
-    """The record bytes that make a broker answer a fetch at once: int64[nodes]. A fetch that allows no wait is answered
-    with whatever there is (ReplicaManager.fetchMessages).
+    """The record bytes for which a broker lets a fetch wait: int64[nodes]. A fetch with a max_wait of 0 is answered
+    with whatever there is (ReplicaManager.fetchMessages), so any record is enough.
     """
     limits = nodes.nodes
     needed = np.where(limits["max_wait_ms"] > 0, np.minimum(limits["min_bytes"], limits["max_bytes"]), 1)
@@ -194,7 +197,7 @@ def unit_of(nodes: Nodes, reads: NodeReads, logs: ReaderLogs, changes: Changes, 
 
 
 def with_pace(nodes: Records, pace: ReaderPace) -> Records:
-    """The nodes with their pace: NODE[nodes]. Nodes whose records one application takes share the curve of taking."""
+    """The nodes with their pace: NODE[nodes]. Nodes whose records one application takes share one curve of taking."""
     for name in ("gap_us", "poll_us", "answer_us", "late_us"):
         nodes[name] = getattr(pace, name)
     nodes["first_taking"], nodes["end_taking"] = pace.taking.first[:-1], pace.taking.first[1:]

@@ -1,8 +1,10 @@
-"""What one fetcher of a lane reads: its partitions out of what several captured fetchers of the follower read.
+"""What one fetcher of a lane reads: its share of the partitions that the follower's captured fetchers read.
 
-Connections of captured fetchers to the same leader, at the same time, become one. It takes records, and its leader
-sends them, for as long as each of these did when it had got to the same part of what it reads; all else takes the mean
-of what it took them. It stands still while all of them do, and opens a session when the first one does.
+If several captured fetchers were connected to the same leader at the same time, their connections become one node. The
+curve of how long that node takes its records adds up theirs at equal progress: after half of its records, it has taken
+as long as all of them together after half of theirs. The same holds for the curve of how long its leader sends records.
+All other times of the node are the mean of theirs. The node stands still while all of them stand still, and opens a
+session whenever the first of them does.
 """
 
 from __future__ import annotations
@@ -35,10 +37,11 @@ CURVES = ("taking", "sending")
 
 
 class Rows(NamedTuple):
-    """Which rows of a unit are of a joined one.
+    """Which rows of a unit go into a joined unit.
 
-    group: int64[nodes], which node of the joined one each is, NONE where it has none of its partitions. partition:
-    int64[n], the partitions, in their new order. node_of_partition, node_of_change: int64[rows], of all rows.
+    group: int64[nodes], the node of the joined unit that each node becomes; NONE if none of the node's partitions go
+    there. partition: int64[n], the partitions that go there, in their new order. node_of_partition, node_of_change:
+    int64[rows], the node of each partition and of each change of the unit.
     """
 
     group: Ints
@@ -48,10 +51,10 @@ class Rows(NamedTuple):
 
 
 def joined_unit(unit: Unit, brokers: Ints, fetchers: int, fetcher: int) -> tuple[Unit, Ints]:
-    """(What one of so many fetchers reads; int64[nodes], of each of its nodes the first one of `unit` in it).
+    """(What fetcher number `fetcher` of `fetchers` reads; int64[nodes], for each of its nodes the first node of `unit`
+    that went into it).
 
-    unit: what captured fetchers read, as `units_in_one` has it. brokers: int64[nodes], the number of each node's
-    broker.
+    unit: what the captured fetchers read, from `units_in_one`. brokers: int64[nodes], the number of each node's broker.
     """
     rows = rows_of_fetcher(unit, brokers, unit.partitions["dealt"] % fetchers == fetcher)
     is_in, place = rows.group != NONE, np.full(len(unit.partitions), NONE)
@@ -70,7 +73,7 @@ def joined_unit(unit: Unit, brokers: Ints, fetchers: int, fetcher: int) -> tuple
 
 
 class UnitSizes(NamedTuple):
-    """How many rows a unit has of each kind, or those before it; of batches also their bytes and records."""
+    """How many rows of each kind a unit has, or the units before it have; and the bytes and records of the batches."""
 
     numbers: int
     partitions: int
@@ -83,7 +86,7 @@ class UnitSizes(NamedTuple):
 
 
 def units_in_one(units: Sequence[Unit], numbers: Sequence[int]) -> Unit:
-    """Units one behind the other, as if they were one. numbers: how many numbers the partitions of each have."""
+    """Units one after the other, as a single unit. numbers: how many partition numbers each unit has."""
     sizes = np.array([sizes_of_unit(*of) for of in zip(units, numbers, strict=True)], np.int64)
     before = np.cumsum(sizes, axis=0) - sizes
     parts = [moved_unit(unit, UnitSizes(*of)) for unit, of in zip(units, before.tolist(), strict=True)]
@@ -98,7 +101,7 @@ def units_in_one(units: Sequence[Unit], numbers: Sequence[int]) -> Unit:
 
 
 def sizes_of_unit(unit: Unit, numbers: int) -> UnitSizes:
-    """The sizes of one unit. numbers: how many numbers its partitions have."""
+    """The sizes of one unit. numbers: how many partition numbers it has."""
     end = unit.batches[-1]
     return UnitSizes(
         numbers=numbers,
@@ -113,7 +116,7 @@ def sizes_of_unit(unit: Unit, numbers: int) -> UnitSizes:
 
 
 def moved_unit(unit: Unit, before: UnitSizes) -> Unit:
-    """A unit's rows as they are behind so many others."""
+    """A unit's rows, with all indices shifted by the sizes of the units before it."""
     partitions, batches, changes, nodes = (np.array(records) for records in unit[:4])
     partitions["number"] += before.numbers
     partitions["previous"] += np.where(partitions["previous"] == NONE, 0, before.partitions)
@@ -133,7 +136,7 @@ def moved_unit(unit: Unit, before: UnitSizes) -> Unit:
 
 
 def rows_of_fetcher(unit: Unit, brokers: Ints, is_own: Bools) -> Rows:
-    """The rows of a fetcher. brokers: int64[nodes], of each node. is_own: bool[partitions]."""
+    """The rows of a fetcher. brokers: int64[nodes], each node's broker. is_own: bool[partitions], its partitions."""
     nodes = np.arange(len(unit.nodes))
     node_of_partition, node_of_change = (
         np.repeat(nodes, unit.nodes[f"end_{name}"] - unit.nodes[f"first_{name}"]) for name in ("partition", "change")
@@ -146,9 +149,9 @@ def rows_of_fetcher(unit: Unit, brokers: Ints, is_own: Bools) -> Rows:
 
 
 def groups_that_meet(brokers: Ints, nodes: Records) -> Ints:
-    """Numbers for nodes in their order, alike where they are of one broker and of the same time: int64[nodes].
+    """A number for each node, the same for nodes of one broker whose times overlap: int64[nodes].
 
-    brokers: int64[nodes]. nodes: NODE[nodes].
+    Numbers rise in the order in which they first occur. brokers: int64[nodes]. nodes: NODE[nodes].
     """
     order = np.lexsort((nodes["begin"], brokers))
     begins, until, number, numbers = nodes["begin"].tolist(), -1, -1, np.zeros(len(nodes), np.int64)
@@ -162,7 +165,10 @@ def groups_that_meet(brokers: Ints, nodes: Records) -> Ints:
 
 
 def joined_nodes(nodes: Records, group: Ints) -> Records:
-    """One node for each group: NODE[groups], but for where its rows are. nodes: NODE[n]. group: int64[n]."""
+    """One node for each group: NODE[groups], still without the fields that say where its rows are.
+
+    nodes: NODE[n]. group: int64[n].
+    """
     count = np.bincount(group)
     joined = np.zeros(len(count), NODE)
     joined["begin"], joined["horizon"] = NEVER, 0
@@ -175,9 +181,9 @@ def joined_nodes(nodes: Records, group: Ints) -> Records:
 
 
 def joined_changes(unit: Unit, rows: Rows, place: Ints) -> tuple[Records, Ints]:
-    """(READING_CHANGE[n], what changes for a fetcher; int64[n], the node of each).
+    """(READING_CHANGE[n], the changes of a fetcher; int64[n], the node of each change).
 
-    place: int64[partitions], the new place of each, NONE for another fetcher's.
+    place: int64[partitions], the new index of each partition, NONE for a partition of another fetcher.
     """
     partition, group = unit.changes["partition"], rows.group[rows.node_of_change]
     is_of_partition = partition >= 0
@@ -191,16 +197,18 @@ def joined_changes(unit: Unit, rows: Rows, place: Ints) -> tuple[Records, Ints]:
         changes += [*changes_of_all(pick_records(unit.changes, own), rows.node_of_change[own], rows.group == of)]
         groups += [np.full(len(added), of) for added in changes[len(groups) :]]
     joined, node = join_records(READING_CHANGE, changes), np.concatenate(groups)
-    # Changes of the same time: the reader's own, then partitions that leave, then those that come (changes.py).
+    # At the same time, the reader's own changes come first, then partitions that leave, then those that come
+    # (changes.py).
     rank = np.where(joined["partition"] < 0, 0, np.where(joined["to"] == LEAVE, 1, 2))
     order = np.lexsort((rank, joined["time"], node))
     return pick_records(joined, order), node[order]
 
 
 def changes_of_all(changes: Records, node: Ints, is_in: Bools) -> Iterator[Records]:
-    """What changes for a node that several have become: READING_CHANGE[n] of each kind.
+    """The reader's own changes for a node that several nodes have become: READING_CHANGE[n] of each kind.
 
-    changes: READING_CHANGE[n], those of the nodes themselves. node: int64[n], whose each is. is_in: bool[nodes].
+    changes: READING_CHANGE[n], those of the several nodes. node: int64[n], the node of each. is_in: bool[nodes], the
+    several nodes.
     """
     first = int(np.flatnonzero(is_in)[0])
     yield pick_records(changes, (changes["partition"] == REOPEN) & (node == first))
@@ -212,9 +220,10 @@ def changes_of_all(changes: Records, node: Ints, is_in: Bools) -> Iterator[Recor
 
 
 def stops_of_all(begin: Ints, end: Ints, node: Ints, nodes: int) -> tuple[Ints, Ints]:
-    """When each of so many nodes stands still at the same time: int64[n], int64[n], from and until when (us).
+    """The times at which all of `nodes` nodes stand still: int64[n] from when, int64[n] until when (us).
 
-    begin, end, node: int64[m], when each single one does; those of one node do not overlap, but may be there twice.
+    begin, end, node: int64[m], the times at which each single node stands still. Those of one node do not overlap, but
+    one may be given twice.
 
     >>> stops_of_all(np.array([5, 7]), np.array([20, 30]), np.array([0, 1]), 2)
     (array([7]), array([20]))
@@ -228,7 +237,7 @@ def stops_of_all(begin: Ints, end: Ints, node: Ints, nodes: int) -> tuple[Ints, 
 
 
 def joined_curves(unit: Unit, group: Ints, nodes: Records, name: str) -> Records:
-    """The curves of nodes that stand for groups of others: POINT[points]. Where they are is written into the nodes.
+    """The curves of the joined nodes: POINT[points]. The place of each node's curve is written into `nodes`.
 
     group: int64[nodes of the unit]. nodes: NODE[groups], written in place. name: `taking` or `sending`.
     """
@@ -243,7 +252,7 @@ def joined_curves(unit: Unit, group: Ints, nodes: Records, name: str) -> Records
 
 
 def joined_curve(curves: Sequence[Records]) -> Records:
-    """A curve of what some curves come to one after the other, where each has gone on equally far: POINT[points]."""
+    """One curve that adds up some curves at equal shares of their amounts: POINT[points]."""
     if len(curves) == 1:
         return np.array(curves[0])
     whole = sum(int(curve["amount"][-1]) for curve in curves)

@@ -1,8 +1,8 @@
-"""How far each partition's log can be read in closed loop, and when each batch of that.
+"""How far each partition's log can be read in closed loop, and from when on each batch can be read.
 
-A batch can be read from the time when a response first showed it, or a high watermark above it; from the beginning,
-if the first response did. When a consumer could read it, its own fetches tell better than those of others: followers
-get a batch before the high watermark is above it.
+A batch can be read from the time at which a response first showed the batch, or a high watermark above it. If the first
+response did so, it can be read from the beginning. A consumer's own fetches tell better when it could read a batch than
+the fetches of others do: followers get a batch before the high watermark is above it.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from udfs.replay.fetch_max_bytes.events import ConnectionLogs, joined_logs
 NODE_LOGS = int_fields(
     "first_fetch",  # its fetches are [first_fetch, end_fetch)
     "end_fetch",
-    "horizon",  # us: the capture's end
-    "answers_at_once",  # 1: a fetch is answered as soon as there is something for it
+    "horizon",  # us: the end of its captured time
+    "answers_at_once",  # 1: a fetch is answered as soon as there is any record for it
 )
-"""What has to be known of a node to say when it can read a batch."""
+"""What has to be known about a node to say when it can read a batch."""
 FETCH_TIMES = int_fields(
     "sent",  # us
-    "answered",  # us: this and all before of the node had been answered
+    "answered",  # us: when it and all earlier fetches of its node had been answered
 )
 """When a fetch was sent and answered."""
 WANTED = int_fields(
@@ -43,23 +43,23 @@ WANTED = int_fields(
     "end_batch",
     "first_bound",  # its bounds are [first_bound, end_bound)
     "end_bound",
-    "first_sought",  # offsets at which it was read elsewhere than before: [first_sought, end_sought)
+    "first_sought",  # the offsets of its moves are [first_sought, end_sought)
     "end_sought",
 )
 """A partition that a node reads."""
 REACH = int_fields(
     "lowest",  # the batch at the lowest fetch offset
-    "start",  # ... at the first fetch offset
-    "end",  # behind the last one that can be read by the capture's end
-    "backlog_end",  # behind the last one that was there at the first request
+    "start",  # the batch at the first fetch offset
+    "end",  # behind the last batch that can be read by the end of the captured time
+    "backlog_end",  # behind the last batch that was there at the first request
     "is_known",  # 1: no batch is missing behind `end`
 )
 """How much of a partition's log can be read."""
 
 
 class ShownLogs(NamedTuple):
-    """What a capture shows of logs: NODE_LOGS[nodes], FETCH_TIMES[fetches], WANTED[partitions], READABLE_BATCH, and
-    BOUND, whose bounds rise within a partition. sought: int64[n], offsets.
+    """What a capture shows of logs: NODE_LOGS[nodes], FETCH_TIMES[fetches], WANTED[partitions],
+    READABLE_BATCH[batches], and BOUND[bounds], whose bounds rise within a partition. sought: int64[n], offsets.
     """
 
     nodes: Records
@@ -71,8 +71,8 @@ class ShownLogs(NamedTuple):
 
 
 class Log(NamedTuple):
-    """What can be read: READABLE_BATCH[n] and when (us), int64[n], a partition's together; and of each partition, in
-    its REACH, which batches of these it has.
+    """What can be read: READABLE_BATCH[n], and from when on, int64[n], us; and for each partition its REACH, which says
+    which of these batches it has. The batches of a partition are next to each other.
     """
 
     batches: Records
@@ -82,11 +82,11 @@ class Log(NamedTuple):
 
 @kernel
 def visible_from(shown: ShownLogs, partition: int, batch: int) -> int:
-    """When a batch can be read (us): when a response first had a bound above it, ALWAYS where the first one did, NEVER
-    where none did; or when one first had records of it.
+    """When a batch can be read (us): when a response first had a bound above it, or first had its records, whichever is
+    earlier. ALWAYS if the partition's first bound was above it, NEVER if no response showed it.
 
-    Where fetches are answered at once, a batch that others got earlier cannot be read by this node until the response
-    before the one that first shows it has come: else that response would have shown it.
+    If fetches are answered at once, and other readers got a batch earlier, this node can read it only after the
+    response before the one that first shows it: otherwise that response would have shown it.
     """
     wanted, shown_batch = shown.partitions[partition], shown.batches[batch]
     place = first_above(shown.bounds["bound"], wanted.first_bound, wanted.end_bound, shown_batch.last_offset)
@@ -112,7 +112,7 @@ def follows_on(batches: Records, batch: int) -> bool:
 
 @kernel
 def first_gap(batches: Records, first: int, end: int) -> int:
-    """The first batch behind `first` that offsets are missing before; `end` for none. batches: READABLE_BATCH[n]."""
+    """The first batch after `first` with offsets missing before it, `end` if none has. batches: READABLE_BATCH[n]."""
     for batch in range(first + 1, end):
         if not follows_on(batches, batch):
             return batch
@@ -121,7 +121,7 @@ def first_gap(batches: Records, first: int, end: int) -> int:
 
 @kernel
 def lowest_known(shown: ShownLogs, partition: int, start: int) -> int:
-    """The batch at the lowest of the offsets that were asked for, of those that lead to `start` without a gap."""
+    """The batch at the lowest offset asked for from which no offset is missing up to `start`."""
     wanted, batches = shown.partitions[partition], shown.batches
     least = min(start, wanted.end_batch - 1)
     while least > wanted.first_batch and follows_on(batches, least):
@@ -137,9 +137,9 @@ def lowest_known(shown: ShownLogs, partition: int, start: int) -> int:
 
 @kernel
 def reach_of_logs(shown: ShownLogs, visible_at: Ints, reach: Records) -> None:
-    """Fill how far each partition can be read, and when each batch of that.
+    """Fill in how far each partition can be read, and from when on each batch.
 
-    visible_at: int64[batches], us, rising in each partition. reach: REACH[partitions].
+    visible_at: int64[batches], us, rising in each partition. reach: REACH[partitions]. Both are written in place.
     """
     for p in range(len(shown.partitions)):
         wanted, batches, reached = shown.partitions[p], shown.batches, reach[p]
@@ -161,7 +161,7 @@ def reach_of_logs(shown: ShownLogs, visible_at: Ints, reach: Records) -> None:
 
 
 def readable_logs(captured: CapturedFetches, nodes: Nodes, reads: NodeReads, handovers: Handovers) -> Log:
-    """What can be read of each node's partitions until the capture's end."""
+    """What can be read of each node's partitions until the end of its captured time."""
     batches, first_batch = batches_by_partition(captured, nodes, reads, handovers)
     sought, first_sought = sought_offsets(reads, handovers)
     first_bound = partition_boundaries(reads.bounds["partition"], len(reads.partitions))
@@ -189,14 +189,16 @@ def readable_logs(captured: CapturedFetches, nodes: Nodes, reads: NodeReads, han
 
 
 def partition_boundaries(partition: Ints, count: int) -> Ints:
-    """Where the rows of each partition begin, and the last end: int64[count + 1]. partition: int64[rows], rising."""
+    """Where the rows of each partition begin, and where the last ends: int64[count + 1]. partition: int64[rows],
+    rising.
+    """
     return np.searchsorted(partition, np.arange(count + 1))
 
 
 def batches_by_partition(
     captured: CapturedFetches, nodes: Nodes, reads: NodeReads, handovers: Handovers
 ) -> tuple[Records, Ints]:
-    """(each partition's known batches, each once, in the order of offsets, READABLE_BATCH[n]; where those of each
+    """(each partition's known batches, without duplicates and in offset order, READABLE_BATCH[n]; where those of each
     partition begin, int64[partitions + 1]).
     """
     logs, count = joined_logs(captured.logs), len(reads.partitions)
@@ -213,7 +215,7 @@ def batches_by_partition(
 
 
 def partitions_of_logs(captured: CapturedFetches, nodes: Nodes, reads: NodeReads, logs: ConnectionLogs) -> Ints:
-    """The partition that each row of logs is of, NONE where its connection does not read it: int64[rows]."""
+    """The partition of each row of logs, NONE if its connection does not read the partition: int64[rows]."""
     numbers = np.array([captured.partitions.get(key, NONE) for key in captured.log_partitions], np.int64)
     node, number = nodes.node[logs.connection_id], numbers[logs.number]
     keys = reads.node << NUMBER_BITS | reads.partitions["number"]
@@ -224,11 +226,10 @@ def partitions_of_logs(captured: CapturedFetches, nodes: Nodes, reads: NodeReads
 
 
 def rows_by_partition(partition: Ints, count: int, handovers: Handovers) -> tuple[Ints, Ints]:
-    """(The partition, the row of logs) for each row that a partition's log is known from: int64[n] each.
+    """(The partition, the row of logs) for each row that tells about a partition's log: int64[n] each.
 
-    partition: int64[rows], the partition of each row, or NONE. count: how many partitions there are.
-
-    The log of a partition that comes from another broker is known as it was there.
+    For a partition that comes from another broker, the rows from there count as well. partition: int64[rows], the
+    partition of each row, or NONE. count: how many partitions there are.
     """
     order = np.argsort(partition, kind="stable")
     first = partition_boundaries(partition[order], count)
@@ -241,8 +242,8 @@ def rows_by_partition(partition: Ints, count: int, handovers: Handovers) -> tupl
 
 
 def sought_offsets(reads: NodeReads, handovers: Handovers) -> tuple[Ints, Ints]:
-    """(the offsets at which moves read, and brokers before, by partition, int64[n]; where those of each partition
-    begin, int64[partitions + 1]).
+    """(the offsets of moves, and the first offsets at earlier brokers, by partition, int64[n]; where those of each
+    partition begin, int64[partitions + 1]).
     """
     moved, offsets = earlier_offsets(handovers, reads)
     partition = np.append(reads.moves["partition"], moved)
@@ -252,7 +253,7 @@ def sought_offsets(reads: NodeReads, handovers: Handovers) -> tuple[Ints, Ints]:
 
 
 def node_logs(nodes: Nodes) -> Records:
-    """What has to be known of each node: NODE_LOGS[nodes]."""
+    """What has to be known about each node: NODE_LOGS[nodes]."""
     return new_records(
         NODE_LOGS,
         len(nodes.nodes),
@@ -264,7 +265,7 @@ def node_logs(nodes: Nodes) -> Records:
 
 
 def times_of_fetches(nodes: Nodes, fetches: Records) -> Records:
-    """When each fetch was sent, and when it and all before it were answered: FETCH_TIMES[fetches]."""
+    """When each fetch was sent, and when it and all earlier ones of its node were answered: FETCH_TIMES[fetches]."""
     answered = fetches["response"].copy()
     make_rising(answered, read_only(nodes.first_fetch))
     return new_records(FETCH_TIMES, len(fetches), sent=fetches["request"], answered=answered)
@@ -272,9 +273,9 @@ def times_of_fetches(nodes: Nodes, fetches: Records) -> Records:
 
 @kernel
 def make_rising(values: Ints, first: Ints) -> None:
-    """Have each value of a stretch be the highest until then.
+    """Replace each value of a stretch by the highest value of the stretch up to it.
 
-    values: int64[n], written in place. first: int64[stretches + 1], where each begins.
+    values: int64[n], written in place. first: int64[stretches + 1], where each stretch begins.
     """
     for stretch in range(len(first) - 1):
         for i in range(first[stretch] + 1, first[stretch + 1]):

@@ -26,13 +26,14 @@ from udfs.replay.shared.key_numbers import partition_of
 from udfs.replay.shared.silver_columns import partition_key
 
 RESPONSES_A_ROW = 1 << 12
-"""Most responses in a row: of one client's rows, which lie together, those of few lanes are in an Arrow batch."""
+"""The most responses in a row. It limits how many lanes of a client have their rows in one Arrow batch."""
 
 
 def response_room(intent: Intent, reader: Reader, limits: FetchLanes) -> int:
-    """The most responses of a consumer in a lane that are kept; none of a follower.
+    """How many responses of a consumer are kept in each lane, at most; 0 for a follower.
 
-    A response with records completes a batch at least; of the others there are as many as captured, or little more.
+    A response with records completes at least one batch. Of responses without records there are as many as captured,
+    or a few more.
     """
     if reader.kind != CONSUMER:
         return 0
@@ -54,7 +55,7 @@ def memory_events(intent: Intent, reader: Reader, replayed: ReplayedReader) -> I
 
 
 def client_columns(reader: Reader, lane: int, rows: int) -> dict[str, pa.Array[Any] | Ints]:
-    """Which client's rows these are, and of which lane; the lane is int64[rows]."""
+    """The columns that say whose rows these are: the client and the lane, int64[rows]."""
     t = MEMORY_EVENTS
     return {
         t.side: pa.repeat(CONSUMER, rows),
@@ -67,9 +68,9 @@ def client_columns(reader: Reader, lane: int, rows: int) -> dict[str, pa.Array[A
 def response_rows(
     intent: Intent, reader: Reader, outcome: ReaderLanes, lane: int, unchecked: str | None
 ) -> pa.RecordBatch:  # fmt: skip
-    """Rows with a lane's responses; the first one says how many there was no room for.
+    """Rows with a lane's responses. The first row says for how many responses there was no room.
 
-    unchecked: why the closed loop cannot be checked, if so.
+    unchecked: why the closed loop cannot be checked; None if it can.
     """
     t, responses = MEMORY_EVENTS, closed_responses(intent, outcome, lane)
     first = np.arange(0, responses.num_rows, RESPONSES_A_ROW)
@@ -90,7 +91,7 @@ def response_rows(
 
 
 def closed_responses(intent: Intent, outcome: ReaderLanes, lane: int) -> pa.RecordBatch:
-    """Rows of CLOSED_RESPONSES: those of a lane that there was room for, in the order of their requests."""
+    """Rows of CLOSED_RESPONSES: the responses of a lane that were kept, in the order of their requests."""
     t, responses = CLOSED_RESPONSES, outcome.responses[lane, : outcome.lanes["responses"][lane]]
     connection = intent.nodes.nodes["id"][responses["node"]]
     order = np.lexsort((connection, responses["requested_at"]))
@@ -110,7 +111,7 @@ def closed_responses(intent: Intent, outcome: ReaderLanes, lane: int) -> pa.Reco
 
 
 def given_up_rows(intent: Intent, reader: Reader, outcome: ReaderLanes, lane: int) -> pa.RecordBatch:
-    """Rows for what is given up of a lane's responses."""
+    """Rows for the records that are given up from a lane's responses."""
     t, n = MEMORY_EVENTS, int(outcome.lanes["given_up"][lane])
     given_up = outcome.given_up[lane, :n]
     responses = pick_records(outcome.responses[lane], given_up["response"])

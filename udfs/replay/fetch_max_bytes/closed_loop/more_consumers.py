@@ -1,10 +1,12 @@
-"""Lanes with `traffic.consumers`: so many consumers share what one captured consumer reads.
+"""Lanes with `traffic.consumers`: this number of consumers shares the partitions that one captured consumer reads.
 
-The members of a group get more, and each captured one's partitions are dealt among as many consumers: the first gets
-the first of every so many partitions, the second the next of them. Each is a client of its own, with the settings and
-the pace of the captured one, and all of them have one quota, for that is a client.id's or a user's. Where there are
-fewer partitions than consumers, some have nothing to read. Together they are the captured reader: what they read and
-request is summed up, and of what is held and of waits that of the consumer counts for which it is most.
+Each captured member of a group is replaced by `traffic.consumers` consumers, and its partitions are dealt to them in
+turn: with 3 consumers, the first consumer gets the partitions of rank 0, 3, 6 and so on. Each consumer is a client of
+its own, with the settings and the pace of the captured one. All of them share one quota, for a quota belongs to a
+client.id or a user. If there are fewer partitions than consumers, some consumers have nothing to read.
+
+The tables show the consumers together, as the captured reader: bytes and requests are sums over the consumers, and of
+held bytes and waits the largest counts.
 """
 
 from __future__ import annotations
@@ -25,8 +27,8 @@ from udfs.replay.shared.lanes import AS_CAPTURED
 
 
 def replay_dealt(readers: Sequence[ReaderInLanes]) -> None:
-    """Replay readers together in every lane, into their outcomes: each as so many consumers as the lane has, and the
-    fetchers of a follower as so many others (more_fetchers.py).
+    """Replay readers together in every lane, and write their outcomes: each consumer as the lane's number of consumers,
+    and the fetchers of a follower as the lane's number of fetchers (more_fetchers.py).
     """
     counts = np.max([reader.rules["readers"].max(axis=0) for reader in readers], axis=0)
     if (counts == AS_CAPTURED).all():
@@ -44,21 +46,21 @@ def replay_dealt(readers: Sequence[ReaderInLanes]) -> None:
 
 
 def outcomes_of_consumers(readers: Sequence[ReaderInLanes], consumers: int, lanes: Ints) -> list[ReaderLanes]:
-    """What readers come to, each as so many consumers, in some lanes: int64[n], which they are."""
+    """The outcomes of readers in some lanes, each reader as `consumers` consumers. lanes: int64[n], indices."""
     shares = [shares_of_reader(reader, consumers, lanes) for reader in readers]
     replay_readers([share for of_reader in shares for share in of_reader])
     return [joined_outcomes([share.outcome for share in of_reader]) for of_reader in shares]
 
 
 def shares_of_reader(reader: ReaderInLanes, consumers: int, lanes: Ints) -> list[ReaderInLanes]:
-    """The consumers that share what a reader reads, in some of its lanes: int64[n], which they are."""
+    """The consumers that share a reader's partitions, in some of its lanes. lanes: int64[n], indices."""
     numbers, rules = len(reader.outcome.given_up_backlogs), np.ascontiguousarray(reader.rules[:, lanes])
     units = [share_of_unit(reader.unit, consumers, share) for share in range(consumers)]
     return [ReaderInLanes(unit, rules, blank_outcome(reader.outcome, unit, numbers, lanes)) for unit in units]
 
 
 def share_of_unit(unit: Unit, consumers: int, share: int) -> Unit:
-    """What one of several consumers reads: it never comes to want the partitions of the others."""
+    """What one of several consumers reads: the changes by which it would want the others' partitions are left out."""
     is_own, partitions = unit.partitions["dealt"] % consumers == share, unit.partitions.copy()
     partitions["backlog_end"][~is_own] = partitions["start_batch"][~is_own]
     partition = unit.changes["partition"]

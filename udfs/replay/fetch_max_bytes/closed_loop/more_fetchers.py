@@ -1,11 +1,13 @@
-"""Lanes with `num.replica.fetchers`: so many fetchers of a follower share what its captured ones read.
+"""Lanes with `num.replica.fetchers`: this number of fetchers shares the partitions that a follower's fetchers read.
 
-A broker has so many for each leader, each with a connection, a fetch session and limits of its own, and Kafka's rule
-says which of them fetches a partition (fetchers.py). In such a lane the partitions of all captured fetchers of the
-follower are dealt by that rule. Each new one goes at the pace of those that fetched its partitions.
+A broker has this number of fetchers for each leader. Each has its own connection, fetch session and limits, and Kafka's
+rule says which of them fetches a partition (fetchers.py). In such a lane, the partitions of all captured fetchers of
+the follower are dealt by that rule. The pace of each of the lane's fetchers is that of the captured fetchers that
+fetched its partitions.
 
-What becomes of a partition stands with the captured fetcher that fetched it. A new one's requests, and what it holds,
-stand with the captured one that fetched most of its partitions: so what all of them come to is what the follower does.
+The tables have rows for captured fetchers only. What a partition gets is in the row of the captured fetcher that
+fetched it. The requests and the held bytes of one of the lane's fetchers are counted with the captured fetcher that
+fetched most of its partitions. So the rows of all captured fetchers add up to what the follower does.
 """
 
 from __future__ import annotations
@@ -27,10 +29,11 @@ from udfs.replay.shared.lanes import AS_CAPTURED
 
 
 class Fetcher(NamedTuple):
-    """What a fetcher of a lane comes to.
+    """The outcome of a fetcher of a lane.
 
-    captured: the places of captured fetchers whose partitions it has. stands_with: the place of the one that has most
-    of them. numbers: where the numbers of each captured one's partitions begin among its own.
+    captured: the indices of the captured fetchers whose partitions it has. stands_with: the index of the captured
+    fetcher that has most of them, with which it is counted. numbers: where the partition numbers of each captured
+    fetcher begin among its own.
     """
 
     outcome: ReaderLanes
@@ -40,7 +43,7 @@ class Fetcher(NamedTuple):
 
 
 def are_dealt_anew(rules: Sequence[Records]) -> bool:
-    """Whether in some lane the partitions of several fetchers are dealt anew. rules: RULES[nodes, lanes] of each."""
+    """Whether the partitions of several fetchers are dealt anew in some lane. rules: RULES[nodes, lanes] of each."""
     return len(rules) > 1 and all(
         (of["profile"] == REPLICA_FETCHER).all() and (of["readers"] != AS_CAPTURED).any() for of in rules
     )
@@ -49,8 +52,10 @@ def are_dealt_anew(rules: Sequence[Records]) -> bool:
 def common_time(
     rules: Sequence[Records], units: Sequence[Unit], numbers: Sequence[int], buckets: int
 ) -> tuple[Stays | None, int]:
-    """(The time over which a follower's fetchers are shown together, None for each one's own; how many of these buckets
-    each has). numbers: how many numbers the partitions of each have.
+    """(The time over which a follower's fetchers are shown together, None if each has its own; the number of buckets of
+    each, at most `buckets`).
+
+    numbers: how many partition numbers each fetcher has.
     """
     if not are_dealt_anew(rules):
         return None, buckets
@@ -59,7 +64,10 @@ def common_time(
 
 
 def outcomes_of_fetchers(captured: Sequence[ReaderInLanes], fetchers: int, lanes: Ints) -> list[ReaderLanes]:
-    """What each captured fetcher's partitions come to with so many fetchers in some lanes: int64[n], which they are."""
+    """The outcome of each captured fetcher's partitions in some lanes, which have `fetchers` fetchers.
+
+    lanes: int64[n], indices.
+    """
     dealt = (replayed_fetcher(captured, fetchers, number, lanes) for number in range(fetchers))
     found = [fetcher for fetcher in dealt if fetcher is not None]
     outcomes = list[ReaderLanes]()
@@ -72,7 +80,7 @@ def outcomes_of_fetchers(captured: Sequence[ReaderInLanes], fetchers: int, lanes
 
 
 def own_partitions(units: Sequence[Unit], fetchers: int, number: int) -> list[Ints]:
-    """The numbers of the partitions of each captured fetcher that one of so many fetchers has: int64[n] each."""
+    """The numbers of each captured fetcher's partitions that fetcher `number` of `fetchers` has: int64[n] each."""
     return [
         np.unique(unit.partitions["number"][unit.partitions["dealt"] % fetchers == number].astype(np.int64))
         for unit in units
@@ -80,9 +88,9 @@ def own_partitions(units: Sequence[Unit], fetchers: int, number: int) -> list[In
 
 
 def replayed_fetcher(captured: Sequence[ReaderInLanes], fetchers: int, number: int, lanes: Ints) -> Fetcher | None:
-    """One of so many fetchers of a follower, None where no partition is its own. lanes: int64[n], which they are.
+    """Replay fetcher `number` of `fetchers` of a follower; None if it has no partition. lanes: int64[n], indices.
 
-    Fetchers have nothing in common, so each is replayed alone, and what it reads is gone before the next one.
+    Fetchers have nothing in common, so each is replayed alone, and its arrays are freed before the next one.
     """
     own = [len(numbers) for numbers in own_partitions([of.unit for of in captured], fetchers, number)]
     places = np.flatnonzero(own).tolist()
@@ -101,8 +109,8 @@ def replayed_fetcher(captured: Sequence[ReaderInLanes], fetchers: int, number: i
 
 
 def part_of_fetcher(fetcher: Fetcher, place: int) -> ReaderLanes:
-    """What a fetcher of a lane comes to with the partitions of the captured one at a place; requests, and what is held,
-    if it stands with that one.
+    """The outcome of a lane's fetcher for the partitions of the captured fetcher at index `place`. Requests and held
+    bytes are in it only if the fetcher is counted with that captured one.
     """
     first, end = fetcher.numbers[fetcher.captured.index(place) :][:2]
     of, timeline = fetcher.outcome, fetcher.outcome.timeline

@@ -1,11 +1,11 @@
-"""A reader's nodes: its connections, with those that it opened anew to a broker in place of the ones before.
+"""A reader's nodes: each is a connection to a broker, with the connections that were opened anew in its place.
 
-A client keeps its positions, its order of partitions and what is buffered when a connection breaks; its next one begins
-with a full fetch (FetchSessionHandler.handleError). The two are one node of the closed loop: in every lane the reader
-goes on from where it is in that lane. The capture does not tell a connection that was opened anew from one of another
-process of the same name and address: it is taken for the same reader's where it comes within GONE_US, under the same
-limits, and fetches no partition from an offset below that of the last fetch. A reader that starts over, or from an
-offset that was committed some time ago, begins as captured.
+When a connection breaks, a client keeps its positions, its order of partitions and its buffered records. Its next
+connection begins with a full fetch (FetchSessionHandler.handleError). Both connections are one node of the closed loop:
+in every lane the reader goes on from where it is in that lane. The capture cannot tell a connection that was opened
+anew from the connection of another process with the same name and address. It counts as the same reader's if it comes
+within GONE_US, has the same limits, and fetches no partition from an offset below that of the last fetch. A reader that
+starts over, or from an offset that was committed some time ago, is a node of its own and begins as captured.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ from udfs.columns.sentinels import NONE
 from udfs.replay.fetch_max_bytes.closed_loop.events import BATCH_CAP, COUNTED, LIMITS, CapturedFetches
 
 GONE_US = 60_000_000
-"""The longest that a reader may be gone and be taken for one that only lost its connection."""
+"""The longest time that a reader may be gone and still count as one that only lost its connection."""
 
 
 class Nodes(NamedTuple):
-    """The nodes of a reader, and which connections make them.
+    """The nodes of a reader, and the connections that each is made of.
 
-    reader: its kind. nodes: READER_CONNECTION[nodes], each as if its connections were one. is_one_process: the
-    connections can be one process's. has_logs: bool[nodes]. node: int64[connections], NONE for one without answered
-    fetches. place: int64[connections], among those of its node. fetches_before: int64[connections], fetches of those
-    before it. first_fetch: int64[nodes + 1], fetches of the nodes before.
+    reader: its kind. nodes: READER_CONNECTION[nodes], each as if its connections were one. is_one_process: all
+    connections can be one process's. has_logs: bool[nodes], whether the logs were kept. node: int64[connections], the
+    node of each connection, NONE for a connection without answered fetches. place: int64[connections], the
+    connection's index among those of its node. fetches_before: int64[connections], how many fetches the node's earlier
+    connections have. first_fetch: int64[nodes + 1], how many fetches the nodes before have.
     """
 
     reader: str
@@ -50,10 +51,10 @@ def ends_of_connections(connections: Records) -> Ints:
 
 
 def is_one_process(connections: Records) -> bool:
-    """Whether the connections can be one process's, which has one to a broker at a time.
+    """Whether all connections can be one process's: a process has one connection to a broker at a time.
 
-    Where two overlap, several processes share name and address: the capture does not tell whose connections to
-    different brokers belong together, and each has an application of its own. connections:
+    If two connections to a broker overlap, several processes share name and address. The capture does not tell which
+    connections to different brokers belong together, so each connection has an application of its own. connections:
     READER_CONNECTION[connections].
     """
     broker, begin, end = connections["broker"], connections["begin"], ends_of_connections(connections)
@@ -63,9 +64,9 @@ def is_one_process(connections: Records) -> bool:
 
 
 def nodes_of(captured: CapturedFetches, reader: str) -> Nodes | None:
-    """The nodes of a reader all of whose fetches have come; None where none of them was answered.
+    """The nodes of a reader, once all of its fetches are known; None if none of them was answered.
 
-    If there are several processes, it is not known which connection replaces which: each is a node of its own.
+    If there are several processes, it is not known which connection replaces which, so each is a node of its own.
     """
     connections = captured.connections.records
     answered = np.flatnonzero(connections["fetches"]).tolist()
@@ -79,7 +80,7 @@ def nodes_of(captured: CapturedFetches, reader: str) -> Nodes | None:
 
 
 def chains_of_connections(captured: CapturedFetches, connections: Sequence[int]) -> dict[int, list[int]]:
-    """One process's connections, by the first of each chain: each other one was opened anew for the one before it."""
+    """One process's connections as chains, by their first connection; each further one replaced the one before it."""
     records = captured.connections.records
     begin, end, limits = records["begin"], ends_of_connections(records), limits_by_connection(records)
     latest, chains = dict[int, Chain](), list[Chain]()
@@ -104,8 +105,10 @@ def chains_of_connections(captured: CapturedFetches, connections: Sequence[int])
 
 @dataclass
 class Chain:
-    """Connections that follow one another: when the last response had come (us), and, by the number of each partition,
-    where it was read last.
+    """Connections that replaced one another, in time order.
+
+    end: when their last response had come (us). last_offsets: the fetch_offset of the last read of each partition, by
+    the partition's number.
     """
 
     connections: list[int]
@@ -114,13 +117,15 @@ class Chain:
 
 
 def continues_reads(last_offsets: Mapping[int, int], first_offsets: Mapping[int, int]) -> bool:
-    """Whether reads begin with a partition that was read before, and with none before where it was read last."""
+    """Whether a new connection goes on from earlier reads: at least one partition was read before, and none of those
+    begins below the offset of its last read.
+    """
     common = last_offsets.keys() & first_offsets.keys()
     return bool(common) and all(first_offsets[number] >= last_offsets[number] for number in common)
 
 
 def offsets_of(captured: CapturedFetches, connection: int) -> tuple[dict[int, int], dict[int, int]]:
-    """Where a connection read each partition first and last, by the partition's number."""
+    """The fetch_offsets of a connection's first and last read of each partition, by the partition's number."""
     fetched = captured.fetched.records
     rows = pick_records(fetched, fetched["connection"] == connection)
     number, first, last = (rows[name].tolist() for name in ("number", "first_offset", "last_offset"))
@@ -128,15 +133,14 @@ def offsets_of(captured: CapturedFetches, connection: int) -> tuple[dict[int, in
 
 
 def limits_by_connection(connections: Records) -> Ints:
-    """int64[connections, limits]."""
+    """The LIMITS of each connection: int64[connections, limits]."""
     return np.stack([connections[name] for name in LIMITS], axis=1)
 
 
 def nodes_of_chains(connections: Records, chains: Sequence[Sequence[int]], reader: str, is_one_process: bool) -> Nodes:
-    """The chains as nodes: what each one's first connection requested, and what all of its connections had.
+    """The chains as nodes: limits are those of a chain's first connection, counts are sums over all its connections.
 
-    connections: READER_CONNECTION[connections]. chains: of each node, the places of its connections in the order of
-    time.
+    connections: READER_CONNECTION[connections]. chains: for each node the indices of its connections, in time order.
     """
     order = np.array([connection for chain in chains for connection in chain])
     first = stretch_edges([len(chain) for chain in chains])

@@ -1,4 +1,4 @@
-"""In which order a broker reads a reader's partitions: the client's rules, the session's, and KIP-74's suggestions.
+"""The order in which a broker reads a reader's partitions: the client's rules, the session's, and KIP-74's suggestions.
 
 An order is an int64 array of partitions, of which the first `n` count.
 """
@@ -11,11 +11,10 @@ from udfs.kernels.kernel import kernel
 
 @kernel
 def move_partitions_to_end(order: Ints, n: int, moved: Ints, count: int, marks: Ints) -> None:
-    """Move the partitions moved[:count] behind the others, one after the other; both keep their order.
+    """Move the partitions moved[:count] behind the others. Both groups keep their order.
 
-    PartitionStates.moveToEnd (kafka-clients) of partitions whose records were taken, and what FetchSession does with
-    those that an incremental response has records of. marks: int64, a place for each partition, all 0, which it is
-    again afterwards.
+    This is PartitionStates.moveToEnd (kafka-clients) for partitions whose records were taken, and what FetchSession
+    does with partitions that have records in an incremental response. marks: int64[partitions], all 0 before and after.
     """
     for i in range(count):
         marks[moved[i]] = 1
@@ -31,7 +30,7 @@ def move_partitions_to_end(order: Ints, n: int, moved: Ints, count: int, marks: 
 
 @kernel
 def begin_order_with(order: Ints, n: int, first: int, marks: Ints) -> None:
-    """Rotate the order so that what is at place `first` comes first. marks: int64[n], which is 0 again afterwards."""
+    """Rotate the order so that the partition at index `first` comes first. marks: int64[n], all 0 afterwards."""
     for i in range(n):
         marks[i] = order[(first + i) % n]
     for i in range(n):
@@ -41,16 +40,16 @@ def begin_order_with(order: Ints, n: int, first: int, marks: Ints) -> None:
 
 @kernel
 def draw_below(random: Ints, end: int) -> int:
-    """A number from 0 to below `end`. random: int64[1], the state of Knuth's MMIX generator, which is moved on."""
+    """A random number from 0 to `end` - 1. random: int64[1], the state of Knuth's MMIX generator, which changes."""
     random[0] = random[0] * 6364136223846793005 + 1442695040888963407
     return ((random[0] >> 33) & 0x7FFFFFFF) % end
 
 
 @kernel
 def shuffle_order(order: Ints, n: int, random: Ints) -> None:
-    """Fisher and Yates' shuffle.
+    """Shuffle an order, by Fisher and Yates' algorithm.
 
-    order: int64[partitions], of which the first `n` count. random: int64[1], as of `draw_below`.
+    order: int64[partitions], of which the first `n` count. random: int64[1], as for `draw_below`.
     """
     for i in range(n - 1, 0, -1):
         j = draw_below(random, i + 1)
@@ -59,7 +58,7 @@ def shuffle_order(order: Ints, n: int, random: Ints) -> None:
 
 @kernel
 def remove_unwanted(order: Ints, n: int, is_wanted: Ints) -> int:
-    """Take out what is not wanted, as a session forgets it; returns how many are left.
+    """Remove unwanted partitions, as a session forgets them; returns how many are left.
 
     order: int64[partitions], of which the first `n` count. is_wanted: int64[partitions], 1 for those that stay.
     """

@@ -1,4 +1,4 @@
-"""What lanes of a reader come to: before the first one, of several readers together, and put among other lanes."""
+"""Outcomes of a reader's lanes: empty ones, those of several readers joined, and some lanes put among all lanes."""
 
 from __future__ import annotations
 
@@ -29,14 +29,15 @@ from udfs.replay.fetch_max_bytes.closed_loop.timeline import (
 from udfs.replay.fetch_max_bytes.state import Sums, no_sums
 
 OF_THE_LONGEST = ("longest_requests", "longest_us", "largest")
-"""Of several readers the largest of these sums counts, and of all others what they come to together."""
+"""Fields of sums of which the largest of several readers counts. All other fields are added up."""
 
 
 def new_outcome(
     unit: Unit, numbers: int, lanes: int, response_room: int = 0, buckets: int = BUCKETS, stays: Stays | None = None
 ) -> ReaderLanes:
-    """The outcome before the first lane. Of each change something may be given up twice: what is buffered, and what is
-    under way. buckets, stays: of the timeline, the unit's own by default.
+    """The empty outcome before the first lane. buckets, stays: of the timeline; by default the unit's own stays.
+
+    A change may give up records twice: those that are buffered, and those that are under way.
     """
     given_up_room = 2 * len(unit.changes) if response_room else 0
     return ReaderLanes(
@@ -52,9 +53,9 @@ def new_outcome(
 
 
 def blank_outcome(of: ReaderLanes, unit: Unit, numbers: int, lanes: Ints) -> ReaderLanes:
-    """The outcome of some lanes before the first of them, over the same time and in as many buckets as another one.
+    """The empty outcome of some lanes, with the same stays and as many buckets as the outcome `of`.
 
-    lanes: int64[n], which they are; in `of` they have not been replayed.
+    lanes: int64[n], indices; these lanes have not been replayed in `of`.
     """
     line = of.timeline
     buckets, stays = line.buckets.shape[2], stays_of_timeline(line, int(lanes[0]))
@@ -62,10 +63,10 @@ def blank_outcome(of: ReaderLanes, unit: Unit, numbers: int, lanes: Ints) -> Rea
 
 
 def joined_outcomes(outcomes: Sequence[ReaderLanes], are_one_process: bool = False) -> ReaderLanes:
-    """What readers of different partitions come to together, in the same lanes and over the same time.
+    """The joined outcome of readers of different partitions, in the same lanes and over the same time.
 
-    Of what is held and of waits the largest counts, and of all else the sum; of what one process holds, the sum in each
-    tick. What lane 0 does, and single responses, are the first reader's.
+    Of held bytes and of waits the largest counts; everything else is added up. If the readers are one process, their
+    held bytes are added up in each tick. The captured lane and single responses are the first reader's.
     """
     first = outcomes[0]
     lanes = new_records(
@@ -87,7 +88,7 @@ def joined_outcomes(outcomes: Sequence[ReaderLanes], are_one_process: bool = Fal
 
 
 def joined_sums(sums: Sequence[Records]) -> Records:
-    """Sums of several readers as one. sums: PARTITION_SUMS[partitions, lanes] or RESPONSES[lanes] of each."""
+    """The sums of several readers joined. sums: PARTITION_SUMS[partitions, lanes] or RESPONSES[lanes] of each."""
     joined = sums[0].copy()
     for name in joined.dtype.names or ():
         of_all = [of[name] for of in sums]
@@ -96,7 +97,7 @@ def joined_sums(sums: Sequence[Records]) -> Records:
 
 
 def joined_timelines(timelines: Sequence[Timeline], are_one_process: bool) -> Timeline:
-    """Timelines of readers of different partitions as one, with buckets as long as the longest of them."""
+    """The timelines of readers of different partitions joined, with buckets as long as the longest of theirs."""
     count, first = len(timelines), timelines[0]
     all_lanes = first._replace(
         buckets=np.concatenate([of.buckets for of in timelines]),
@@ -113,10 +114,10 @@ def joined_timelines(timelines: Sequence[Timeline], are_one_process: bool) -> Ti
 
 
 def put_lanes(outcome: ReaderLanes, lanes: Ints, of_lanes: ReaderLanes) -> None:
-    """Put what some lanes come to in their places among all lanes.
+    """Write the outcome of some lanes into the outcome of all lanes.
 
-    outcome: of all lanes, written in place; what the captured lane does is written where `lanes` begin with it. lanes:
-    int64[n], which of them `of_lanes` are.
+    outcome: of all lanes, written in place; its captured lane is written if `lanes` begins with lane 0. lanes:
+    int64[n], the indices of the lanes of `of_lanes`.
     """
     outcome.sums.partitions[:, lanes] = of_lanes.sums.partitions
     outcome.sums.responses[lanes] = of_lanes.sums.responses

@@ -1,4 +1,4 @@
-"""How fast a reader and its brokers are, measured from the capture, and how long a simulated one takes."""
+"""How fast a reader and its brokers are: measured from the capture, to time the reader that the closed loop replays."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ LONG_AGO = -(1 << 62)
 
 
 class PacedFetches(NamedTuple):
-    """A reader's answered fetches, int64[fetches] each; those of a node lie together in the order of their times (us).
+    """A reader's answered fetches, int64[fetches] each. The fetches of a node are next to each other, in time order.
 
-    node: of each. records, size: of the response. ready_at: when there was enough of what it returned for the broker to
-    answer, at the latest; NEVER where there never was, 0 or less where it was there before, or nothing was returned.
-    is_stopped: bool[fetches], the reader stood still before this fetch, which says nothing about its pace. max_wait_us:
-    the longest wait that the fetch allows.
+    node: the node that sent the fetch. request, response: when each was sent (us). records, size: record count and
+    record bytes of the response. ready_at: the latest time (us) at which enough of the returned bytes could be read for
+    the broker to answer; NEVER if the response has too few bytes for that, 0 or less if these bytes were there from the
+    beginning or nothing was returned. is_stopped: bool[fetches], the reader stood still before this fetch, so the time
+    before it says nothing about the reader's pace. max_wait_us: the fetch's max_wait.
     """
 
     node: Ints
@@ -45,8 +46,8 @@ class ReaderPace(NamedTuple):
     """How long a reader's nodes take (us).
 
     gap_us, poll_us, answer_us, late_us: float64[nodes], as in NODE. taking: how long the application works on records,
-    by how many it had taken before; one curve for the process, or one a node. sending: how long record bytes take to
-    arrive, by how many were sent before; one curve a node.
+    as a function of the records that it took before; one curve for the process, or one for each node. sending: how long
+    record bytes take to arrive, as a function of the bytes that were sent before; one curve for each node.
     """
 
     gap_us: Floats
@@ -60,13 +61,13 @@ class ReaderPace(NamedTuple):
 class CapturedPace(NamedTuple):
     """What the capture shows of a reader's pace.
 
-    taking: records, from a response to the fetch that follows; of an application that is always at work, from the
-    poll() that returned them to the next one. sending: record bytes, from a fetch that found them to the response; of
-    a reader at the log's end also from the end of the longest wait.
-    late_us: float64[nodes], as in NODE. quick_us: float64[nodes], what a quarter of each one's fetches with records
-    took at most, with all that they waited. is_one_process: one application takes the records of all nodes. is_at_work:
-    it always is. shortest_wait_us: then, from a response to a poll(). is_at_log_end: nearly all records came when a
-    fetch waited for them.
+    taking: for each response its records and the time from the response to the node's next fetch. If the application is
+    always at work: for each poll() the records that it returned and the time until the next poll(). sending: record
+    bytes, and the time from a fetch that found them to the response. If the reader is at the log's end, also the time
+    from the end of a fetch's max_wait to the response. late_us: float64[nodes], as in NODE. quick_us: float64[nodes],
+    the lower quartile of the times of each node's fetches with records, waits included. is_one_process: one application
+    takes the records of all nodes. is_at_work: that application is always at work. shortest_wait_us: if so, the
+    shortest time from a response to a poll(). is_at_log_end: nearly all records came while a fetch waited for them.
     """
 
     taking: Timings
@@ -80,14 +81,15 @@ class CapturedPace(NamedTuple):
 
 
 AT_ONCE = 0.1
-"""A reader is at the log's end if a smaller share of its fetches with records found them there."""
+"""A reader is at the log's end if less than this share of its fetches with records found these records at once."""
 
 
 def observed_pace(fetches: PacedFetches, nodes: int, is_one_process: bool, polls: bool = False) -> CapturedPace:
     """What the capture shows of a reader's pace.
 
-    is_one_process: one application takes the records of all nodes, in the order in which responses come, so that the
-    time that a response waits for earlier ones is not its own. polls: it does all by poll(), as a Java consumer does.
+    is_one_process: one application takes the records of all nodes, in the order in which the responses come. The time
+    that a response waits for earlier ones is then not counted as its own. polls: the reader does everything in poll(),
+    as a Java consumer does.
     """
     at_once = (fetches.size > 0) & (fetches.ready_at <= fetches.request)
     is_at_log_end = bool(at_once.sum() < AT_ONCE * np.count_nonzero(fetches.size))
@@ -102,7 +104,7 @@ def observed_pace(fetches: PacedFetches, nodes: int, is_one_process: bool, polls
 
 
 def taken_responses(fetches: PacedFetches) -> TakenResponses:
-    """A reader's responses in the order of the fetches that follow them."""
+    """A reader's responses, in the order of the fetches that follow them."""
     follows = followed_rows(fetches)
     rows = follows[np.argsort(fetches.request[follows + 1], kind="stable")]
     return TakenResponses(
@@ -115,9 +117,10 @@ def taken_responses(fetches: PacedFetches) -> TakenResponses:
 
 
 def followed_rows(fetches: PacedFetches) -> Ints:
-    """The fetches behind whose responses the node fetches again: int64[n].
+    """The fetches after whose response the node sent another fetch, as indices: int64[n].
 
-    A fetch that was sent before the response had come is left out, for it did not wait for these records.
+    If the node sent its next fetch before the response came, the fetch is left out, for the next one did not wait for
+    these records.
     """
     request, response = fetches.request, fetches.response
     follows = (fetches.node[1:] == fetches.node[:-1]) & (request[1:] >= request[:-1]) & (request[1:] >= response[:-1])
@@ -125,13 +128,13 @@ def followed_rows(fetches: PacedFetches) -> Ints:
 
 
 def pace_of(observed: CapturedPace) -> ReaderPace:
-    """The pace of a reader. Under the captured responses its times add up to the captured ones."""
+    """The pace of a reader. With the captured responses, its times add up to the captured times."""
     return pace_of_samples(observed, sample_as_captured(observed.taking), sample_as_captured(observed.sending))
 
 
 def pace_of_samples(observed: CapturedPace, taking_sample: Sample, sending_sample: Sample) -> ReaderPace:
-    """The pace of a reader if the capture had shown these rows of `observed.taking` and `observed.sending`, in this
-    order.
+    """The pace that a reader would have had if the capture had shown these rows of `observed.taking` and
+    `observed.sending`, in the order of the samples.
     """
     nodes = len(observed.late_us)
     poll_us = np.zeros(nodes)
@@ -151,20 +154,21 @@ def pace_of_samples(observed: CapturedPace, taking_sample: Sample, sending_sampl
     else:
         answer_us, sending = fit_lines_of_nodes(observed.sending, sending_sample, nodes)
     has_none = np.bincount(observed.sending.node, minlength=nodes) == 0
-    # Where every fetch waited, answers take about as long as those that come when the wait is over.
+    # If every fetch of a node waited, an answer is taken to need as long as an answer at the end of max_wait.
     answer_us = np.where(has_none, observed.late_us, answer_us)
     return ReaderPace(gap_us, poll_us, answer_us, observed.late_us, taking, sending)
 
 
 QUICKEST = 0.25
-"""How many of the responses of an application that is always at work show what brokers and the network need."""
+"""The share of responses, the quickest ones, that show how long brokers and the network take where the application is
+always at work."""
 
 
 def quickest_rows(sending: Timings, rows: Ints, nodes: int) -> Ints:
-    """Of each node the rows with the shortest times a byte, in their order: int64[n].
+    """The rows of each node with the shortest time for a byte, in the order of `rows`: int64[n].
 
-    A client that is at work does not read, so that a larger response than its socket can hold is on its way until it
-    does. The quickest responses show how long they take without that.
+    A client at work does not read its socket, so a response that is larger than the socket's buffer stays on its way
+    until the client reads again. The quickest responses show how long a response takes without that delay.
     """
     node, pace = sending.node[rows], sending.time[rows] / np.maximum(sending.amount[rows], 1)
     is_quick = np.zeros(len(rows), np.bool_)
@@ -175,7 +179,7 @@ def quickest_rows(sending: Timings, rows: Ints, nodes: int) -> Ints:
 
 
 def taking_times(fetches: PacedFetches, is_one_process: bool) -> Timings:
-    """How long records take from a response to the fetch that follows."""
+    """For each response its records, and the time from the response to the node's next fetch."""
     request, response, kept = fetches.request, fetches.response, followed_rows(fetches)
     kept = kept[~fetches.is_stopped[kept + 1]]
     kept = kept[np.argsort(response[kept], kind="stable")]
@@ -188,17 +192,18 @@ def taking_times(fetches: PacedFetches, is_one_process: bool) -> Timings:
 def busy_before(done: Ints, records: Ints) -> Ints:
     """Until when the application was busy with the records of earlier responses: int64[responses], us.
 
-    done: int64[responses], us, when it was done with each, in the order of responses. records: int64[responses].
+    done: int64[responses], us, when the application was done with each response, in the order of responses. records:
+    int64[responses].
     """
     until = np.maximum.accumulate(np.where(records > 0, done, LONG_AGO))
     return np.concatenate([np.full(1, LONG_AGO), until[:-1]])[: len(done)]
 
 
 def answer_times(fetches: PacedFetches, at_once: Bools, is_at_log_end: bool) -> Timings:
-    """How long answers take. at_once: bool[fetches], those that found records.
+    """How long answers take. at_once: bool[fetches], the fetches that found records at once.
 
-    A reader at the log's end has few of these, if any. What a broker sends when the longest wait is over takes about
-    as long.
+    A reader at the log's end has few of these or none. For such a reader, answers at the end of max_wait count as well:
+    the time from there to the response is about as long.
     """
     over_at = fetches.request + fetches.max_wait_us
     is_late = waited_longest(fetches) & is_at_log_end
@@ -208,7 +213,7 @@ def answer_times(fetches: PacedFetches, at_once: Bools, is_at_log_end: bool) -> 
 
 
 def quick_times(fetches: PacedFetches, nodes: int) -> Floats:
-    """What a quarter of each node's fetches with records took at most, float64[nodes], us; inf where it has none."""
+    """The lower quartile of the times of each node's fetches with records, float64[nodes], us; inf if it has none."""
     took, has_records, quick_us = fetches.response - fetches.request, fetches.size > 0, np.full(nodes, np.inf)
     for node in np.unique(fetches.node[has_records]).tolist():
         quick_us[node] = max(np.quantile(took[has_records & (fetches.node == node)], QUICKEST), 0.0)
@@ -216,14 +221,14 @@ def quick_times(fetches: PacedFetches, nodes: int) -> Floats:
 
 
 def waited_longest(fetches: PacedFetches) -> Bools:
-    """Which fetches were answered because the longest wait was over: bool[fetches]."""
+    """Which fetches were answered because their max_wait had passed: bool[fetches]."""
     over_at = fetches.request + fetches.max_wait_us
     return ((fetches.size == 0) | (fetches.ready_at > over_at)) & (fetches.response >= over_at)
 
 
 def lateness(fetches: PacedFetches, nodes: int) -> Floats:
-    """How long after the longest wait a response comes that was waited for so long: the median of each node,
-    float64[nodes], us.
+    """The time from the end of max_wait to the response, for fetches that waited so long: the median of each node,
+    float64[nodes], us; 0 where a node has no such fetch.
     """
     late, took = waited_longest(fetches), fetches.response - fetches.request - fetches.max_wait_us
     late_us = np.zeros(nodes)

@@ -1,4 +1,4 @@
-"""How long amounts take, fitted to the times that a capture shows: by themselves, and each unit of an amount."""
+"""Fits of captured times to amounts of records or bytes: the time for an amount of 0, and the time for the rest."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from udfs.replay.shared.line_fit import fit_line
 
 
 class Timings(NamedTuple):
-    """How long each of n amounts took, in the order of time: int64[n] each. time: us.
+    """How long each of n amounts took, in time order: int64[n] each. time: us.
 
-    is_behind: bool[n], its time began when an application had done with earlier ones, though it was there before.
+    is_behind: bool[n], the amount had come before its time began: the application was still busy with earlier amounts.
     """
 
     node: Ints
@@ -25,10 +25,10 @@ class Timings(NamedTuple):
 
 
 class PaceCurves(NamedTuple):
-    """Running sums of times over running sums of amounts, in captured order: POINT[points], each from (0, 0) on.
+    """Running sums of times over running sums of amounts, in captured order: POINT[points], each curve from (0, 0) on.
 
-    first: int64[curves + 1], where each begins. They are curves, for a client that has just started takes its first
-    records more slowly, and what a broker sends first may not be in its memory.
+    first: int64[curves + 1], where each curve begins. A single slope would not do: a client that has just started takes
+    its first records more slowly, and the first records that a broker sends may not be in its memory.
     """
 
     points: Records
@@ -36,8 +36,10 @@ class PaceCurves(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """Which rows of Timings count, and in which order. share: where `fit_line` puts the time of an amount of 0, and
-    `fit_application` twice the quantile of the times.
+    """Which rows of Timings count, and in which order.
+
+    share: for `fit_line`, how far from the shortest time to the median the time for an amount of 0 is.
+    `fit_application` takes half of it as the quantile of times that gives the time for an amount of 0.
     """
 
     rows: Ints
@@ -45,31 +47,31 @@ class Sample(NamedTuple):
 
 
 MOST_SHARE = 0.5
-"""The largest share that `fit_line` is given: an empty response is taken to need between the shortest time, and this
-far from there to the median. On a live cluster librdkafka was nearer to the shortest time, and Java clients were about
-half this far from it.
+"""The largest share that `fit_line` is given. An empty response is taken to need at least the shortest time, and at
+most this share of the way from there to the median. On a live cluster librdkafka was nearer to the shortest time, and
+Java clients were at about half of this share.
 """
 
 
 OF_WAITING = 2.0
-"""For a reader at the log's end shares go so many times as far, and to the mean in place of the median: an empty
-response may need as long as any. What takes its responses long are pauses of client and brokers, on a busy machine of
-many ms, and a pause is no work on records. On a live cluster librdkafka took 3 ms from a response to the next fetch,
-with 16 records and with 200 (medians 0.7 ms); a Java client 7 ms with 16 and 17 ms with 200.
+"""For a reader at the log's end the share is multiplied by this, and the mean takes the place of the median: an empty
+response may need as long as any other. Long times of such a reader are pauses of client and brokers, many ms on a busy
+machine, and a pause is not work on records. On a live cluster librdkafka took 3 ms from a response to the next fetch,
+with 16 records and with 200 (medians 0.7 ms); a Java client took 7 ms with 16 records and 17 ms with 200.
 """
 
 
 def sample_as_captured(timings: Timings) -> Sample:
-    """All rows in their order."""
+    """All rows, in captured order."""
     return Sample(np.arange(len(timings.node)), MOST_SHARE / 2)
 
 
 @kernel
 def append_curve(points: Records, begin: int, amounts: Ints, times: Floats, slope: float) -> int:
-    """Write the curve of some amounts and times behind `begin` points, so that it ends at `slope` a unit; returns where
-    it ends.
+    """Write the curve of some amounts and times from index `begin` on, and return where it ends.
 
-    points: POINT[n]. amounts: int64[m]. times: float64[m], us.
+    The times are scaled so that the whole amount takes `slope` us for each unit. points: POINT[n], written in place.
+    amounts: int64[m]. times: float64[m], us.
     """
     end, took, total = begin + 1, 0.0, 0
     for i in range(len(amounts)):
@@ -86,7 +88,7 @@ def append_curve(points: Records, begin: int, amounts: Ints, times: Floats, slop
 
 @allocating_kernel
 def fit_lines_of_nodes(timings: Timings, sample: Sample, nodes: int) -> tuple[Floats, PaceCurves]:
-    """Each node's time for an amount of 0, float64[nodes] (us), and its curve of what amounts take beyond it."""
+    """Each node's time for an amount of 0, float64[nodes] (us), and its curve of the time of amounts beyond that."""
     node, amount, time = timings.node[sample.rows], timings.amount[sample.rows], timings.time[sample.rows]
     base, first = np.zeros(nodes), np.zeros(nodes + 1, np.int64)
     points = np.zeros(len(node) + nodes, POINT)
@@ -102,9 +104,9 @@ def fit_application(timings: Timings, sample: Sample, nodes: int) -> tuple[Float
     """Each node's time from a response to the next fetch without work on records, float64[nodes] (us), and the curve of
     the time that one application works on the records of all nodes.
 
-    The application can only make that time longer, so that the shortest are nearest to it. While it works on earlier
-    records, a response has this time beside the work. A node none of whose responses shows it has that of the others,
-    for in another run it may be the first to answer.
+    The application can only make that time longer, so the shortest times are nearest to it. A response that waits for
+    earlier records (`is_behind`) spends this time while the application works on those, so it does not show it. A node
+    all of whose responses wait so has the median of the other nodes, for in another run it may be the first to answer.
     """
     node, amount, time = timings.node[sample.rows], timings.amount[sample.rows], timings.time[sample.rows]
     is_behind = timings.is_behind[sample.rows]
@@ -127,9 +129,11 @@ def fit_application(timings: Timings, sample: Sample, nodes: int) -> tuple[Float
 
 @allocating_kernel
 def fit_waiting(timings: Timings, sample: Sample, nodes: int, is_one_process: bool) -> tuple[Floats, PaceCurves]:
-    """Each node's time for an amount of 0, float64[nodes] (us), and the curves of what amounts take beyond it, where
-    the reader waits for nearly all that it gets: that time is between the shortest and the mean. One curve for all
-    nodes where they are of one process.
+    """The fit for a reader that waits for nearly all that it gets: each node's time for an amount of 0, float64[nodes]
+    (us), and the curves of the time that amounts take beyond it.
+
+    The time for an amount of 0 is between the shortest time and the mean. If the nodes are of one process, there is one
+    curve for all of them.
     """
     node, amount, time = timings.node[sample.rows], timings.amount[sample.rows], timings.time[sample.rows]
     base, share, shows_one = np.zeros(nodes), min(OF_WAITING * sample.share, 1.0), np.zeros(nodes, np.bool_)
@@ -155,8 +159,8 @@ def fit_waiting(timings: Timings, sample: Sample, nodes: int, is_one_process: bo
 
 @allocating_kernel
 def fit_polls(timings: Timings, rows: Ints) -> tuple[float, PaceCurves]:
-    """How long a poll() takes an application without work on records (us), and the curve of the work: by the line of
-    least squares through the calls. A call without work takes no longer than a quarter of the calls take with it.
+    """How long a poll() takes an application without work on records (us), and the curve of that work, by the line of
+    least squares through the calls. The time without work is at most the lower quartile of the calls' times.
 
     rows: int64[n], the calls that count, in this order.
     """
@@ -173,7 +177,7 @@ def fit_polls(timings: Timings, rows: Ints) -> tuple[float, PaceCurves]:
 
 @kernel
 def time_until(curve: Records, amount: int) -> float:
-    """How long the first `amount` of a curve takes (us). Behind the curve's end the average goes on.
+    """How long the first `amount` of a curve takes (us). Beyond the curve's end, the average of the curve counts.
 
     curve: POINT[points].
     """

@@ -1,4 +1,4 @@
-"""What offsets and sizes mean in the logs of a reader's partitions: which batches reads are of."""
+"""From offsets and sizes to batches: which batches of the partitions' logs each captured read took."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from udfs.replay.shared.key_numbers import partition_of
 READ_BATCHES = int_fields(
     "partition",
     "offset",  # where it begins
-    "size",  # bytes from the batch at that offset on
+    "size",  # bytes, counted from the begin of the batch at that offset
     "begin",  # the batch at the offset
-    "end",  # behind the last batch that so many bytes hold whole
+    "end",  # behind the last batch that is whole within `size`
 )
-"""A read, and the batches that it is of."""
+"""A read, and the batches that it took."""
 
 
 class ReaderLogs(NamedTuple):
-    """The batches of a reader's partitions: READ_PARTITION[n], LOG_BATCH[batches + 1], and READABLE_BATCH[batches] of
-    the same.
+    """The batches of a reader's partitions: READ_PARTITION[n], LOG_BATCH[batches + 1], and the same batches as
+    captured, READABLE_BATCH[batches].
     """
 
     partitions: Records
@@ -39,7 +39,7 @@ class ReaderLogs(NamedTuple):
 
 
 def build_logs(reads: NodeReads, log: Log, handovers: Handovers) -> ReaderLogs:
-    """The partitions with their batches, one behind the other, each log in one segment."""
+    """The partitions with their batches, one partition after the other. At first, each log is a single segment."""
     lowest, counts = log.reach["lowest"], log.reach["end"] - log.reach["lowest"]
     first, rows = stretch_edges(counts), numbers_in_stretches(lowest, counts)
     captured = pick_records(log.batches, rows)
@@ -68,9 +68,9 @@ def build_logs(reads: NodeReads, log: Log, handovers: Handovers) -> ReaderLogs:
 
 
 def places_in_deal(keys: Sequence[str]) -> Ints:
-    """The place of each partition among those of its reader, by topic and number: int64[numbers].
+    """The rank of each partition among those of its reader, by topic and partition: int64[numbers].
 
-    A partition has one place at all brokers. keys: broker, topic and partition of each, by its number.
+    A partition has the same rank at all brokers. keys: broker, topic and partition of each, by its number.
     """
     partitions = [(topic, int(partition)) for _, topic, partition in map(partition_of, keys)]
     place = {partition: i for i, partition in enumerate(sorted(set(partitions)))}
@@ -78,7 +78,7 @@ def places_in_deal(keys: Sequence[str]) -> Ints:
 
 
 def hand_over(logs: ReaderLogs, handovers: Handovers) -> None:
-    """Bind partitions that come from another broker to the same ones there."""
+    """Link each partition that comes from another broker to the same partition there."""
     base, partitions = logs.captured["base_offset"], logs.partitions
     first, end = partitions["first_batch"], partitions["end_batch"]
     for before, after in zip(handovers.before.tolist(), handovers.after.tolist(), strict=True):
@@ -89,9 +89,9 @@ def hand_over(logs: ReaderLogs, handovers: Handovers) -> None:
 
 
 def reads_of_batches(logs: ReaderLogs, partition: Ints, offset: Ints, size: Ints) -> Records:
-    """The batches that reads of so many bytes take from these offsets on: READ_BATCHES[n].
+    """The batches that reads take: READ_BATCHES[n].
 
-    partition, offset, size: int64[n] each, size in bytes.
+    partition, offset, size: int64[n] each: where each read begins, and how many bytes it takes.
     """
     batches = new_records(READ_BATCHES, len(partition), partition=partition, offset=offset, size=size)
     place_reads(ReaderLogs(*map(read_only, logs)), batches)
@@ -110,10 +110,11 @@ def place_reads(logs: ReaderLogs, reads: Records) -> None:
 
 
 class Servings(NamedTuple):
-    """The captured parts of responses with records, int64[n] each; those of a node in the order of their times.
+    """The captured servings, int64[n] each: partitions of a response that have records. Those of a node are in time
+    order.
 
-    partition: its place. node, fetch: of its response, which came at `response` (us). begin, end: the batches that it
-    made of it.
+    partition: its index. node, fetch: of the response, which came at `response` (us). size: bytes. begin, end: the
+    batches [begin, end) that it brought whole.
     """
 
     partition: Ints
@@ -141,10 +142,10 @@ def servings_of(reads: NodeReads, logs: ReaderLogs) -> Servings:
 
 
 def times_of_enough(logs: ReaderLogs, servings: Servings, needed: Ints) -> Ints:
-    """When so much of what each response brought could be read that the broker answered at once: int64[fetches], us.
+    """When enough bytes of each response could be read for the broker to answer the fetch: int64[fetches], us.
 
-    needed: int64[fetches], the record bytes for which each fetch waits. ALWAYS where nothing is known of the batches;
-    NEVER where the whole response has fewer bytes, for then the broker answered for another reason.
+    ALWAYS where nothing is known of the batches; NEVER where the whole response has fewer bytes than `needed`, for then
+    the broker answered for another reason. needed: int64[fetches], the record bytes for which each fetch waits.
     """
     known = np.maximum(servings.end, np.minimum(servings.begin + 1, logs.partitions["end_batch"][servings.partition]))
     pieces = np.maximum(known - servings.begin, 1)
@@ -152,7 +153,7 @@ def times_of_enough(logs: ReaderLogs, servings: Servings, needed: Ints) -> Ints:
     batch, before = numbers_in_stretches(servings.begin, pieces), logs.batches["bytes_before"]
     size = np.append(np.diff(before), 0)[batch]
     first = stretch_edges(pieces)
-    # A batch that was cut off counts with the last whole one.
+    # The bytes of a batch that was cut off count as part of the last whole batch.
     size[first[1:] - 1] += servings.size - np.add.reduceat(size, first[:-1])
     visible_at = np.where(is_known, logs.batches["visible_at"][batch], ALWAYS)
     order = np.lexsort((visible_at, fetch))
@@ -165,10 +166,10 @@ def times_of_enough(logs: ReaderLogs, servings: Servings, needed: Ints) -> Ints:
 
 
 def segment_ends_of_batches(reads: NodeReads, logs: ReaderLogs, servings: Servings, max_bytes: Ints) -> Ints:
-    """Behind the last batch of each batch's segment, as far as the capture tells: int64[batches].
+    """The index behind the last batch of each batch's segment, as far as the capture shows it: int64[batches].
 
-    A read that ended with a whole batch, below its limits and below the bound that the response has, ended where the
-    segment does (LogSegment.read of kafka-storage 4.3). max_bytes: int64[nodes], the limit of each one's responses.
+    If a read ended with a whole batch, below its limits and below the bound in the response, its segment ended there
+    (LogSegment.read of kafka-storage 4.3). max_bytes: int64[nodes], the limit of each node's responses.
     """
     count, starts, size, end = len(logs.captured), logs.batches["bytes_before"], servings.size, servings.end
     before = np.cumsum(size) - size
@@ -184,7 +185,7 @@ def segment_ends_of_batches(reads: NodeReads, logs: ReaderLogs, servings: Servin
 
 
 def destinations_of(reads: NodeReads, logs: ReaderLogs) -> Destinations:
-    """Where moves lead to. For a log that breaks off, it is not known that a move leads elsewhere."""
+    """Where moves lead to. If the log breaks off, a move that leads out of it counts as going on as expected."""
     moves, partitions = reads.moves, logs.partitions
     p, offset = moves["partition"], moves["fetch_offset"]
     begin = reads_of_batches(logs, p, offset, np.zeros_like(offset))["begin"]

@@ -1,10 +1,10 @@
-"""How long one application works from one poll() to the next, where the capture shows that it is always at work.
+"""How long an application works from one poll() to the next, if the capture shows that it is always at work.
 
-A Java consumer sends the next fetches in the poll() that returns the last records of a response, and then works on
-these records beside the fetches. It also reads its sockets in poll() alone, so that a response may be on its way for as
-long as the work lasts. The time from a response to the next fetch is then no time of that response's own records. What
-shows the work is the time between two calls: if responses waited for the second one, the application was at work until
-then on what the first one returned.
+A Java consumer sends its next fetches in the poll() that returns the last records of a response, and works on these
+records while the fetches are under way. It reads its sockets only in poll(), so a response may be on its way for as
+long as the work lasts. The time from a response to the next fetch is then not the time of that response's own records.
+The time between two calls shows the work: if responses waited for the second call, the application was at work until
+then on the records of the first call.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ import numpy as np
 from udfs.columns.arrays import Bools, Ints
 
 SAME_POLL_US = 300
-"""Fetches that are sent within so long of each other are sent in one poll(). On one machine with two cores, fetches of
-a poll() were 20 to 200 us apart.
+"""Fetches that follow each other within this time are taken to be sent in one poll(). On a machine with two cores,
+fetches of one poll() were 20 to 200 us apart.
 """
 NO_WAIT_US = 500
-"""A response that waits no longer than this beyond the shortest wait is taken to have waited for nothing."""
+"""A response that waits no longer than the shortest wait plus this time is taken to have waited for nothing."""
 AT_WORK = 0.8
-"""An application whose polls and records show at least so much of the time as work is taken to be always at work."""
+"""An application is taken to be always at work if at least this share of the time between its polls is work."""
 WAITED = 0.5
-"""Responses that came to an application at work waited for the rest of that work, on average for at least so much of
-the time between its calls. One that waits for records is woken up by a response, on a busy machine some ms later.
+"""If an application is at work, its responses wait for the end of that work: on average at least this share of the time
+between two calls. An application that waits for records is woken up by a response, on a busy machine some ms later.
 """
 FEWEST_POLLS = 10
-"""Fewer calls of poll() say too little."""
+"""The fewest calls of poll() that say enough."""
 
 
 class TakenResponses(NamedTuple):
     """Responses with the fetches that follow them, int64[n] each, in the order of these fetches.
 
-    came: us, when the response had come. fetched: us, when the node's next fetch was sent. is_stopped: bool[n], the
-    reader stood still before that fetch.
+    came: us, when the response had come. fetched: us, when the node's next fetch was sent. records: of the response.
+    is_stopped: bool[n], the reader stood still before that fetch.
     """
 
     node: Ints
@@ -48,9 +48,10 @@ class TakenResponses(NamedTuple):
 class WorkBetweenPolls(NamedTuple):
     """Calls of poll() that returned records, int64[n] each.
 
-    node: of a response that the call returned. records: that it returned. time: us, for how long the application worked
-    on them: until the next call; where that waited for a response, as long as on other records, and no longer than
-    until the response. shortest_wait_us: the shortest time from a response to a call.
+    node: the node of a response that the call returned. records: how many records it returned. time: us, how long the
+    application worked on them: until the next call. If the next call waited for a response, it is the average time of
+    so many records instead, and at most the time until that response. shortest_wait_us: the shortest time from a
+    response to a call.
     """
 
     node: Ints
@@ -60,7 +61,7 @@ class WorkBetweenPolls(NamedTuple):
 
 
 def work_between_polls(taken: TakenResponses) -> WorkBetweenPolls | None:
-    """The work of an application that is always at work; None for any other, whose pace polls do not show."""
+    """The work of an application that is always at work; None for any other, because its polls do not show its pace."""
     if len(taken.fetched) < FEWEST_POLLS:
         return None
     first = np.flatnonzero(np.diff(taken.fetched, prepend=taken.fetched[0] - SAME_POLL_US - 1) > SAME_POLL_US)

@@ -1,4 +1,4 @@
-"""The closed loop of readers: their nodes replayed in every lane, summed up and compared with the capture."""
+"""The closed loop of readers: replay their nodes in every lane, sum up, and compare lane 0 with the capture."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from udfs.replay.shared.lanes import AS_CAPTURED
 class Member(NamedTuple):
     """A reader that is replayed, alone or together with those that share quotas with it.
 
-    response_room: so many responses are kept of each lane.
+    response_room: how many responses are kept of each lane, at most.
     """
 
     intent: Intent
@@ -41,7 +41,7 @@ class Member(NamedTuple):
 
 
 class ReplayedReader(NamedTuple):
-    """What a reader comes to. backlog: int64[numbers] bytes."""
+    """A reader's outcome, the backlog of each partition, int64[numbers], bytes, and the verdicts of fidelity."""
 
     outcome: ReaderLanes
     backlog: Ints
@@ -49,7 +49,7 @@ class ReplayedReader(NamedTuple):
 
 
 def replayed_readers(members: Sequence[Member], lanes: FetchLanes) -> list[ReplayedReader]:
-    """Readers replayed in every lane, together."""
+    """Replay readers together in every lane."""
     rules = rules_of_members(members, lanes)
     in_lanes = readers_in_lanes(members, [member.intent.unit for member in members], rules, BUCKETS)
     replay_by_clients_clock(in_lanes)
@@ -66,8 +66,8 @@ def replayed_readers(members: Sequence[Member], lanes: FetchLanes) -> list[Repla
 def readers_in_lanes(
     members: Sequence[Member], units: Sequence[Unit], rules: Sequence[Records], buckets: int
 ) -> list[ReaderInLanes]:
-    """Readers before their first lane. units: what each reads. rules: RULES[nodes, lanes] of each. buckets: so many of
-    time.
+    """Readers before their first lane. units: what each reader reads. rules: RULES[nodes, lanes] of each. buckets: the
+    number of buckets of the timeline, at most.
     """
     numbers = [len(member.intent.keys) for member in members]
     stays, buckets = common_time(rules, units, numbers, buckets)
@@ -80,7 +80,7 @@ def readers_in_lanes(
 
 
 def rules_of_members(members: Sequence[Member], lanes: FetchLanes) -> list[Records]:
-    """By which rules the nodes of each reader read in each lane: RULES[nodes, lanes] of each."""
+    """The rules of each reader's nodes in each lane: RULES[nodes, lanes] of each."""
     rules = [lane_rules(member.intent, member.reader, lanes) for member in members]
     if lanes.deals_fetchers and members[0].reader.kind == FOLLOWER and not can_be_dealt(threads_of(members)):
         for of_reader in rules:
@@ -95,10 +95,10 @@ def rules_of_members(members: Sequence[Member], lanes: FetchLanes) -> list[Recor
 def share_meters(
     rules: Sequence[Records], members: Sequence[Member], lane: int, quotas: Sequence[OwnQuota | None]
 ) -> None:  # fmt: skip
-    """Number the meters of a lane: each broker has one for each user, client.id or both that have a quota, and one of
-    no quota for the fetchers of a follower.
+    """Number the meters of a lane: each broker has one for each user, client.id or pair of both with a quota, and one
+    without a quota for the fetchers of a follower.
 
-    rules: RULES[nodes, lanes] of each reader, of which the lane's meters are written. quotas: of each reader.
+    rules: RULES[nodes, lanes] of each reader; the lane's meters are written in place. quotas: one for each reader.
     """
     numbers: dict[tuple[QuotaOf | None, str], int] = {}
     for of, member, quota in zip(rules, members, quotas, strict=True):
@@ -109,7 +109,9 @@ def share_meters(
 
 
 def with_known_dealing(members: Sequence[Member], lanes: FetchLanes) -> list[Member]:
-    """The members, whose partitions are dealt by the captured fetcher where Kafka's rule does not say by which one."""
+    """The members with the numbers by which their partitions are dealt; where Kafka's rule does not say the fetcher,
+    the partition is dealt by the captured one.
+    """
     threads = threads_of_follower(threads_of(members))
     if not lanes.deals_fetchers or members[0].reader.kind != FOLLOWER or threads is None:
         return list(members)
@@ -128,12 +130,12 @@ def threads_of(members: Sequence[Member]) -> list[tuple[str, Sequence[str]]]:
 
 
 def lane_rules(intent: Intent, reader: Reader, lanes: FetchLanes) -> Records:
-    """By which rules each node of a reader reads in each lane: RULES[nodes, lanes]."""
+    """The rules of each node of a reader in each lane: RULES[nodes, lanes]."""
     return rules_by_node(intent.nodes, intent.profiles, intent.work, lanes, reader)
 
 
 def backlogs_of_partitions(unit: Unit, numbers: int) -> Ints:
-    """Bytes that were there of each partition when the capture first asked for it: int64[numbers]."""
+    """The bytes that were there of each partition when the captured reader first asked for it: int64[numbers]."""
     before, partitions = unit.batches["bytes_before"], unit.partitions
     backlog = np.zeros(numbers, np.int64)
     size = before[partitions["backlog_end"]] - before[partitions["start_batch"]]
@@ -142,16 +144,16 @@ def backlogs_of_partitions(unit: Unit, numbers: int) -> Ints:
 
 
 def replay_by_clients_clock(readers: Sequence[ReaderInLanes]) -> None:
-    """Replay readers together in every lane, into their outcomes."""
+    """Replay readers together in every lane, and write their outcomes, with times by the clients' clock."""
     replay_dealt(readers)
     for reader in readers:
         by_their_own_clock(reader.outcome, reader.rules["speed"].max(axis=0))
 
 
 def by_their_own_clock(outcome: ReaderLanes, speed: Floats) -> None:
-    """Measure how long waits and backlogs last by the clock of clients, not of the capture.
+    """Convert the times of waits and backlogs from the capture's clock to the clients' clock.
 
-    speed: float64[lanes], how many times as fast as captured records are produced.
+    speed: float64[lanes], the factor by which records are produced faster than captured.
     """
     if (speed == 1.0).all():
         return

@@ -1,4 +1,4 @@
-"""The responses that a reader of the closed loop gets, kept one by one for replays that go on from them."""
+"""The responses that a reader gets in closed loop, kept one by one for replays that go on from them."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def keep_response(sim: ReaderSim, lane: int, node: int) -> None:
 
 @kernel
 def given_up_by(sim: ReaderSim, node: int, partition: int, time: int) -> int:
-    """The change by which the client gives up what came of the partition, or seeks elsewhere, before it has taken that;
-    NONE where it does not by the time.
+    """The change by which the client gives up the records that came of a partition, or seeks, before it has taken them;
+    NONE if there is no such change before `time` (us).
     """
     changes, of = sim.unit.changes, sim.unit.nodes[node]
     following = of.first_change + sim.state.nodes[node].changes
@@ -50,7 +50,7 @@ def given_up_by(sim: ReaderSim, node: int, partition: int, time: int) -> int:
 
 @kernel
 def keep_given_up(sim: ReaderSim, lane: int, partition: int, by: int) -> bool:
-    """Note what is given up of the last response by a change; returns whether there was room."""
+    """Note the records of the last response that the change `by` gives up; returns whether there was room."""
     outcome = sim.outcome
     at = outcome.lanes[lane].given_up
     if at >= outcome.given_up.shape[1]:
@@ -65,7 +65,7 @@ def keep_given_up(sim: ReaderSim, lane: int, partition: int, by: int) -> bool:
 
 @kernel
 def keep_drained(sim: ReaderSim, lane: int, node: int, following: int) -> None:
-    """Note when the response that was kept last is drained; the client asks again at `following`."""
+    """Note when the last kept response is drained. following: when the client fetches again (us)."""
     at, outcome = sim.outcome.lanes[lane].responses - 1, sim.outcome
     if at >= outcome.responses.shape[1]:
         return

@@ -1,4 +1,4 @@
-"""What a reader comes to in closed loop, as rows of the gold tables."""
+"""A reader's outcome in closed loop, as rows of the gold tables."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def closed_rows(
 
 
 def outcome_of_reader(intent: Intent, replayed: ReplayedReader, bounds: LaneBounds) -> ReaderOutcome:
-    """The outcome as both loops have it."""
+    """The outcome in the form that the open and the closed loop have in common."""
     outcome = replayed.outcome
     return ReaderOutcome(
         mode=CLOSED_LOOP,
@@ -68,17 +68,17 @@ def outcome_of_reader(intent: Intent, replayed: ReplayedReader, bounds: LaneBoun
 
 
 def catch_up_ms(took: Ints, given_up: Bools) -> Floats:
-    """Catch-up times in ms, float64[partitions, lanes]: 0 without a backlog, nan for never.
+    """Catch-up times in ms, float64[partitions, lanes]: 0 without a backlog, nan for a backlog that is never read.
 
-    took: in us. given_up: bool[partitions]. What the reader gave up has none in any lane, so that lanes are compared by
-    the same partitions.
+    took: int64[partitions, lanes], us. given_up: bool[partitions]; a backlog that the reader gave up has nan in every
+    lane, so that lanes are compared by the same partitions.
     """
     has_none = (took == NEVER) | given_up[:, np.newaxis]
     return np.where(has_none, np.nan, np.where(took == NO_BACKLOG, 0, took) / US_PER_MS)
 
 
 def timeline_rows(labels: Labels, line: Timeline) -> pa.RecordBatch:
-    """Rows of `fetch_timeline`: one a lane, partition and bucket in which something was to be read."""
+    """Rows of `fetch_timeline`: one for each lane, partition and bucket in which there was something to read."""
     buckets = line.buckets.reshape(-1)
     rows = np.flatnonzero((buckets["bytes"] > 0) | (buckets["lag"] > 0) | (buckets["wait"] > 0))
     lane, partition, bucket = np.unravel_index(rows, line.buckets.shape)
@@ -107,14 +107,14 @@ def timeline_rows(labels: Labels, line: Timeline) -> pa.RecordBatch:
 
 
 def bucket_starts(line: Timeline) -> Ints:
-    """When each bucket begins (us), as `moment_of` says: int64[buckets]."""
+    """When each bucket begins (us), as in `moment_of`: int64[buckets]."""
     gone = np.arange(line.buckets.shape[2]) * line.lanes["width"][0]
     stay = np.searchsorted(line.stays["before"], gone, side="right") - 1
     return line.stays["begin"][stay] + gone - line.stays["before"][stay]
 
 
 def held_by_bucket(line: Timeline) -> pa.Array[Any]:
-    """By lane the most bytes that are held at once in each bucket, until nothing is any more."""
+    """A list for each lane: the most bytes held at once in each bucket, up to the last bucket with held bytes."""
     buckets = line.buckets.shape[2]
     held = line.held.reshape(len(line.held), buckets, -1).max(axis=2)
     lengths = np.where(held > 0, np.arange(1, buckets + 1), 0).max(axis=1)
@@ -123,7 +123,7 @@ def held_by_bucket(line: Timeline) -> pa.Array[Any]:
 
 
 def memory_rows(labels: Labels, line: Timeline, memory_bound: Ints) -> pa.RecordBatch:
-    """Rows of `fetch_memory`: one a lane. memory_bound: int64[lanes]."""
+    """Rows of `fetch_memory`: one for each lane. memory_bound: int64[lanes]."""
     n, t = len(labels.lanes), FETCH_MEMORY
     held = [np.sort(ticks[ticks > 0]) for ticks in line.held]
     above = [
@@ -147,7 +147,7 @@ def memory_rows(labels: Labels, line: Timeline, memory_bound: Ints) -> pa.Record
 
 
 def range_rows(labels: Labels, drawn: Drawn, has_quota: bool) -> pa.RecordBatch:
-    """Rows of `fetch_ranges`: one a lane and figure. has_quota: some lane has one, so that throttling is a figure."""
+    """Rows of `fetch_ranges`: one for each lane and figure. has_quota: some lane has one, so throttling is shown."""
     lanes, t = len(labels.lanes), FETCH_RANGES
     figures = [name for name in Figures._fields if has_quota or name != THROTTLE_TIME]
     as_captured, replications = ([getattr(of, name) for name in figures] for of in drawn[:2])
@@ -179,8 +179,8 @@ def null_for_inf(values: Floats) -> pa.Array[Any]:
 
 
 def quantiles_of_ticks(held: Sequence[Ints], share: float) -> Ints:
-    """The value that `share` of each lane's ticks do not exceed, 0 where there are none: int64[lanes].
+    """The value that `share` of each lane's ticks do not exceed, 0 if there are none: int64[lanes].
 
-    held: of each lane, int64[ticks], bytes, rising.
+    held: for each lane int64[ticks], bytes, rising.
     """
     return np.array([of[max(ceil(share * len(of) - 1), 0)] if len(of) else 0 for of in held], np.int64)

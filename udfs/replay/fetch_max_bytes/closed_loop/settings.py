@@ -1,4 +1,4 @@
-"""By which rules each node reads in each lane: the lane's settings, else what the capture shows of the client."""
+"""The rules of each node in each lane: the lane's settings, and otherwise what the capture shows of the client."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ RULES: Kind = np.dtype(
         (
             "is_hard",
             np.int64,
-        ),  # 1: no batch is returned beyond partition_max_bytes, for Fetch before 3 has no max_bytes
+        ),  # 1: no batch is returned beyond partition_max_bytes, for Fetch before version 3 has no max_bytes
         ("partition_max_bytes", np.int64),  # or AS_CAPTURED: the partition's own
         ("only_first", np.int64),  # 1: only the partition named first may exceed the limits
         ("min_bytes", np.int64),
@@ -43,20 +43,21 @@ RULES: Kind = np.dtype(
         ("order", np.int64),
         ("in_session", np.int64),
         ("application", np.int64),  # that takes the node's records: its own, or the first one for all nodes
+        # of a process
         ("seed", np.int64),
         ("byte_rate", np.int64),  # bytes/s of the broker's quota, or 0; the next three as in FETCH_LIMITS
         ("quota_windows", np.int64),
         ("quota_window_ms", np.int64),
         ("quota_is_known", np.int64),
-        ("meter", np.int64),  # that the broker has of the quota: the number of the first node at the same broker,
+        ("meter", np.int64),  # number of the broker's meter for the quota: the index of the first node at the broker,
         # unless readers are replayed together
-        ("readers", np.int64),  # so many share what the reader reads, or what all fetchers of a follower read together;
-        # AS_CAPTURED: it reads that alone
-        ("us_per_record", np.float64),  # or AS_CAPTURED: along the captured curve
-        ("speed", np.float64),  # records are produced so many times as fast as captured
+        ("readers", np.int64),  # how many readers share the reader's partitions, or those of a follower's fetchers;
+        # AS_CAPTURED: it reads its partitions alone
+        ("us_per_record", np.float64),  # or AS_CAPTURED: by the captured curve
+        ("speed", np.float64),  # factor by which records are produced faster than captured
     ]
 )
-"""By which rules a node reads in a lane."""
+"""The rules of a node in a lane."""
 
 OF_QUOTA = ("byte_rate", "quota_windows", "quota_window_ms", "quota_is_known")
 
@@ -64,8 +65,8 @@ OF_QUOTA = ("byte_rate", "quota_windows", "quota_window_ms", "quota_is_known")
 class CapturedWork(NamedTuple):
     """What the capture shows of an application's work.
 
-    largest: int64[nodes], the most records of a response. is_at_work: it always is, so that its work between two calls
-    of poll() is known (polls.py).
+    largest: int64[nodes], the most records of a response. is_at_work: the application is always at work, so its work
+    between two calls of poll() is known (polls.py).
     """
 
     largest: Ints
@@ -73,13 +74,12 @@ class CapturedWork(NamedTuple):
 
 
 def rules_by_node(nodes: Nodes, profiles: Ints, work: CapturedWork, lanes: FetchLanes, reader: Reader) -> Records:
-    """RULES[nodes, lanes].
+    """The rules of each node in each lane: RULES[nodes, lanes]. profiles: int64[nodes], which rules each node follows
+    in the capture.
 
-    Where records are produced twice as fast, the capture's clock ticks twice as fast for a client: what takes it 1 ms
-    takes 2 ms of that clock. max_wait_us is by that clock.
-
-    profiles: int64[nodes], by which rules each reads in the capture. What a client does at random is the same in all
-    lanes, so that lanes with the same rules are the same.
+    If records are produced twice as fast, the capture's clock runs twice as fast for a client: 1 ms of the client's
+    time is 2 ms of that clock. max_wait_us is by the capture's clock. All lanes have the same seed, so lanes with the
+    same rules have the same results.
     """
     limits, clients, captured = lanes.limits(reader), lanes.client(reader.kind), nodes.nodes
     lane_rules = np.zeros((len(captured), len(limits)), RULES)
@@ -87,7 +87,7 @@ def rules_by_node(nodes: Nodes, profiles: Ints, work: CapturedWork, lanes: Fetch
     lane_rules["limit"] = np.minimum(
         set_or_captured(limits["max_bytes"], captured["max_bytes"]), limits["broker_max_bytes"]
     )
-    # A lane with max_bytes is a client that knows it.
+    # In a lane that sets max_bytes, the client's Fetch version has max_bytes.
     is_old = (captured["api_version"] > NONE) & (captured["api_version"] < FIRST_WITH_MAX_BYTES)
     lane_rules["is_hard"] = is_old[:, np.newaxis] & (limits["max_bytes"] == AS_CAPTURED)
     for name in ("partition_max_bytes", "only_first", *OF_QUOTA):
@@ -115,18 +115,18 @@ def rules_by_node(nodes: Nodes, profiles: Ints, work: CapturedWork, lanes: Fetch
 
 
 def set_or_captured(values: Ints, captured: Ints) -> Ints:
-    """What the lane sets, else what the capture shows of the node: int64[nodes, lanes].
+    """The lane's value, or the captured value of the node if the lane sets none: int64[nodes, lanes].
 
-    values: int64[lanes], AS_CAPTURED where the lane sets nothing. captured: int64[nodes].
+    values: int64[lanes], AS_CAPTURED if the lane sets nothing. captured: int64[nodes].
     """
     return np.where(values == AS_CAPTURED, captured[:, np.newaxis], values)
 
 
 def works_beside_fetch(clients: Records, work: CapturedWork) -> Bools:
-    """Where work on the last records goes on beside the next fetch: bool[nodes, lanes].
+    """Whether the application works on the last records while the next fetch is under way: bool[nodes, lanes].
 
-    Where no captured response took two polls, and the application is not always at work, the pace cannot distinguish
-    work beside a fetch from what delays it. clients: CLIENT_SETTINGS[lanes].
+    If no captured response took two polls, and the application is not always at work, the pace cannot tell work that
+    goes on during a fetch from work that delays the fetch. clients: CLIENT_SETTINGS[lanes].
     """
     polls = clients["max_poll_records"]
     took_two = (work.largest > polls[CAPTURED]) | work.is_at_work
@@ -135,10 +135,10 @@ def works_beside_fetch(clients: Records, work: CapturedWork) -> Bools:
 
 
 def profiles_of_nodes(nodes: Nodes, reads: NodeReads) -> Ints:
-    """The rules that each node follows, int64[nodes]: those of its software, else by whether it uses sessions, and
-    keeps an order.
+    """The rules that each node follows, int64[nodes]: those of its software. If that is unknown, they are told from
+    whether the node uses sessions and keeps an order.
 
-    Brokers before 1.1 grant no session, and those before 2.4 do not learn the software.
+    Brokers before 1.1 grant no session, and brokers before 2.4 do not learn the client's software.
     """
     if nodes.reader == FOLLOWER:
         return np.full(len(nodes.nodes), REPLICA_FETCHER)
@@ -151,13 +151,13 @@ def profiles_of_nodes(nodes: Nodes, reads: NodeReads) -> Ints:
 
 
 def keeps_order(fetch: Ints, partition: Ints) -> bool:
-    """Whether, of responses one after the other with records of the same partitions, most have them in one order.
+    """Whether most pairs of successive responses with records of the same partitions have them in the same order.
 
-    Those of Kafka's own client have, for all that received records move behind the others in the same order
+    Responses to Kafka's own client do: all partitions that received records move behind the others in the same order
     (CompletedFetch.drain and PartitionStates.moveToEnd of kafka-clients 4.3). librdkafka begins with the next partition
-    each time. One partition tells nothing.
+    each time. Responses with a single partition do not count.
 
-    fetch: int64[n], the fetch that each part of a response answers, in the order of times. partition: int64[n].
+    fetch: int64[n], the fetch of each serving, in time order. partition: int64[n], its partition.
     """
     starts = np.flatnonzero(np.diff(fetch, prepend=NONE))
     sizes = np.diff(np.append(starts, len(fetch)))

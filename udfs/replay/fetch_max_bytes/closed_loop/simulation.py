@@ -1,8 +1,8 @@
-"""KIP-74 in closed loop: a client with Kafka's own rules fetches from a broker that reads as brokers do, in every lane.
+"""KIP-74 in closed loop: in every lane, a client with Kafka's own rules fetches from a broker with Kafka's own rules.
 
-What the client asks next follows from what it received. One fetch is under way of each node, and of a Java consumer
-one application takes the records of all nodes, by poll(), in the order in which they come. client.py and broker.py
-name the classes of Kafka whose rules these are.
+What the client asks for next follows from what it received. Each node has one fetch under way. In a Java consumer one
+application takes the records of all nodes, by poll(), in the order in which they come. client.py and broker.py name
+the classes of Kafka whose rules these are.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from udfs.replay.fetch_max_bytes.closed_loop.timeline import advance_timeline, n
 from udfs.replay.fetch_max_bytes.fairness import add_read, add_response
 
 ENDLESS_US = 31_536_000_000_000
-"""A client that a quota holds back is replayed no longer than for a year: it may never get what it waits for."""
+"""The replay of a client that a quota holds back ends a year after the captured time: it may never get its records."""
 
 
 @kernel
 def add_answer(sim: ReaderSim, lane: int, node: int, place: int, limit: int) -> None:
-    """Sum up what has come of one partition: the one at this place of the requested order.
+    """Add what has come of one partition to the sums: the partition at index `place` of the requested order.
 
-    limit: how many bytes of the response's limit the partitions before it have left.
+    limit: how many bytes of the response's limit the partitions before it have left over.
     """
     p, answer, now = sim.state.orders.requested[place], sim.state.answers[place], sim.state.nodes[node].now
     partition, state = sim.unit.partitions[p], sim.state.partitions[p]
@@ -61,7 +61,7 @@ def add_answer(sim: ReaderSim, lane: int, node: int, place: int, limit: int) -> 
 
 @kernel
 def note_turn(sim: ReaderSim, node: int, partition: int) -> None:
-    """Note in lane 0 that records of a partition's backlog have come, if there is room."""
+    """Note, in lane 0 and if there is room, that records of a partition's backlog have come."""
     captured, unit_node = sim.outcome.captured, sim.unit.nodes[node]
     turn = unit_node.first_turn + captured.nodes[node].turns
     if turn < unit_node.end_turn:
@@ -71,7 +71,7 @@ def note_turn(sim: ReaderSim, node: int, partition: int) -> None:
 
 @kernel
 def add_answers(sim: ReaderSim, lane: int, node: int) -> int:
-    """Sum up a response that has come; returns its record bytes."""
+    """Add a response that has come to the sums; returns its record bytes."""
     size = overrides = unknown = 0
     limit, first = sim.rules[node, lane].limit, sim.unit.nodes[node].first_partition
     for i in range(first, first + sim.state.nodes[node].requested):
@@ -85,7 +85,7 @@ def add_answers(sim: ReaderSim, lane: int, node: int) -> int:
 
 @kernel
 def note_captured_time(sim: ReaderSim, node: int, size: int) -> None:
-    """Count a request of lane 0, and the bytes of its response, where they come within the captured time.
+    """Count a request of lane 0, and the bytes of its response, if they come within the captured time.
 
     A request whose response a quota emptied does not count.
     """
@@ -98,10 +98,10 @@ def note_captured_time(sim: ReaderSim, node: int, size: int) -> None:
 
 @kernel
 def hold_buffered(sim: ReaderSim, lane: int, time: int) -> None:
-    """Note how many bytes the client has received and its application has not taken yet.
+    """Note how many bytes the client has received and its application has not yet taken.
 
-    They count from one response until the next one, or until they are taken. The first application keeps the figure for
-    all nodes.
+    They count from one response to the next, or until they are taken. The first application keeps the figure for all
+    nodes.
     """
     holder = sim.state.applications[0]
     if holder.held > 0:
@@ -117,7 +117,7 @@ def hold_buffered(sim: ReaderSim, lane: int, time: int) -> None:
 
 @kernel
 def next_change(sim: ReaderSim, node: int) -> int:
-    """The next time that the client wants something else, or has taken records; NEVER for none."""
+    """The next time (us) at which a change comes, or the client has taken records; NEVER if there is none."""
     unit_node, state, following = sim.unit.nodes[node], sim.state.nodes[node], NEVER
     if unit_node.first_change + state.changes < unit_node.end_change:
         following = sim.unit.changes[unit_node.first_change + state.changes].time
@@ -130,7 +130,7 @@ def next_change(sim: ReaderSim, node: int) -> int:
 
 @kernel
 def is_unread(sim: ReaderSim, node: int) -> bool:
-    """Whether anything is left to be read of partitions that are asked for."""
+    """Whether anything is left to be read in the partitions that are asked for."""
     left = False
     for p in range(sim.unit.nodes[node].first_partition, sim.unit.nodes[node].end_partition):
         partition = sim.state.partitions[p]
@@ -140,12 +140,12 @@ def is_unread(sim: ReaderSim, node: int) -> bool:
 
 @kernel
 def until_response(sim: ReaderSim, lane: int, node: int, returned: int, waited_us: int) -> float:
-    """How long a response of `returned` bytes is still on its way when the broker has read it, and an answer's time has
-    gone by since the request (us).
+    """How long a response of `returned` bytes is still on its way (us), counted from the time at which the broker reads
+    it: answer_us after the request, or `waited_us` later.
 
-    waited_us: how long the broker waited beyond that for something to return. A batch can be read from the time when a
-    captured response showed it (logs.py), so the wait for a batch has the time of one answer in it already. By the
-    capture's clock an answer takes `speed` times as long.
+    waited_us: how long the broker waited, beyond answer_us, for something to return. A batch can be read from the time
+    at which a captured response showed it (logs.py), so a wait for a batch already contains the time of one answer. By
+    the capture's clock an answer takes `speed` times as long.
     """
     unit_node, rules = sim.unit.nodes[node], sim.rules[node, lane]
     speed, has_waited = rules.speed, waited_us > 0
@@ -162,7 +162,8 @@ def until_response(sim: ReaderSim, lane: int, node: int, returned: int, waited_u
 def send_fetch(sim: ReaderSim, lane: int, node: int) -> None:
     """Send one request; the node's clock moves on to its response.
 
-    No response comes sooner than an answer takes, and it has what captured responses had until then.
+    A response comes no sooner than answer_us after the request, and returns what can be read by the time at which the
+    broker answers.
     """
     state = sim.state.nodes[node]
     order_request(sim, lane, node)
@@ -202,9 +203,9 @@ def receive_response(sim: ReaderSim, lane: int, node: int) -> None:
 
 @kernel
 def step_node(sim: ReaderSim, lane: int, node: int) -> None:
-    """Have a node that waits for no response do what it does next.
+    """Let a node that waits for no response take its next step.
 
-    It goes on from the first captured fetch until the capture's end, and then until all that the capture shows is read.
+    A node goes on until the end of its captured time, and then until it has read all that the capture shows.
     """
     unit_node, state = sim.unit.nodes[node], sim.state.nodes[node]
     make_changes(sim, lane, node)
@@ -224,7 +225,7 @@ def step_node(sim: ReaderSim, lane: int, node: int) -> None:
 
 @kernel
 def note_left_unread(sim: ReaderSim, lane: int, node: int) -> None:
-    """Note, once, what a node has not read by the capture's end of the partitions that it asks for."""
+    """Note, once, how many bytes of its partitions a node has not read by the end of its captured time."""
     unit_node, state = sim.unit.nodes[node], sim.state.nodes[node]
     if state.is_over == 1 or state.now <= unit_node.horizon:
         return
@@ -238,7 +239,7 @@ def note_left_unread(sim: ReaderSim, lane: int, node: int) -> None:
 
 @kernel
 def first_node(sim: ReaderSim) -> int:
-    """The node at which something happens first."""
+    """The node at which something happens next."""
     first, nodes = 0, sim.state.nodes
     for node in range(1, len(nodes)):
         if nodes[node].now < nodes[first].now:
@@ -250,7 +251,7 @@ def first_node(sim: ReaderSim) -> int:
 def run_until(sim: ReaderSim, lane: int, until: int) -> int:
     """Run all nodes of the reader in a lane, one event after the other, through `until` (us).
 
-    Returns when something happens next, NEVER for no more.
+    Returns when something happens next (us), NEVER if nothing does.
     """
     node, nodes = first_node(sim), sim.state.nodes
     while nodes[node].now != NEVER and nodes[node].now <= until:
@@ -266,7 +267,7 @@ def run_until(sim: ReaderSim, lane: int, until: int) -> int:
 
 @kernel
 def note_rest(sim: ReaderSim, lane: int) -> None:
-    """Note, when nothing happens any more, what is left unread, and what is held."""
+    """Note, at the end, what is left unread and what is still held."""
     for node in range(len(sim.state.nodes)):
         note_left_unread(sim, lane, node)
     hold_buffered(sim, lane, NEVER)

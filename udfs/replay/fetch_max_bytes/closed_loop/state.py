@@ -1,7 +1,7 @@
-"""What the closed loop of a reader works on: what there is to be read, the state of a lane, and what lanes come to.
+"""The records of the closed loop of a reader: what there is to be read, the state of a lane, and the lanes' outcomes.
 
-A reader is a unit. Its nodes, one for each broker that it reads from, are replayed together. The partitions of a node
-lie together in one array of them all, and so do its changes; the node's NODE says where.
+A reader is a unit. Its nodes, one for each broker that it reads from, are replayed together. One array has the
+partitions of all nodes; those of a node are next to each other, and its NODE says where. So it is with changes.
 """
 
 from __future__ import annotations
@@ -21,43 +21,44 @@ from udfs.replay.shared.captured_pieces import PIECES
 from udfs.replay.shared.event_heap import Heap
 
 NO_BACKLOG = -1
-"""In place of how long a partition's backlog took."""
+"""Stands for how long a partition's backlog took, where it has no backlog."""
 REOPEN, STOP, THROTTLED = -1, -2, -3
-"""In place of the partition of a READING_CHANGE: the session is opened anew (REOPEN), or the reader stands still for a
-while, because of a quota (THROTTLED) or for another reason (STOP)."""
+"""Stand in the place of a READING_CHANGE's partition: the session is opened anew (REOPEN), or the reader stands still
+for a while, because of a quota (THROTTLED) or for another reason (STOP)."""
 GO_ON, LEAVE = -1, -2
-"""In place of the batch that a READING_CHANGE leads to: the partition is read on where it was, or is not wanted any
-more."""
+"""Stand in the place of the batch that a READING_CHANGE leads to: the partition is read on from where it was (GO_ON),
+or is no longer wanted (LEAVE)."""
 
 READ_PARTITION = int_fields(
-    "number",  # among those of the reader: its row in the sums
+    "number",  # among the reader's partitions: its row in the sums
     "partition_max_bytes",  # as captured
     "first_batch",  # its batches are [first_batch, end_batch), in offset order
-    "start_batch",  # the batch that is the first to be asked for
+    "start_batch",  # the batch that is asked for first
     "end_batch",
-    "backlog_end",  # behind the last batch that was there when the capture first asked for the partition
+    "backlog_end",  # behind the last batch that was there when the captured reader first asked for the partition
     "is_known",  # 1: no batch is missing behind end_batch
     "previous",  # the same partition at the broker that it moved from, or NONE
-    "dealt",  # its place among a consumer's, or its `fetcher_hash`: modulo how many readers share, it says whose it is
-    "batch_shift",  # added to a batch's index in `previous` it gives the index of the same batch in this partition
+    "dealt",  # modulo the number of readers that share, it says which of them has the partition: its rank among a
+    # consumer's partitions, or its `fetcher_hash`
+    "batch_shift",  # the index of a batch in this partition, minus the index of the same batch in `previous`
 )
 """A partition that a node reads. A node's partitions are in the order in which it first asked for them."""
 LOG_BATCH = int_fields(
-    "bytes_before",  # of all batches before it
+    "bytes_before",  # the sum over all batches before it
     "records_before",
     "visible_at",  # us: when it can be read; rises within a partition
     "segment_end",  # behind the last batch of its segment, as far as that is known
 )
-"""A batch of any partition. One more row follows the last batch; its sums are those of all batches."""
+"""A batch of any partition. After the last batch there is one more row, with the sums over all batches."""
 READING_CHANGE = int_fields(
     "time",  # us
     "partition",  # or REOPEN, STOP or THROTTLED
-    "to",  # a batch, GO_ON or LEAVE; of STOP and THROTTLED: until when, us
-    "until",  # us: when the partition is asked for again, so that nothing of it is buffered then; NEVER where it is not
-    "since",  # us: when the partition was last asked for before; NEVER where the change does not give it up
-    "captured_batch",  # the batch that the capture had read to by then, or NONE where that cannot be compared
+    "to",  # a batch, GO_ON or LEAVE; for STOP and THROTTLED, until when the reader stands still (us)
+    "until",  # us: when the partition is asked for again, and nothing of it is buffered any more; NEVER if it is not
+    "since",  # us: when the partition was last asked for before the change; NEVER if the change does not give it up
+    "captured_batch",  # the batch that the captured reader had read to by then, or NONE where that cannot be compared
 )
-"""When a node wants something else than before. A node's changes are in the order of their times."""
+"""A change in what a node wants to read. A node's changes are in time order."""
 NODE: Kind = np.dtype(
     [
         ("first_partition", np.int64),  # its partitions are [first_partition, end_partition)
@@ -67,26 +68,26 @@ NODE: Kind = np.dtype(
         ("first_turn", np.int64),  # its room in CapturedLane.turns
         ("end_turn", np.int64),
         ("begin", np.int64),  # us: the first captured fetch
-        ("horizon", np.int64),  # us: the capture's end
-        ("request_cap", np.int64),  # a lane is cut off after so many requests
-        ("gap_us", np.float64),  # from a response to the fetch that follows, less what its records take
-        ("poll_us", np.float64),  # how long each poll() takes the application, beside its work on records
-        ("answer_us", np.float64),  # from a fetch that finds enough to its response, less what its record bytes take
-        ("late_us", np.float64),  # from the end of the longest wait to the response
-        ("first_taking", np.int64),  # its curve of what records take: points [first_taking, end_taking) of Unit.taking
+        ("horizon", np.int64),  # us: the end of its captured time
+        ("request_cap", np.int64),  # its replay in a lane ends after this many requests
+        ("gap_us", np.float64),  # from a response to the next fetch, without the work on its records
+        ("poll_us", np.float64),  # how long each poll() takes the application, besides its work on records
+        ("answer_us", np.float64),  # from a fetch that finds enough to its response, without the time of its bytes
+        ("late_us", np.float64),  # from the end of max_wait to the response
+        ("first_taking", np.int64),  # its curve for records: points [first_taking, end_taking) of Unit.taking
         ("end_taking", np.int64),
-        ("first_sending", np.int64),  # its curve of what record bytes take: points of Unit.sending
+        ("first_sending", np.int64),  # its curve for record bytes: points of Unit.sending
         ("end_sending", np.int64),
     ]
 )
-"""A broker that the reader reads from: a connection, with those opened anew in its place."""
+"""A broker that the reader reads from: one connection, and the connections that were opened anew in its place."""
 POINT: Kind = np.dtype([("amount", np.int64), ("time", np.float64)])
-"""A point of a curve: how long the first `amount` takes (us). A curve begins at (0, 0), and both rise."""
+"""A point of a curve: how long the first `amount` takes (us). A curve begins at (0, 0), and both fields rise."""
 
 
 class Unit(NamedTuple):
-    """What a reader reads: READ_PARTITION[n], LOG_BATCH[batches + 1], READING_CHANGE[n], NODE[nodes], and POINT[n] of
-    curves.
+    """What a reader reads: READ_PARTITION[n], LOG_BATCH[batches + 1], READING_CHANGE[n], NODE[nodes], and the curves'
+    points, POINT[n] for `taking` and for `sending`.
     """
 
     partitions: Records
@@ -99,51 +100,51 @@ class Unit(NamedTuple):
 
 PARTITION_STATE = int_fields(
     "position",  # the batch to be read next
-    "taken_at",  # us: when the client has taken all that it last got of the partition
+    "taken_at",  # us: when the client has taken all records that it last got of the partition
     "held",  # record bytes that it last got
-    "turn_at",  # us: when the application comes to what it last got
+    "turn_at",  # us: when the application begins with what it last got
     "requested_at",  # us: when the client first asked for it, or NEVER
     "is_assigned",  # 1: the client wants it
     "has_moved",  # 1: it was given up, or sought elsewhere, since the last request
     "is_wanted",  # 1: the next request asks for it
-    "catch_up_us",  # how long its backlog took, NO_BACKLOG, or NEVER where it is not read
+    "catch_up_us",  # how long its backlog took; NO_BACKLOG, or NEVER if the backlog is not read
 )
-"""A partition in the lane that is replayed."""
+"""The state of a partition in the lane that is replayed."""
 NODE_STATE = int_fields(
     "now",  # us: when something happens next, or NEVER
     "in_flight",  # 1: what happens next is the response to its request
     "sent_at",  # us: the last request
     "read_at",  # us: when the broker read the log for it
-    "stopped_until",  # us: the reader stands still
-    "changes",  # that have come
+    "stopped_until",  # us: until when the reader stands still
+    "changes",  # how many changes have been made
     "opens_session",  # 1: the next response opens the session
-    "known",  # partitions in the client's order
-    "in_session",  # partitions in the session's order
-    "turn",  # with which partition librdkafka begins
-    "requested",  # partitions in the last request
-    "requests",  # that were sent
+    "known",  # how many partitions the client's order has
+    "in_session",  # how many partitions the session's order has
+    "turn",  # index of the partition with which librdkafka begins
+    "requested",  # how many partitions the last request names
+    "requests",  # how many requests were sent
     "bytes",  # record bytes that were read
     "throttle_us",  # how long a quota holds the client back after the last response, by the capture's clock, or 0
     "is_over",  # 1: the captured time is over
 )
-"""A node in the lane that is replayed."""
+"""The state of a node in the lane that is replayed."""
 APPLICATION = int_fields(
-    "busy_until",  # us: it has worked on all records by then
+    "busy_until",  # us: when it is done with the work on all records so far
     "poll_at",  # us: its last call of poll()
-    "poll_room",  # how many records more that call can return
-    "records",  # all that it has taken
-    "held",  # record bytes received and not taken, of all nodes; in the first application alone
+    "poll_room",  # how many more records that call can return
+    "records",  # how many records it has taken
+    "held",  # record bytes that all nodes have received and it has not taken; set in the first application only
     "held_from",  # us: since when
     "held_until",  # us: until when, at the latest
 )
-"""What takes records, one for each node. Where one application takes those of all nodes, only the first is used."""
+"""An application, which takes records: one for each node. If one takes the records of all nodes, it is the first."""
 
 
 class Orders(NamedTuple):
-    """Orders of partitions, int64[partitions] each; a node has the stretch of its own partitions.
+    """Orders of partitions, int64[partitions] each. Each node uses the stretch of its own partitions.
 
-    client, session: in which the client and the session name them. requested: those of the last request. served: those
-    of its response that have records.
+    client, session: the client's and the session's order. requested: the partitions of the last request. served: the
+    partitions of its response that have records.
     """
 
     client: Ints
@@ -155,9 +156,10 @@ class Orders(NamedTuple):
 class State(NamedTuple):
     """What changes while a lane is replayed.
 
-    PARTITION_STATE[n], NODE_STATE[nodes], APPLICATION[nodes]. answers: ANSWER[n], to Orders.requested. marks:
-    int64[partitions], all 0 between two uses. moved: partitions that came from another broker, empty between two uses.
-    meters: those of all readers that are replayed together, by the number in RULES. random: int64[1].
+    partitions: PARTITION_STATE[n]. nodes: NODE_STATE[nodes]. applications: APPLICATION[nodes]. answers: ANSWER[n], to
+    Orders.requested. marks: int64[partitions], all 0 between two uses. moved: partitions that came from another broker,
+    empty between two uses. meters: those of all readers that are replayed together, by the number in RULES. random:
+    int64[1].
     """
 
     partitions: Records
@@ -172,7 +174,7 @@ class State(NamedTuple):
 
 
 def new_state(unit: Unit, meters: Meters) -> State:
-    """The state as a lane begins, but for the seed of `random`. meters: those of all readers replayed together."""
+    """The state at the begin of a lane, without the seed of `random`. meters: of all readers replayed together."""
     n, nodes = len(unit.partitions), len(unit.nodes)
     room = int(np.count_nonzero(unit.partitions["previous"] != NONE))
     has_backlog = unit.partitions["backlog_end"] > unit.partitions["start_batch"]
@@ -198,54 +200,54 @@ def new_state(unit: Unit, meters: Meters) -> State:
 LANE_OUTCOME = int_fields(
     "requests",
     "is_finished",  # 0: something was left to be read
-    "responses",  # also those that there was no room for in ReaderLanes.responses
+    "responses",  # including those for which ReaderLanes.responses had no room
     "given_up",  # rows of ReaderLanes.given_up
-    "end_lag",  # bytes not yet read at the capture's end, of all partitions that are asked for
-    "throttle_ms",  # throttle_time_ms of all responses
+    "end_lag",  # bytes not read by the end of the captured time, over all partitions that are asked for
+    "throttle_ms",  # the sum of throttle_time_ms over all responses
 )
-"""What a lane comes to."""
+"""The outcome of a lane."""
 LANE_RESPONSE = int_fields(
     "node",
     "requested_at",  # us
     "arrived_at",  # us
-    "drained_at",  # us: the client has taken all of it that is not given up, and can ask again for the last of that
+    "drained_at",  # us: the client has taken all that it does not give up, and can ask for the last partition again
     "size",  # record bytes
-    "records",  # that the client got on by
+    "records",  # in the batches that came whole
     "partitions",  # with records
 )
-"""A response of a lane, those of a node in the order of their times."""
+"""A response of a lane. The responses of a node are in time order."""
 GIVEN_UP = int_fields(
-    "response",  # its place
+    "response",  # its index
     "number",  # of the partition
-    "since",  # us: when the capture last asked for the partition before
-    "until",  # us: when it asks for it again, or NEVER
-    "turn_at",  # us: when the application comes to it, to drop it if it has lost the partition
+    "since",  # us: when the captured reader last asked for the partition before the change
+    "until",  # us: when the captured reader asks for it again, or NEVER
+    "turn_at",  # us: when the application begins with these records, and drops them if it has lost the partition
 )
-"""Records of a partition that came in a response, and were dropped since the client left the partition or sought
-elsewhere before it had taken them."""
+"""Records of a partition that came in a response and were dropped: before the client had taken them, it left the
+partition or sought another offset."""
 PARTITION_BUCKET = int_fields(
-    "bytes",  # that came
+    "bytes",  # that came in it
     "lag",  # bytes not yet read at its end
-    "wait",  # us: the longest that had been waited at its end
+    "wait",  # us: how long the partition had waited at its end
 )
-"""A stretch of a reader's time, for a partition in a lane."""
+"""A bucket, a stretch of a reader's time, for a partition in a lane."""
 LINE = int_fields(
-    "bucket",  # the bucket in which the lane is, the first that is not over
-    "width",  # us: how long a bucket is
+    "bucket",  # the bucket that the lane is in: the first that is not over
+    "width",  # us: how long each bucket is
 )
 """A lane's part of the timeline."""
 STAY = int_fields(
     "begin",  # us
-    "before",  # us of the reader's time that have gone by then
+    "before",  # us of the reader's time that have gone by at its begin
 )
-"""A stretch of time in which the reader is there."""
+"""A stay: a stretch of time in which the reader is there."""
 
 
 class Timeline(NamedTuple):
-    """A reader's time in buckets; when they are full, two become one, and each is twice as long.
+    """A reader's time in buckets. When the buckets are full, each two become one, and buckets are twice as long.
 
-    buckets: PARTITION_BUCKET[lanes, partitions, buckets]. held: int64[lanes, TICKS], most bytes held at once. lanes:
-    LINE[lanes]. stays: STAY[n].
+    buckets: PARTITION_BUCKET[lanes, partitions, buckets]. held: int64[lanes, TICKS], the most bytes held at once in
+    each tick. lanes: LINE[lanes]. stays: STAY[n].
     """
 
     buckets: Records
@@ -256,17 +258,18 @@ class Timeline(NamedTuple):
 
 CAPTURED_NODE = int_fields(
     "turns",  # entries of CapturedLane.turns
-    "requests",  # that were sent in the captured time
+    "requests",  # that it sent in the captured time
 )
 """What a node does in lane 0."""
 
 
 class CapturedLane(NamedTuple):
-    """What lane 0 does, to be compared with the capture.
+    """What the reader does in lane 0, the lane of the captured settings; it is compared with the capture.
 
-    turns: int64[n], the partitions that get records of the backlog, one after the other; NODE says where a node's are.
-    nodes: CAPTURED_NODE[nodes]. pieces: int64[nodes, PIECES], bytes that came in each piece of the captured time.
-    catch_up_us: int64[partitions], as in PARTITION_STATE. positions: int64[changes], where each one's partition was.
+    turns: int64[n], the partitions in the order in which they get records of their backlogs; NODE says where a node's
+    are. nodes: CAPTURED_NODE[nodes]. pieces: int64[nodes, PIECES], the bytes that came in each piece of the captured
+    time. catch_up_us: int64[partitions], as in PARTITION_STATE. positions: int64[changes], the position of the
+    partition at each change.
     """
 
     turns: Ints
@@ -277,7 +280,7 @@ class CapturedLane(NamedTuple):
 
 
 def new_captured_lane(unit: Unit) -> CapturedLane:
-    """Room for what lane 0 does."""
+    """An empty CapturedLane with room for what the reader does in lane 0."""
     nodes = len(unit.nodes)
     return CapturedLane(
         turns=np.zeros(int(unit.nodes["end_turn"].max(initial=0)), np.int64),
@@ -289,10 +292,10 @@ def new_captured_lane(unit: Unit) -> CapturedLane:
 
 
 class ReaderLanes(NamedTuple):
-    """What the lanes of a reader come to.
+    """The outcomes of a reader's lanes.
 
-    lanes: LANE_OUTCOME[lanes]. catch_up_us: int64[numbers, lanes], NO_BACKLOG or NEVER. given_up_backlogs:
-    int64[numbers], 1 where the reader leaves a backlog that lane 0 had not read, for good or to go on behind it.
+    lanes: LANE_OUTCOME[lanes]. catch_up_us: int64[numbers, lanes], us, NO_BACKLOG or NEVER. given_up_backlogs:
+    int64[numbers], 1 if the reader leaves a backlog that lane 0 had not read, for good or to go on behind it.
     responses: LANE_RESPONSE[lanes, room]. given_up: GIVEN_UP[lanes, room].
     """
 
@@ -307,7 +310,7 @@ class ReaderLanes(NamedTuple):
 
 
 class Start(NamedTuple):
-    """The parts of the state that are the same at each lane's begin: PARTITION_STATE[n], NODE_STATE[nodes],
+    """The parts of the state that are the same at the begin of each lane: PARTITION_STATE[n], NODE_STATE[nodes],
     APPLICATION[nodes].
     """
 
@@ -338,7 +341,7 @@ def new_sim(unit: Unit, rules: Records, outcome: ReaderLanes, meters: Meters) ->
 
 @kernel
 def first_above(values: Ints, low: int, high: int, value: int) -> int:
-    """Index of the first of values[low:high], which rise, that is above `value`; `high` where none is."""
+    """The index of the first of values[low:high] that is above `value`; `high` if none is. The values rise."""
     while low < high:
         middle = (low + high) >> 1
         if values[middle] > value:

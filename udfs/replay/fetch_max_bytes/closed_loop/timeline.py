@@ -1,7 +1,7 @@
 """What a replayed reader got, lacked and held over its time, in memory that does not grow with the time.
 
-A reader's time goes by while it is there. Of what lies between two of its stays, hours maybe, only as much counts as
-the stay before it lasted: in a slower lane the reader goes on reading when the captured one has gone.
+A reader's time goes by while the reader is there. A gap between two of its stays, which may be hours, counts for at
+most as long as the stay before it lasted: in a slower lane the reader still reads after the captured one has gone.
 """
 
 from __future__ import annotations
@@ -27,27 +27,28 @@ from udfs.replay.fetch_max_bytes.closed_loop.state import (
 
 BUCKETS, LEAST_BUCKETS = 256, 4
 TICKS = 4096
-"""Pieces of a timeline, some to a bucket, for what a reader holds."""
+"""The number of ticks of a timeline, for held bytes. A bucket has several ticks."""
 CELLS = 1 << 22
-"""With more buckets than this in all, a timeline has fewer for each partition, down to LEAST_BUCKETS."""
+"""The most buckets of a timeline over all lanes and partitions. With more, each partition has fewer buckets, down to
+LEAST_BUCKETS."""
 
 
 class Stays(NamedTuple):
-    """A reader's stays: STAY[n]. whole: its time as captured, us."""
+    """A reader's stays: STAY[n]. whole: the reader's whole time as captured, us."""
 
     stays: Records
     whole: int
 
 
 def buckets_within_cells(lanes: int, partitions: int, buckets: int) -> int:
-    """How many buckets of these a timeline of so many partitions has."""
+    """How many buckets a timeline has for each partition: at most `buckets`, and within CELLS."""
     while buckets > LEAST_BUCKETS and lanes * partitions * buckets > CELLS:
         buckets //= 2
     return buckets
 
 
 def new_timeline(lanes: int, partitions: int, stays: Stays, buckets: int = BUCKETS) -> Timeline:
-    """A timeline whose buckets at first cover a reader's time."""
+    """A timeline whose buckets cover a reader's time as captured."""
     buckets = buckets_within_cells(lanes, partitions, buckets)
     ticks = TICKS // buckets
     return Timeline(
@@ -59,7 +60,7 @@ def new_timeline(lanes: int, partitions: int, stays: Stays, buckets: int = BUCKE
 
 
 def stays_of(begins: Ints, ends: Ints) -> Stays:
-    """A reader's stays, from when its connections begin and end. Connections that overlap are one stay.
+    """A reader's stays, from the begins and ends of its connections. Connections that overlap are one stay.
 
     begins, ends: int64[connections], us.
     """
@@ -74,13 +75,15 @@ def stays_of(begins: Ints, ends: Ints) -> Stays:
 
 
 def stays_of_timeline(line: Timeline, lane: int) -> Stays:
-    """The stays of which a timeline was made. lane: one that has not been replayed."""
+    """The stays from which a timeline was made. lane: one that has not been replayed."""
     return Stays(line.stays, int(line.lanes["width"][lane]) * line.buckets.shape[2] - 1)
 
 
 @kernel
 def reader_time(line: Timeline, time: int) -> int:
-    """How much of the reader's time has gone by (us); between two stays, no more than what counts of the gap."""
+    """How much of the reader's time has gone by at `time` (us). In a gap between two stays, it stops at the part of the
+    gap that counts.
+    """
     number = max(first_above(line.stays["begin"], 0, len(line.stays), time) - 1, 0)
     stay = line.stays[number]
     gone: int = stay.before + time - stay.begin
@@ -89,14 +92,14 @@ def reader_time(line: Timeline, time: int) -> int:
 
 @kernel
 def moment_of(line: Timeline, gone: int) -> int:
-    """When so much of the reader's time has gone by (us)."""
+    """The moment (us) at which `gone` us of the reader's time have gone by."""
     stay = line.stays[first_above(line.stays["before"], 0, len(line.stays), gone) - 1]
     return stay.begin + gone - stay.before
 
 
 @kernel
 def halve_buckets(line: Timeline, lane: int) -> None:
-    """Put each two neighbouring buckets of a lane together into one, twice as wide."""
+    """Merge each two neighbouring buckets of a lane into one that is twice as wide."""
     partitions, buckets = line.buckets.shape[1:]
     for p in range(partitions):
         for b in range(buckets):
@@ -113,7 +116,7 @@ def halve_buckets(line: Timeline, lane: int) -> None:
 
 @kernel
 def halve_ticks(ticks: Ints) -> None:
-    """Put each two neighbouring ticks together into one, with the greater of the two values. ticks: int64[TICKS]."""
+    """Merge each two neighbouring ticks into one, with the greater of the two values. ticks: int64[TICKS]."""
     half = len(ticks) // 2
     for i in range(half):
         ticks[i] = max(ticks[2 * i], ticks[2 * i + 1])
@@ -122,14 +125,14 @@ def halve_ticks(ticks: Ints) -> None:
 
 @kernel
 def make_room_for_buckets(line: Timeline, lane: int, gone: int) -> None:
-    """Widen the lane's buckets until they reach so far into the reader's time. gone: us."""
+    """Widen the lane's buckets until they cover `gone` us of the reader's time."""
     while gone >= line.lanes[lane].width * line.buckets.shape[2]:
         halve_buckets(line, lane)
 
 
 @kernel
 def note_bytes(line: Timeline, lane: int, number: int, time: int, size: int) -> None:
-    """Add bytes that came of a partition at `time` (us). number: the partition's."""
+    """Add bytes of a partition that came at `time` (us). number: the partition's number."""
     gone = reader_time(line, time)
     make_room_for_buckets(line, lane, gone)
     line.buckets[lane, number, gone // line.lanes[lane].width].bytes += size
@@ -147,7 +150,7 @@ def note_held(line: Timeline, lane: int, time: int, until: int, size: int) -> No
 
 @kernel
 def advance_timeline(sim: ReaderSim, lane: int, time: int) -> None:
-    """Note lags and waits at the ends of the buckets that are over at that time."""
+    """Note lags and waits at the end of each bucket that is over at `time` (us)."""
     line, state = sim.outcome.timeline, sim.state
     gone = reader_time(line, time)
     make_room_for_buckets(line, lane, gone)
@@ -162,7 +165,7 @@ def advance_timeline(sim: ReaderSim, lane: int, time: int) -> None:
 
 @kernel
 def note_lag(sim: ReaderSim, lane: int, partition: int, end: int) -> None:
-    """Note a partition's lag and wait at the end of the bucket that is over next."""
+    """Note a partition's lag and wait at `end` (us), the end of the lane's current bucket."""
     line, number = sim.outcome.timeline, sim.unit.partitions[partition].number
     bucket = line.buckets[lane, number, line.lanes[lane].bucket]
     bucket.lag += bytes_of_batches(sim, sim.state.partitions[partition].position, readable_to(sim, partition, end))
@@ -173,7 +176,7 @@ def note_lag(sim: ReaderSim, lane: int, partition: int, end: int) -> None:
 
 @kernel
 def align_lanes(line: Timeline) -> None:
-    """Give all lanes buckets of one length: that of the one whose are longest."""
+    """Give all lanes buckets of the same width: the greatest of any lane."""
     longest = 0
     for lane in range(len(line.lanes)):
         longest = max(longest, line.lanes[lane].width)

@@ -1,7 +1,7 @@
-"""Readers that share quotas, replayed together: in each lane what happens first, at whichever reader, comes first.
+"""Readers that share quotas, replayed together: in each lane, the events of all readers happen in time order.
 
-Readers have nothing in common but their brokers' meters (quota_meter.py). All others are replayed alone, by the same
-code. A kernel takes no list of tuples of arrays, so the arrays of all readers are put one behind the other.
+Readers have only their brokers' meters in common (quota_meter.py). A reader that shares none is replayed alone, by the
+same code. A kernel takes no list of tuples of arrays, so the arrays of all readers are laid one after the other.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from udfs.replay.shared.event_heap import Heap
 from udfs.replay.shared.histogram import BUCKETS
 
 STARTS, RUNS, ENDS, IS_OVER = range(4)
-"""What readers do in a lane: all of them start, then they run in turn, then all of them end."""
+"""The phases of a lane: all readers start, then they run in turn, then all of them end."""
 
 
 class ReaderInLanes(NamedTuple):
-    """A reader to be replayed: what it reads, by which rules, RULES[nodes, lanes], and what it comes to."""
+    """A reader to be replayed: what it reads, its rules, RULES[nodes, lanes], and its outcome, which is written."""
 
     unit: Unit
     rules: Records
@@ -51,9 +51,10 @@ class ReaderInLanes(NamedTuple):
 class Together(NamedTuple):
     """Readers that are replayed together.
 
-    flat: the arrays of all readers in one dimension, those of a reader behind those of the one before; they have one
-    set of meters. ends: in place of each of these arrays, int64[readers + 1], where that of each reader begins. due:
-    int64[readers], when something happens next at each (us). shares: bool[lanes], whether any two have a common meter.
+    flat: each array of all readers in one dimension, one reader after the other; the meters are common to all readers.
+    ends: in the place of each of these arrays, int64[readers + 1], where each reader's part begins. due:
+    int64[readers], when something happens next at each reader (us). shares: bool[lanes], whether two readers have a
+    meter in common in the lane.
     """
 
     flat: ReaderSim
@@ -64,7 +65,7 @@ class Together(NamedTuple):
 
 @inlined_kernel
 def part_of(flat: Any, ends: Any, r: int) -> Any:
-    """Reader `r`'s part of an array of all readers; ends: int64[readers + 1], where that of each begins."""
+    """Reader `r`'s part of an array of all readers. ends: int64[readers + 1], where each reader's part begins."""
     return flat[ends[r] : ends[r + 1]]
 
 
@@ -104,7 +105,7 @@ def orders_of(flat: Orders, ends: Orders, r: int) -> Orders:
 
 @inlined_kernel
 def state_of(flat: State, ends: State, r: int) -> State:
-    """Reader `r`'s own state, a view, but for the meters, which all readers have in common."""
+    """Reader `r`'s own state, a view; but the meters are those of all readers."""
     return State(
         partitions=part_of(flat.partitions, ends.partitions, r),
         nodes=part_of(flat.nodes, ends.nodes, r),
@@ -168,7 +169,7 @@ def outcome_of(flat: ReaderLanes, ends: ReaderLanes, r: int, lanes: int) -> Read
 
 @kernel
 def step_reader(together: Together, r: int, lane: int, phase: int, until: int) -> int:
-    """Have reader `r` start, run through `until` (us), or end; returns when something happens next (us)."""
+    """Let reader `r` start, run through `until` (us) or end, by the phase; returns when something happens next (us)."""
     flat, ends, lanes = together.flat, together.ends, len(together.shares)
     nodes = ends.unit.nodes[r + 1] - ends.unit.nodes[r]
     sim = ReaderSim(
@@ -188,7 +189,10 @@ def step_reader(together: Together, r: int, lane: int, phase: int, until: int) -
 
 @kernel
 def first_due(due: Ints) -> int:
-    """The reader at which something happens first, at one time that with the lowest number. due: int64[readers], us."""
+    """The reader at which something happens next; of several at the same time, the one with the lowest number.
+
+    due: int64[readers], us.
+    """
     first = 0
     for r in range(1, len(due)):
         if due[r] < due[first]:
@@ -198,7 +202,7 @@ def first_due(due: Ints) -> int:
 
 @kernel
 def time_of_others(together: Together, r: int, lane: int) -> int:
-    """When something happens first at another reader (us), NEVER where none shares a meter in this lane."""
+    """When something happens next at another reader (us); NEVER if no readers share a meter in this lane."""
     first = NEVER
     if together.shares[lane]:
         for other in range(len(together.due)):
@@ -209,7 +213,7 @@ def time_of_others(together: Together, r: int, lane: int) -> int:
 
 @kernel
 def replay_lane(together: Together, lane: int) -> None:
-    """All readers in one lane. step_reader has one call, for each one makes all of its code anew."""
+    """Replay all readers in one lane. `step_reader` is called at one place: each call site compiles all of its code."""
     due, meters = together.due, together.flat.state.meters.meters
     for number in range(len(meters)):
         meters[number].samples = 0
@@ -230,13 +234,13 @@ def replay_lane(together: Together, lane: int) -> None:
 
 @kernel
 def replay_lanes(together: Together) -> None:
-    """All readers in every lane; lanes do not affect one another."""
+    """Replay all readers in every lane. Lanes do not affect one another."""
     for lane in range(len(together.shares)):
         replay_lane(together, lane)
 
 
 def replay_readers(readers: Sequence[ReaderInLanes]) -> None:
-    """Replay readers in every lane, into their outcomes. Readers whose rules name the same meter share it."""
+    """Replay readers in every lane, and write their outcomes. Readers whose rules name the same meter share it."""
     rules = [reader.rules for reader in readers]
     most = max(int(of["meter"].max(initial=0)) for of in rules) + 1
     meters = new_meters(most, max(int(of["quota_windows"].max(initial=0)) for of in rules))
@@ -266,9 +270,9 @@ def replay_readers(readers: Sequence[ReaderInLanes]) -> None:
 
 
 def edges_of_readers(of_sims: Sequence[Sequence[npt.NDArray[Any]]]) -> Ints:
-    """Where each reader's part of each array begins, and the end of the last one: int64[arrays, readers + 1].
+    """Where each reader's part of each array begins, and where the last part ends: int64[arrays, readers + 1].
 
-    of_sims: of each reader all arrays, in the order of `arrays_in`.
+    of_sims: the arrays of each reader, in the order of `arrays_in`.
     """
     sizes = [[array.size for array in arrays] for arrays in zip(*of_sims, strict=True)]
     edges = np.zeros((len(sizes), len(of_sims) + 1), np.int64)
@@ -277,7 +281,7 @@ def edges_of_readers(of_sims: Sequence[Sequence[npt.NDArray[Any]]]) -> Ints:
 
 
 def lanes_that_share(rules: Sequence[Records]) -> Bools:
-    """Whether readers have a common meter in each lane: bool[lanes]. rules: RULES[nodes, lanes] of each reader."""
+    """Whether readers have a meter in common in each lane: bool[lanes]. rules: RULES[nodes, lanes] of each reader."""
     meters = [
         [set(of["meter"][of["byte_rate"][:, lane] > 0, lane].tolist()) for of in rules]
         for lane in range(rules[0].shape[1])
@@ -286,7 +290,7 @@ def lanes_that_share(rules: Sequence[Records]) -> Bools:
 
 
 def arrays_in(of: Any) -> Iterator[Any]:
-    """The arrays of a tuple of arrays and of such tuples, one after the other."""
+    """The arrays of a nested tuple of arrays, one after the other."""
     if isinstance(of, np.ndarray):
         yield of
     else:
@@ -295,12 +299,12 @@ def arrays_in(of: Any) -> Iterator[Any]:
 
 
 def with_arrays(of: Any, arrays: Iterator[Any]) -> Any:
-    """A tuple such as `of` with other arrays in place of its own, taken in the order of `arrays_in`."""
+    """A nested tuple like `of`, with other arrays in place of its own, in the order of `arrays_in`."""
     return next(arrays) if isinstance(of, np.ndarray) else type(of)(*(with_arrays(part, arrays) for part in of))
 
 
 def in_one_dimension(arrays: Sequence[Any]) -> Any:
-    """Arrays one behind the other, in one dimension; one array alone is not copied."""
+    """Arrays one after the other, in one dimension. A single array is not copied."""
     if len(arrays) == 1:
         return arrays[0].reshape(-1)
     flat = np.concatenate([as_bytes(array) for array in arrays]).view(arrays[0].dtype)
