@@ -1,7 +1,7 @@
 """Turns rows of READS into records, and records into rows.
 
-A row goes from a partition's task to that of a reader. It has a read with what the partition's log had for it, or it
-has the log itself.
+A row goes from the task of a partition to the task of a reader. It has either a read with what the partition's log had
+for it, or the log itself.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from udfs.replay.shared.key_numbers import key_numbers
 from udfs.replay.shared.rows_by_key import FETCH_KEY, key_boundaries
 
 READER = (READS.client_id, READS.client_address, READS.reader)
-"""The columns that say which reader a row is of."""
+"""The columns that say to which reader a row belongs."""
 KEYS = tuple(column for column in READS.columns if column not in (READS.group, READS.numbers, READS.lists))
-"""The columns that are not packed records, and do not say who is replayed together."""
+"""All columns except the packed records, and the group of readers that are replayed together."""
 SIZE_BYTES = 4
 """The column `lists` has the size of a batch as an int32."""
 
@@ -36,8 +36,8 @@ SIZE_BYTES = 4
 class Reads(NamedTuple):
     """Reads of whole fetches.
 
-    reads: READ[reads]. first_read: int64[fetches + 1], where each fetch begins. sizes: int64[batches], bytes of the
-    batches that the reads could return.
+    reads: READ[reads]. first_read: int64[fetches + 1], where the reads of each fetch begin. sizes: int64[batches],
+    bytes of the batches that the reads could return.
     """
 
     reads: Records
@@ -46,7 +46,7 @@ class Reads(NamedTuple):
 
 
 class ConnectionLogs(NamedTuple):
-    """Logs that readers read, one a row.
+    """Logs that readers read, one in each row.
 
     connection_id: int64[rows], the connection that reads the log. number: int64[rows], the number of its partition.
     first: int64[rows + 1] and batches: READABLE_BATCH[n]: those of row i are batches[first[i]:first[i + 1]].
@@ -59,7 +59,7 @@ class ConnectionLogs(NamedTuple):
 
 
 def joined_logs(parts: Sequence[ConnectionLogs]) -> ConnectionLogs:
-    """The logs of all parts, one behind the other."""
+    """The logs of all parts, one after the other."""
     none = np.zeros(0, np.int64)
     return ConnectionLogs(
         np.concatenate([none, *(part.connection_id for part in parts)]),
@@ -70,18 +70,18 @@ def joined_logs(parts: Sequence[ConnectionLogs]) -> ConnectionLogs:
 
 
 def rows_of_reads(keys: pa.RecordBatch, reads: Records, sizes: Ints, counts: Ints) -> pa.RecordBatch:
-    """Rows of READS, one a read.
+    """Rows of READS, one for each read.
 
-    keys: the columns KEYS of these rows. reads: CARRIED[n]. sizes: bytes of the batches of all reads, one read behind
+    keys: the columns KEYS of these rows. reads: CARRIED[n]. sizes: bytes of the batches of all reads, one read after
     the other; read i has counts[i] of them.
     """
     return rows_with(keys, reads, sizes.astype(np.int32).view(np.uint8), stretch_edges(counts) * SIZE_BYTES)
 
 
 def rows_of_logs(keys: pa.RecordBatch, partition: Ints, batches: Records, counts: Ints) -> pa.RecordBatch:
-    """Rows of READS, one a log.
+    """Rows of READS, one for each log.
 
-    keys: the columns KEYS of these rows. partition: int64[n]. batches: READABLE_BATCH of all logs, one log behind the
+    keys: the columns KEYS of these rows. partition: int64[n]. batches: READABLE_BATCH of all logs, one log after the
     other; row i has counts[i] of them.
     """
     numbers = np.zeros(len(partition), CARRIED)
@@ -90,7 +90,7 @@ def rows_of_logs(keys: pa.RecordBatch, partition: Ints, batches: Records, counts
 
 
 def rows_with(keys: pa.RecordBatch, numbers: Records, lists: Bytes, ends: Ints) -> pa.RecordBatch:
-    """Rows of READS from their columns KEYS and the numbers and lists of each.
+    """Rows of READS from their columns KEYS, and the numbers and lists of each row.
 
     numbers: CARRIED[n]. lists: uint8[bytes], those of row i from ends[i] to ends[i + 1]. ends: int64[n + 1].
     """
@@ -106,7 +106,8 @@ def with_groups(
 ) -> Iterator[pa.RecordBatch]:
     """Rows of READS with the groups of readers that are replayed together.
 
-    groups: of consumers that share quotas, by client.id and address. joins_fetchers: those of a follower are one group.
+    groups: the groups of consumers that share quotas, by client.id and address. joins_fetchers: the fetchers of a
+    follower are one group.
     """
     place = READS.columns.index(READS.group)
     for rows in batches:
@@ -124,13 +125,13 @@ def with_groups(
 
 @cache
 def group_of_fetcher(client_id: str, address: str) -> str:
-    """The group of a follower's fetcher: the follower and its address. Empty where the client.id names none."""
+    """The group of a follower's fetcher: the follower and its address. Empty if the client.id names no fetcher."""
     found = follower_and_fetcher(client_id)
     return f"{found[0]} at {address}" if found else ""
 
 
 def logs_and_reads(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-    """(The rows of a reader that have logs, which come first; those that have reads). rows: of READS."""
+    """(The rows of a reader that have logs, which come first; the rows that have reads). rows: of READS."""
     logs = int(np.count_nonzero(rows[READS.exchange_no].to_numpy() < 0))
     return rows.slice(0, logs), rows.slice(logs)
 
@@ -165,16 +166,16 @@ def answered_fetches(fetches: Reads, rows: pa.RecordBatch) -> tuple[Reads, pa.Re
 
 
 def partition_numbers(known: dict[str, int], rows: pa.RecordBatch, partition: Ints) -> Ints:
-    """The number of each row's partition at its broker: int64[rows]. Partitions that are new are added to `known`.
+    """The number of each row's partition at its broker: int64[rows]. New partitions are added to `known`.
 
-    known: numbers by key; `partition_of` takes a key apart into broker, topic and partition.
+    known: numbers by key; `partition_of` splits a key into broker, topic and partition.
     """
     partitions: pa.Array[Any] = arrow_array(partition).cast(pa.string())
     return key_numbers(known, rows[READS.broker], rows[READS.topic], partitions)
 
 
 def logs_from_rows(rows: pa.RecordBatch, known: dict[str, int]) -> ConnectionLogs:
-    """The logs of rows that have them. known: numbers of partitions by their keys, to which new ones are added."""
+    """The logs of rows that have them. known: numbers of partitions by their keys; new partitions are added to it."""
     ends, raw = offsets_and_bytes(rows[READS.lists])
     return ConnectionLogs(
         rows[READS.connection_id].to_numpy(),

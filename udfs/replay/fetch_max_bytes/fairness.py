@@ -13,7 +13,7 @@ from udfs.replay.shared.histogram import bucket_of_value
 
 
 def with_partitions(sums: Sums, partitions: int) -> Sums:
-    """The sums with room for at least so many partitions."""
+    """The sums with room for at least `partitions` partitions."""
     more = partitions - len(sums.partitions)
     if more <= 0:
         return sums
@@ -23,7 +23,7 @@ def with_partitions(sums: Sums, partitions: int) -> Sums:
 
 @kernel
 def add_wait(total: Record, time: int) -> None:
-    """Add a request that got nothing of the partition although there were records. total: of PARTITION_SUMS."""
+    """Add a request that got nothing of the partition although there were records. total: a row of PARTITION_SUMS."""
     total.empty += 1
     total.waiting += 1
     if total.waiting_since == NEVER:
@@ -33,7 +33,9 @@ def add_wait(total: Record, time: int) -> None:
 
 @kernel
 def add_read(total: Record, time: int, available: int, answer: Record) -> None:
-    """Add what a request got of a partition that had so many bytes. total: of PARTITION_SUMS. answer: of ANSWER."""
+    """Add what a request got of a partition that had `available` bytes. total: a row of PARTITION_SUMS. answer: a row
+    of ANSWER.
+    """
     total.requests += 1
     total.available += available
     total.returned += answer.returned
@@ -61,7 +63,7 @@ def add_response(sums: Sums, lane: int, size: int, overrides: int, unknown: int)
 
 @kernel
 def add_fetches(sums: Sums, fetches: Reads, available: Ints, answers: Records) -> None:
-    """Add answers to whole fetches, which come in the order of their times.
+    """Add answers to whole fetches, which come in time order.
 
     available: int64[reads], bytes. answers: ANSWER[lanes, reads].
     """
@@ -78,9 +80,9 @@ def add_fetches(sums: Sums, fetches: Reads, available: Ints, answers: Records) -
 
 
 def sums_with_fetches(sums: Sums, fetches: Reads, available: Ints, answers: Records) -> Sums:
-    """The sums with whole fetches of the reader added, which come in the order of their times.
+    """The sums with whole fetches of the reader added, which come in time order.
 
-    available: int64[reads] bytes. answers: ANSWER[lanes, reads].
+    available: int64[reads], bytes. answers: ANSWER[lanes, reads].
     """
     grown = with_partitions(sums, int(fetches.reads["number"].max(initial=-1)) + 1)
     add_fetches(grown, Reads(*all_read_only(fetches)), read_only(available), read_only(answers))
@@ -88,7 +90,7 @@ def sums_with_fetches(sums: Sums, fetches: Reads, available: Ints, answers: Reco
 
 
 def jain_index(shares: Floats) -> float | None:
-    """Jain's fairness index of shares, float64[n]: 1 if all are alike, 1/n if one has all; None if nobody has any.
+    """Jain's fairness index of shares, float64[n]: 1 if all are equal, 1/n if one has everything; None if all are 0.
 
     R. Jain, D. Chiu, W. Hawe: A quantitative measure of fairness and discrimination (DEC-TR-301, 1984).
     """

@@ -1,4 +1,4 @@
-"""Does the replay of the captured settings give what the capture shows? One verdict a fetch, by OPEN_FETCHES."""
+"""Does the replay of the captured settings agree with the capture? One verdict for each fetch, by OPEN_FETCHES."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _R = OPEN_FETCHES
 def judge_fetches(fetches: Reads, captured: Records, reader: str) -> Ints:
     """The verdict on each fetch: AGREED or a code of OPEN_FETCHES, int64[fetches].
 
-    captured: FETCH_LIMITS[1]. reader: the kind of reader that the fetches are of.
+    captured: FETCH_LIMITS[1]. reader: the kind of reader that sent the fetches.
     """
     fetch, count = fetch_of_reads(fetches), len(fetches.first_read) - 1
     reads, returned = fetches.reads, fetches.reads["returned_bytes"]
@@ -28,7 +28,7 @@ def judge_fetches(fetches: Reads, captured: Records, reader: str) -> Ints:
     lowest = lowest_available(reads, fetch, at_least)
     low_bytes, low_unknown = captured_bytes(fetches, lowest, captured)
     high_bytes, high_unknown = captured_bytes(fetches, reads["available_high"], captured)
-    # As if appends had come when the capture suggests: what was returned was there, as far as that is possible.
+    # As if batches were appended when the capture suggests: returned bytes were available, as far as that is possible.
     there = np.clip(returned, lowest, reads["available_high"])
     middle, _ = captured_bytes(fetches, there, captured)
 
@@ -74,10 +74,11 @@ def judge_fetches(fetches: Reads, captured: Records, reader: str) -> Ints:
 def reads_held_back(fetches: Reads, low_bytes: Ints, there: Ints, captured: Records) -> Bools:
     """The reads that a leader's replication quota left empty (KIP-73), bool[reads].
 
-    Such a partition takes nothing of the limits (ReplicaManager.readFromLog). So all others come as if it had nothing;
-    and no limit can have left it empty if it stands before one with records, or if no partition has any.
-    low_bytes: int64[reads], bytes that each returns under the captured limits, if only those could be read that surely
-    were there. there: int64[reads], bytes that could be read, judged by those that were returned.
+    Such a partition uses up nothing of the limits (ReplicaManager.readFromLog), so all others come as if it had
+    nothing. And no limit can have left it empty if it comes before a partition with records, or if no partition has
+    records. low_bytes: int64[reads], bytes that each read returns under the captured limits if only those bytes could
+    be read that were available for sure. there: int64[reads], bytes that could be read, judged by those that were
+    returned.
     """
     reads, fetch, count = fetches.reads, fetch_of_reads(fetches), len(fetches.first_read) - 1
     returned = reads["returned_bytes"]
@@ -94,30 +95,29 @@ def reads_held_back(fetches: Reads, low_bytes: Ints, there: Ints, captured: Reco
 
 
 def fetch_of_reads(fetches: Reads) -> Ints:
-    """The place of each read's fetch: int64[reads]."""
+    """The index of each read's fetch: int64[reads]."""
     return np.repeat(np.arange(len(fetches.first_read) - 1), np.diff(fetches.first_read))
 
 
 def captured_bytes(fetches: Reads, available: Ints, captured: Records) -> tuple[Ints, Bools]:
-    """(bytes, depends on unknown batches) of each read under the captured limits when so much was available:
-    int64[reads] and bool[reads].
+    """(bytes, depends on unknown batches) of each read under the captured limits: int64[reads] and bool[reads].
 
-    available: int64[reads], bytes. captured: FETCH_LIMITS[1].
+    available: int64[reads], the bytes that could be read. captured: FETCH_LIMITS[1].
     """
     (answers,) = answers_to(fetches, available, captured)
     return answers["returned"], answers["unknown"] == 1
 
 
 def lowest_available(reads: Records, fetch: Ints, at_least: npt.ArrayLike) -> Ints:
-    """The least that was there for each read, given that a fetch waits until something is there.
+    """The fewest bytes that were available for each read, given that a fetch waits until there are some.
 
-    A fetch that finds nothing is parked (DelayedFetch) and read again on the first append that gives it enough. So when
-    it returned records though none were surely there, an append to one of its partitions woke it. Where only one of
-    them may have had an append, it was that one. Between several the capture does not tell: first_append is when an
-    append could come at the earliest, not when it came.
+    A fetch that finds nothing is parked (DelayedFetch) and read again on the first append that gives it enough. So if
+    it returned records although none were available for sure, an append to one of its partitions woke it. If only one
+    of them may have had an append, it was that one. Among several the capture does not tell: first_append is the
+    earliest time at which an append could come, not the time at which it came.
 
-    reads: READ[reads]. fetch: int64[reads], the fetch of each. at_least: int64[reads], what it returns of what was
-    surely there.
+    reads: READ[reads]. fetch: int64[reads], the fetch of each read. at_least: int64[reads], the bytes that each read
+    returns of those that were available for sure.
     """
     nothing = np.bincount(fetch, at_least)[fetch] == 0
     is_answered = np.bincount(fetch, reads["returned_bytes"])[fetch] > 0

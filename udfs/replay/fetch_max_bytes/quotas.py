@@ -1,6 +1,6 @@
-"""Whose bandwidth quota a client has, and who shares it at a broker (KIP-13, KIP-55, KIP-257).
+"""Which bandwidth quota a client has, and which clients share it at a broker (KIP-13, KIP-55, KIP-257).
 
-The order in which quotas are looked for, and whose meter counts, are those of DefaultQuotaCallback, in
+The order in which quotas are looked up, and the meter that counts, follow DefaultQuotaCallback in
 org.apache.kafka.server.quota.ClientQuotaManager (Kafka 4.3).
 """
 
@@ -13,20 +13,20 @@ from udfs.replay.shared.lanes import NO_LIMIT, Value
 
 CONSUMER_QUOTA, PRODUCER_QUOTA = "consumer_byte_rate", "producer_byte_rate"
 EACH = "<default>"
-"""In place of a name: everybody who has no quota of their own, as Kafka's tools call it."""
+"""Stands for a name: everybody who has no quota of their own, as Kafka's tools call it."""
 USER, CLIENT = "user", "client"
 
 
 class QuotaOf(NamedTuple):
-    """Whose quota it is: a user's, a client.id's, or that of a client.id of a user; each by name, or EACH."""
+    """Whose quota it is: a user's, a client.id's, or that of a user's client.id; each is a name or EACH."""
 
     user: str | None
     client_id: str | None
 
 
 class OwnQuota(NamedTuple):
-    """What a client may fetch from a broker or send to it, bytes/s, and whose meter counts it: that of a user, of a
-    client.id, or of both.
+    """How many bytes/s a client may fetch from a broker or send to it, and which meter counts them: the meter of a
+    user, of a client.id, or of both.
     """
 
     rate: int
@@ -34,7 +34,7 @@ class OwnQuota(NamedTuple):
 
 
 def quotas_of_settings(values: Mapping[str, Value], quota: str = CONSUMER_QUOTA) -> dict[QuotaOf, int]:
-    """The quotas of consumers, or of producers, among settings, in bytes/s. What is set to `none` has no quota.
+    """The quotas of consumers, or of producers, among settings, in bytes/s. A setting of `none` is no quota.
 
     >>> quotas_of_settings({"consumer_byte_rate": 5, "user.ann.consumer_byte_rate": 7, "fetch.max.bytes": 1})
     {QuotaOf(user=None, client_id='<default>'): 5, QuotaOf(user='ann', client_id=None): 7}
@@ -57,7 +57,7 @@ def has_quota(keys: Iterable[str], quota: str = CONSUMER_QUOTA) -> bool:
 
 
 def quota_of_key(key: str) -> QuotaOf:
-    """Whose quota a setting is, by its key. Without user and client it is that of each client.id.
+    """Whose quota a setting is, by its key. Without user and client it is the quota of each client.id.
 
     >>> quota_of_key("user.client.app.consumer_byte_rate"), quota_of_key("user.ann.client.consumer_byte_rate")
     (QuotaOf(user='<default>', client_id='app'), QuotaOf(user='ann', client_id='<default>'))
@@ -72,8 +72,8 @@ def quota_of_key(key: str) -> QuotaOf:
 def own_quota(quotas: Mapping[QuotaOf, int], user: str | None, client_id: str, reader: str) -> OwnQuota | None:
     """The quota of a client; None if it has none.
 
-    user: None if it is not known. Then the client is taken for a user of its own, who is in no quota by name.
-    reader: what nobody else is called.
+    user: None if it is not known. The client then counts as a user of its own that no quota names. reader: a name that
+    nobody else has.
     """
     name = reader if user is None else user
     named = [] if user is None else [QuotaOf(user, client_id), QuotaOf(user, EACH), QuotaOf(user, None)]

@@ -18,10 +18,10 @@ from udfs.columns.arrow_columns import compute as pc
 from udfs.facts.arrow_tables import arrow_schema, pack_rows
 
 NO_RACK = -1
-"""In place of the number of a rack that is not known."""
+"""Stands for the number of a rack that is not known."""
 KNOWN = ""
 UNKNOWN_FOR = (KNOWN, CLIENT_RACK, RACK_OF_NO_BROKER, BROKER_RACK, REPLICAS)
-"""The values of RACK_READS.unknown_for, KNOWN in place of null."""
+"""The values of RACK_READS.unknown_for, with KNOWN instead of null."""
 ISR, API_VERSION = "isr", "api_version"
 UNCHANGED = (
     RACK_READS.client_id, RACK_READS.client_address, RACK_READS.client_rack, RACK_READS.topic, RACK_READS.partition,
@@ -29,18 +29,17 @@ UNCHANGED = (
 )  # fmt: skip
 _READS = [arrow_schema(RACK_READS).field(str(column)) for column in UNCHANGED]
 READS = pa.schema([*_READS, pa.field(ISR, pa.list_(pa.int32())), pa.field(API_VERSION, pa.int16())])
-"""What consumers read. isr: node ids of the partition's replicas in sync, null if no Metadata response shows them.
+"""Reads of consumers. isr: node ids of the partition's replicas in sync, null if no Metadata response shows them.
 api_version: of the Fetch requests."""
 LOCATED = pa.schema([field for field in arrow_schema(RACK_READS) if field.name != RACK_READS.run_id])
 """The rows of RACK_READS without their run."""
 
 
 class RackedReads(NamedTuple):
-    """Reads and the replicas in sync of what each reads, racks by numbers, NO_RACK for one that is not known.
+    """Reads, and the replicas in sync of the partition of each. Racks are numbers, NO_RACK for one that is not known.
 
     client_rack, leader_rack: int64[reads]. knows_racks: bool[reads], whether the version of the request has a rack.
-    read: int64[replicas], the read that each replica is for, ascending. rack: int64[replicas]. is_leader:
-    bool[replicas].
+    read: int64[replicas], the read of each replica, ascending. rack: int64[replicas]. is_leader: bool[replicas].
     """
 
     client_rack: Ints
@@ -52,12 +51,13 @@ class RackedReads(NamedTuple):
 
 
 def replicas_sent_to(of: RackedReads) -> Bools:
-    """To which replicas leaders would send the consumers: bool[replicas]. A read with none stays at its leader; of
-    several, Kafka takes the one that is caught up most.
+    """The replicas to which leaders would send the consumers: bool[replicas]. A read without one stays at its leader.
+    Of several, Kafka takes the replica that is caught up most.
 
-    ReplicaManager.findPreferredReadReplica leaves out what is not in sync, RackAwareReplicaSelector.select takes the
-    leader if it is in the consumer's rack, else a replica there (Kafka 4.3.1). A replica in sync has what a consumer
-    can ask for, but for records that it deleted before the leader did, which is not looked at.
+    ReplicaManager.findPreferredReadReplica leaves out replicas that are not in sync. RackAwareReplicaSelector.select
+    takes the leader if it is in the consumer's rack, and otherwise a replica in that rack (Kafka 4.3.1). A replica in
+    sync has all records that a consumer can ask for, except records that it deleted before the leader did; these are
+    not looked at.
     """
     is_sent = of.knows_racks & (of.leader_rack != of.client_rack) & (of.client_rack != NO_RACK)
     sent: Bools = is_sent[of.read] & ~of.is_leader & (of.rack == of.client_rack[of.read])
@@ -65,9 +65,9 @@ def replicas_sent_to(of: RackedReads) -> Bools:
 
 
 def why_unknown(of: RackedReads, racks_of_brokers: Ints) -> Ints:
-    """Why it is not known who serves each read, as a place in UNKNOWN_FOR, 0 where it is: int64[reads].
+    """Why it is not known who serves each read, as an index in UNKNOWN_FOR, 0 if it is known: int64[reads].
 
-    racks_of_brokers: int64[n], the racks that any broker is in.
+    racks_of_brokers: int64[n], the racks of all brokers.
     """
     replicas = np.bincount(of.read, minlength=len(of.client_rack))
     without_rack = np.bincount(of.read, of.rack == NO_RACK, len(of.client_rack))
@@ -84,7 +84,7 @@ def why_unknown(of: RackedReads, racks_of_brokers: Ints) -> Ints:
 
 
 def located_reads(batches: Iterable[pa.RecordBatch], racks: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
-    """Rows of LOCATED from rows of READS. racks: by node id that of each broker whose rack is known."""
+    """Rows of LOCATED from rows of READS. racks: the rack of each broker whose rack is known, by node id."""
     t = RACK_READS
     brokers, names = pa.array(racks, pa.string()), pa.array(racks.values(), pa.string())
     for batch in batches:
@@ -121,7 +121,7 @@ def located_reads(batches: Iterable[pa.RecordBatch], racks: Mapping[str, str]) -
 
 
 def _rack_of(brokers: pa.Array[Any], racks: pa.Array[Any], broker: pa.Array[Any]) -> pa.Array[Any]:
-    """The rack of each broker, null where it is not known."""
+    """The rack of each broker, null if it is not known."""
     return racks.take(pc.index_in(broker, value_set=brokers))
 
 
@@ -132,7 +132,7 @@ def _number_of(racks: pa.Array[Any], rack: pa.Array[Any]) -> Ints:
 
 
 def _joined(texts: pa.Array[Any], counts: Ints) -> pa.Array[Any]:
-    """The texts of each row, with commas between. counts: int64[rows], how many each has."""
+    """The texts of each row, with commas between. counts: int64[rows], how many texts each row has."""
     offsets = np.concatenate([[0], np.cumsum(counts)])
     return pc.binary_join(pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), texts), ",")
 

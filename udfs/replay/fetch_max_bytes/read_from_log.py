@@ -22,8 +22,8 @@ FIRST_WITH_MAX_BYTES = 3
 def bytes_read(adjusted: int, first_batch: int, available: int, min_one: bool) -> int:
     """Bytes read of one partition.
 
-    adjusted: min(partition_max_bytes, what is left of the limit). min_one: a first batch is returned whole, however
-    large (minOneMessage).
+    adjusted: min(partition_max_bytes, what is left of the limit). min_one: the first batch is returned whole, however
+    large it is (minOneMessage).
     """
     if available == 0:
         return 0
@@ -33,7 +33,7 @@ def bytes_read(adjusted: int, first_batch: int, available: int, min_one: bool) -
 
 @kernel
 def tail_bytes(sizes: Ints, first: int, end: int, returned: int) -> int:
-    """Bytes of the last batch in a slice that ends within it. The slice begins with the batch sizes[first]."""
+    """Bytes of a batch that is cut at the end of a slice, or 0. The slice begins with the batch sizes[first]."""
     whole = 0
     for i in range(first, end):
         if whole + sizes[i] > returned:
@@ -44,7 +44,7 @@ def tail_bytes(sizes: Ints, first: int, end: int, returned: int) -> int:
 
 @kernel
 def is_hard_limit(read: Record) -> bool:
-    """FetchParams.hardMaxBytesLimit: the request has no max_bytes, and no batch is returned beyond its other limit."""
+    """FetchParams.hardMaxBytesLimit: the request has no max_bytes, and no batch goes beyond its partition_max_bytes."""
     return bool(NONE < read.api_version < FIRST_WITH_MAX_BYTES)
 
 
@@ -52,13 +52,13 @@ def is_hard_limit(read: Record) -> bool:
 def answer_fetch(fetches: Reads, available: Ints, fetch: int, limits: Record, answers: Records) -> None:
     """Answer one fetch under the limits of one lane.
 
-    available: int64[reads], bytes that the log held for each. limits: FETCH_LIMITS, of the lane. answers:
-    ANSWER[reads], those of the lane.
+    available: int64[reads], bytes that the log held for each read. limits: the lane's row of FETCH_LIMITS. answers:
+    ANSWER[reads], the lane's answers, written in place.
     """
     first, end = fetches.first_read[fetch], fetches.first_read[fetch + 1]
-    request = fetches.reads[first]  # what it says of the whole fetch is the same in each of its reads
+    request = fetches.reads[first]  # fields about the whole fetch are the same in each of its reads
     limit = min(request.max_bytes if limits.max_bytes == AS_CAPTURED else limits.max_bytes, limits.broker_max_bytes)
-    # A lane with max_bytes is a client that knows it.
+    # In a lane that sets max_bytes, the client's Fetch version has max_bytes.
     is_hard = is_hard_limit(request) and limits.max_bytes == AS_CAPTURED
     min_one = not is_hard
     for row in range(first, end):
@@ -83,8 +83,8 @@ def answer_fetch(fetches: Reads, available: Ints, fetch: int, limits: Record, an
 def answer_all(fetches: Reads, available: Ints, limits: Records, answers: Records) -> None:
     """Answer every fetch in every lane.
 
-    available: int64[reads], bytes that the log held for each. limits: FETCH_LIMITS[lanes]. answers: ANSWER[lanes,
-    reads].
+    available: int64[reads], bytes that the log held for each read. limits: FETCH_LIMITS[lanes]. answers: ANSWER[lanes,
+    reads], written in place.
     """
     for fetch in range(len(fetches.first_read) - 1):
         for lane in range(len(limits)):
@@ -94,7 +94,7 @@ def answer_all(fetches: Reads, available: Ints, limits: Records, answers: Record
 def answers_to(fetches: Reads, available: Ints, limits: Records) -> Records:
     """What every fetch returns in every lane: ANSWER[lanes, reads].
 
-    available: int64[reads], bytes that were there. limits: FETCH_LIMITS[lanes].
+    available: int64[reads], bytes that the log held for each read. limits: FETCH_LIMITS[lanes].
     """
     answers = np.zeros((len(limits), len(fetches.reads)), ANSWER)
     answer_all(Reads(*all_read_only(fetches)), read_only(available), read_only(limits), answers)

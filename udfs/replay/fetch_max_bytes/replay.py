@@ -1,4 +1,4 @@
-"""The pass over readers: every fetch of a consumer or follower answered in every lane, judged, and summed up."""
+"""The pass over readers: it answers every fetch of a consumer or follower in every lane, judges it, and sums up."""
 
 from __future__ import annotations
 
@@ -69,9 +69,9 @@ _WORDS = {AGREED: NO_REASON} | {code: word for word, code in OPEN_FETCHES.codes.
 class ReaderInProgress:
     """A reader whose fetches are coming, and what is known of them so far.
 
-    sums, requests: results of open loop. captured: what closed loop needs of the fetches. max_bytes,
-    partition_max_bytes: the largest that the reader asked for. verdicts: how many there are by broker, whether the
-    response had records, and the verdict's code.
+    sums, requests: results of the open loop. captured: what the closed loop needs of the fetches. max_bytes,
+    partition_max_bytes: the largest that the reader asked for. verdicts: how many there are, by broker, whether the
+    response had records, and code.
     """
 
     reader: Reader
@@ -97,7 +97,7 @@ def replay_fetches(
 def rows_of_readers(
     batches: Iterable[pa.RecordBatch], lanes: FetchLanes, run_id: str, responses_under: FetchLanes | None
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
-    """The rows of one reader after the other; those of a group are replayed together."""
+    """The rows of one reader after the other. Readers of a group are replayed together."""
     for group in groups_of_readers(batches):
         members = list[ReaderInProgress]()
         for reader, parts in group:
@@ -114,7 +114,7 @@ def rows_of_readers(
 def groups_of_readers(
     batches: Iterable[pa.RecordBatch],
 ) -> Iterator[Iterator[tuple[Reader, Iterator[pa.RecordBatch]]]]:
-    """The readers with their rows, those of a group together; one without a group is alone."""
+    """The readers with their rows, by group. A reader without a group is a group of its own."""
     by_reader = by_key(whole_fetches(batches), (READS.group, *READER))
     for _, alike in groupby(by_reader, key=lambda of: of[0][0] or of[0]):
         yield ((Reader(*key), parts) for (_, *key), parts in alike)
@@ -123,7 +123,7 @@ def groups_of_readers(
 def reads_in_window(reads: pa.RecordBatch, window: Window) -> pa.RecordBatch:
     """The reads of fetches that were sent in the window. In closed loop a reader begins with the first of them.
 
-    What logs hold is known from all of the capture.
+    The content of logs is known from the whole capture, not only from the window.
     """
     return reads if window.is_whole else reads.filter(pa.array(window.has(reads[READS.request_time].to_numpy())))
 
@@ -145,9 +145,9 @@ def take_fetches(progress: ReaderInProgress, rows: pa.RecordBatch, lanes: FetchL
 
 
 def note_for_closed_loop(captured: CapturedFetches, fetches: Reads, rows: pa.RecordBatch) -> Reads:
-    """Note with `captured` what closed loop needs of these fetches.
+    """Add to `captured` what the closed loop needs of these fetches.
 
-    Returns those that were answered, with the number of each read's partition. rows: of READS, those of all fetches.
+    Returns the answered ones, with the number of each read's partition. rows: rows of READS, of all these fetches.
     """
     fetches, rows = answered_fetches(fetches, rows)
     fetches.reads["number"] = partition_numbers(captured.partitions, rows, fetches.reads["partition"])
@@ -169,7 +169,7 @@ def note_verdicts(progress: ReaderInProgress, rows: pa.RecordBatch, fetches: Rea
 def rows_of_group(
     group: Sequence[ReaderInProgress], lanes: FetchLanes, run_id: str, responses_under: FetchLanes | None
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
-    """The rows of readers all of whose fetches have come, in open loop and in closed loop."""
+    """The rows of readers, once all of their fetches have come, in open loop and in closed loop."""
     of_members, bounds_of = list[tuple[Labels, Member]](), list[BoundsOf]()
     for progress in group:
         reader, limits = progress.reader, lanes.limits(progress.reader)
@@ -198,8 +198,8 @@ def closed_rows_of_group(
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:  # fmt: skip
     """The rows of readers in closed loop.
 
-    Where `lanes` do the same to them as `responses_under`, one closed loop gives the responses too. Where not, they are
-    replayed a second time, under `responses_under`. bounds: of each reader.
+    If `responses_under` has the same settings for these readers as `lanes`, one closed loop gives the responses, too.
+    If not, the readers are replayed a second time, under `responses_under`. bounds: one for each reader.
     """
     members = [member for _, member in group]
     has_same_limits = responses_under is not None and all(lanes.equals(responses_under, of.reader) for of in members)
@@ -218,7 +218,7 @@ def closed_rows_of_group(
 
 
 def open_rows(progress: ReaderInProgress, labels: Labels, memory_bound: Ints) -> Iterator[tuple[Table, pa.RecordBatch]]:
-    """The rows of a reader in open loop. memory_bound: int64[lanes], bytes, as in `memory_bounds`."""
+    """The rows of a reader in open loop. memory_bound: int64[lanes], bytes, from `memory_bounds`."""
     verdicts = (
         (broker, WITH_RECORDS if has_records else EMPTY, _WORDS[code], count)
         for (broker, has_records, code), count in sorted(progress.verdicts.items())

@@ -1,4 +1,4 @@
-"""What a replayed reader comes to, as rows of the gold tables that both loops have."""
+"""A replayed reader's outcome, as rows of the gold tables that the open and the closed loop have in common."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from udfs.replay.shared.histogram import quantile_within
 from udfs.replay.shared.lanes import AS_CAPTURED
 
 OPEN_LOOP, CLOSED_LOOP = "open", "closed"
-"""Of the column `mode`."""
+"""Values of the column `mode`."""
 
 
 class Labels(NamedTuple):
-    """What the rows of a reader are of. partitions: broker, topic and partition of each, by number. user: who the
-    reader is to a quota of users, None if no lane has one or that is not known.
+    """The run and the reader of some rows. partitions: broker, topic and partition of each, by number. user: the user
+    that the reader is to quotas; None if no lane has a quota of users, or the user is not known.
     """
 
     run_id: str
@@ -48,11 +48,11 @@ class Labels(NamedTuple):
 
     @property
     def distinct_partitions(self) -> int:
-        """How many partitions the reader fetched, each once, of however many brokers it did."""
+        """How many different partitions the reader fetched; a partition fetched from several brokers counts once."""
         return len({(topic, partition) for _, topic, partition in self.partitions})
 
     def columns(self, table: Table, rows: int) -> dict[str, Values]:
-        """The columns of a table that say which run and reader its rows are of."""
+        """The columns of a table that say the run and the reader of its rows."""
         texts = {
             "run_id": self.run_id,
             "client_id": self.reader.client_id,
@@ -63,13 +63,13 @@ class Labels(NamedTuple):
 
 
 class ReaderOutcome(NamedTuple):
-    """What a reader comes to in one mode.
+    """A reader's outcome in one mode.
 
-    requests, memory_bound: int64[lanes]. What follows is of closed loop alone. backlog: int64[partitions] bytes.
-    catch_up_ms: float64[partitions, lanes], nan for never. given_up: int64[partitions], 1 where the reader gave a
-    backlog up. finished: bool[lanes], all was read. left_out: captured fetches that the closed loop does not go on to.
-    throttle_ms: int64[lanes], for how long a quota holds the reader back. fetchers: int64[lanes], a follower's threads,
-    NONE in a lane that could not be followed.
+    requests, memory_bound: int64[lanes]. All further fields are of the closed loop only. backlog: int64[partitions],
+    bytes. catch_up_ms: float64[partitions, lanes], nan if the backlog is never read. given_up: int64[partitions], 1 if
+    the reader gave up the backlog. finished: bool[lanes], everything was read. left_out: captured fetches that the
+    closed loop leaves out. throttle_ms: int64[lanes], how long a quota holds the reader back. fetchers: int64[lanes],
+    the number of a follower's fetchers, NONE in a lane that could not be followed.
     """
 
     mode: str
@@ -86,9 +86,9 @@ class ReaderOutcome(NamedTuple):
 
 
 class LaneBounds(NamedTuple):
-    """What bounds a reader in each lane of closed loop.
+    """The bounds of a reader in each lane of closed loop.
 
-    memory_bound: int64[lanes], KIP-74's, in bytes. fetchers: as in ReaderOutcome.
+    memory_bound: int64[lanes], KIP-74's bound, in bytes. fetchers: as in ReaderOutcome.
     """
 
     memory_bound: Ints
@@ -111,7 +111,7 @@ def memory_bounds(labels: Labels, limits: Records, max_bytes: int, partition_max
 def verdict_rows(
     labels: Labels, verdicts: Iterable[tuple[str, str, str, int]], reasons: FidelityReasons
 ) -> pa.RecordBatch:
-    """Rows of `fidelity`. verdicts: broker, metric, word and how often it was given."""
+    """Rows of `fidelity`. verdicts: broker, metric, word, and how many verdicts there are with that word."""
     groups: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
     for broker, metric, word, count in verdicts:
         groups[broker, metric][word] = count
@@ -131,7 +131,7 @@ def null_for_nan(values: Floats) -> pa.Array[Any]:
 
 
 def shares_of_sum(values: Ints) -> Floats:
-    """Each value's part of the sum over the first axis, 0 where the sum is: float64[values.shape].
+    """Each value's share of the sum over the first axis, 0 if the sum is 0: float64[values.shape].
 
     values: int64[n, ...].
     """
@@ -140,7 +140,7 @@ def shares_of_sum(values: Ints) -> Floats:
 
 
 def fairness_rows(labels: Labels, outcome: ReaderOutcome) -> pa.RecordBatch:
-    """Rows of `fetch_fairness`: one a lane and partition."""
+    """Rows of `fetch_fairness`: one for each lane and partition."""
     lanes, partitions = len(labels.lanes), len(labels.partitions)
     n, sums, t = lanes * partitions, outcome.sums.partitions[:partitions], FETCH_FAIRNESS
     brokers, topics, numbers = zip(*labels.partitions, strict=True)
@@ -184,7 +184,7 @@ def fairness_rows(labels: Labels, outcome: ReaderOutcome) -> pa.RecordBatch:
 
 
 def fetch_consumer_rows(labels: Labels, outcome: ReaderOutcome) -> pa.RecordBatch:
-    """Rows of `fetch_consumers`: one a lane."""
+    """Rows of `fetch_consumers`: one for each lane."""
     n, t = len(labels.lanes), FETCH_CONSUMERS
     sums, responses = outcome.sums.partitions[: len(labels.partitions)], outcome.sums.responses
     given_up = 0 if outcome.given_up is None else int(outcome.given_up.sum())
@@ -222,13 +222,13 @@ def fetch_consumer_rows(labels: Labels, outcome: ReaderOutcome) -> pa.RecordBatc
 
 
 def served_shares(sums: Records) -> Floats:
-    """returned / available of the partitions that had any. sums: PARTITION_SUMS[partitions]."""
+    """returned / available of the partitions that had records. sums: PARTITION_SUMS[partitions]."""
     had = sums["available"] > 0
     return sums["returned"][had] / sums["available"][had]
 
 
 def response_quantiles(sums: Sums) -> dict[str, pa.Array[Any]]:
-    """The columns with quantiles of responses' sizes."""
+    """The columns with quantiles of the sizes of responses."""
     t, largest = FETCH_CONSUMERS, sums.responses["largest"].tolist()
     return {
         name: pa.array(
@@ -239,7 +239,7 @@ def response_quantiles(sums: Sums) -> dict[str, pa.Array[Any]]:
 
 
 def slowest_catch_ups(outcome: ReaderOutcome, lanes: int) -> pa.Array[Any]:
-    """catch_up_ms of each lane: until the backlog of every partition was read that was not given up."""
+    """catch_up_ms of each lane: the time until every backlog that was not given up was read."""
     if outcome.catch_up_ms is None or outcome.given_up is None:
         return pa.nulls(lanes, pa.float64())
     return null_for_nan(outcome.catch_up_ms[outcome.given_up == 0].max(axis=0, initial=0))

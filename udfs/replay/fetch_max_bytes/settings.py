@@ -30,29 +30,30 @@ QUOTA_WINDOW_SECONDS = "broker.quota.window.size.seconds"
 FETCHERS = "num.replica.fetchers"
 TRAFFIC_SPEED = "traffic.speed"
 TRAFFIC = frozenset((TRAFFIC_SPEED, TRAFFIC_CONSUMERS))
-"""What lanes change of the traffic itself: how much is produced, and how many consume it."""
+"""The settings that change the traffic itself: how much is produced, and how many consumers read it."""
 REQUEST_LIMITS: Mapping[str, tuple[str, str]] = {
     CONSUMER: ("consumer.fetch.max.bytes", "consumer.max.partition.fetch.bytes"),
     FOLLOWER: ("replica.fetch.response.max.bytes", "replica.fetch.max.bytes"),
 }
-"""By kind of reader, what sets max_bytes and partition_max_bytes of its requests."""
+"""The settings that set max_bytes and partition_max_bytes of a reader's requests, by kind of reader."""
 REQUEST_WAITS: Mapping[str, tuple[str, str]] = {
     CONSUMER: ("consumer.fetch.min.bytes", "consumer.fetch.max.wait.ms"),
     FOLLOWER: ("replica.fetch.min.bytes", "replica.fetch.wait.max.ms"),
 }
-"""By kind of reader, what sets min_bytes and max_wait_ms of its requests."""
+"""The settings that set min_bytes and max_wait_ms of a reader's requests, by kind of reader."""
 MOST_BYTES = (1 << 31) - 1
 """max_bytes is an int32."""
 DEFAULT_MAX_POLL_RECORDS = 500
 
 JAVA_4, JAVA_3, LIBRDKAFKA, REPLICA_FETCHER = range(4)
 PROFILES = {"java-4.0": JAVA_4, "java-3.9": JAVA_3, "librdkafka": LIBRDKAFKA}
-"""Clients by the rules they follow, as `profile` spells them; a broker's ReplicaFetcherThread is REPLICA_FETCHER."""
+"""The sets of rules that clients follow, as `profile` spells them. REPLICA_FETCHER is a broker's
+ReplicaFetcherThread."""
 CLIENT_ORDER, FIXED_ORDER, FIRST_EMPTY_ORDER, SHUFFLED_ORDER = range(4)
 ORDERS = {
     "client": CLIENT_ORDER, "fixed": FIXED_ORDER, "first_empty": FIRST_EMPTY_ORDER, "shuffle": SHUFFLED_ORDER
 }  # fmt: skip
-"""Orders of partitions, as `order` spells them: the client's own, or another in its place."""
+"""Orders of partitions, as `order` spells them: the client's own, or another one instead."""
 
 
 class Reader(NamedTuple):
@@ -68,22 +69,22 @@ FETCH_LIMITS = int_fields(
     "partition_max_bytes",  # of a request, or AS_CAPTURED
     "broker_max_bytes",  # the broker's fetch.max.bytes, or what a consumer's quota allows
     "only_first",  # 1: KIP-74's text, by which only the partition named first may exceed the limits
-    "byte_rate",  # bytes/s that a broker gives the reader and who shares its quota (KIP-13), or 0 for no quota
-    "quota_windows",  # how many windows of time a quota counts (quota.window.num), 0 for who can have none
-    "quota_window_ms",  # how long each window is, 0 for who can have none
-    "quota_is_known",  # 1: the quota is known, or known to be none: delays by the captured quota are then left out
+    "byte_rate",  # bytes/s that a broker gives the reader and all who share its quota (KIP-13), or 0 for no quota
+    "quota_windows",  # how many windows of time a quota counts (quota.window.num), 0 for readers that can have none
+    "quota_window_ms",  # how long each window is, 0 for readers that can have none
+    "quota_is_known",  # 1: the quota is known, even if it is none; delays by the captured quota are then left out
 )
-"""What a lane sets of the limits of a fetch."""
+"""The limits of a fetch that a lane sets."""
 CLIENT_SETTINGS = int_fields(
     "min_bytes",  # or AS_CAPTURED
     "max_wait_ms",  # or AS_CAPTURED
     "max_poll_records",
-    "us_per_record",  # the application works for so long on each, or AS_CAPTURED
+    "us_per_record",  # how long the application works on each record, or AS_CAPTURED
     "profile",  # or AS_CAPTURED
     "order",  # or AS_CAPTURED
-    "readers",  # so many share what each captured consumer reads, or fetchers what each follower reads, or AS_CAPTURED
+    "readers",  # how many consumers share what a captured one reads, or fetchers what a follower reads; or AS_CAPTURED
 )
-"""What a lane sets of the client that closed loop simulates."""
+"""The settings of the closed loop's client that a lane sets."""
 
 
 @dataclass(frozen=True)
@@ -91,10 +92,10 @@ class FetchLanes:
     """The lanes of a replay, the captured one first.
 
     consumer, follower: FETCH_LIMITS[lanes] of each kind of reader, without quotas. consumer_client, follower_client:
-    CLIENT_SETTINGS[lanes] of each. traffic_speed: float64[lanes], how many times as fast as in the capture records are
-    produced. window: only fetches sent in this time are replayed. quotas: those of consumers in each lane, bytes/s;
-    nothing where no lane has any. users: by client.id and address of consumers who they are to brokers, as far as that
-    is known.
+    CLIENT_SETTINGS[lanes] of each. traffic_speed: float64[lanes], the factor by which records are produced faster than
+    captured. window: only fetches sent in this time are replayed. quotas: the quotas of consumers in each lane,
+    bytes/s; empty if no lane has any. users: the user that each consumer is to brokers, by client.id and address, as
+    far as that is known.
     """
 
     names: tuple[str, ...]
@@ -114,14 +115,14 @@ class FetchLanes:
         return self.consumer if not self.quotas else with_quotas(self.consumer, self.quotas_of(reader))
 
     def quotas_of(self, reader: Reader) -> list[OwnQuota | None]:
-        """The quota of a reader in each lane; None where it has none."""
+        """The quota of a reader in each lane; None if it has none."""
         if reader.kind == FOLLOWER or not self.quotas:
             return [None] * len(self.names)
         user, alone = self.user_of(reader), f"{reader.client_id} at {reader.client_address}"
         return [own_quota(of_lane, user, reader.client_id, alone) for of_lane in self.quotas]
 
     def user_of(self, reader: Reader) -> str | None:
-        """Who the reader is to brokers, None if that is not known."""
+        """The user that the reader is to brokers, None if that is not known."""
         return self.users.get((reader.client_id, reader.client_address))
 
     @property
@@ -134,9 +135,9 @@ class FetchLanes:
         return self.follower_client if reader == FOLLOWER else self.consumer_client
 
     def equals(self, others: FetchLanes, reader: Reader) -> bool:
-        """Whether each lane treats this reader as the lane at the same place in `others` does.
+        """Whether each lane treats this reader like the lane with the same index in `others`.
 
-        Names are compared only where a lane shuffles, since the seed of a shuffle is made from a name.
+        Names are compared only if a lane shuffles, because the seed of a shuffle is made from a name.
         """
         shuffles = bool((self.client(reader.kind)["order"] == SHUFFLED_ORDER).any())
         return (
@@ -148,7 +149,7 @@ class FetchLanes:
 
 
 def fetch_lanes(lanes: LaneSettings) -> FetchLanes:
-    """The lanes as the replay takes them; what a lane does not change is as captured."""
+    """The lanes in the form that the replay takes. What a lane does not change is as captured."""
     quotas = tuple(quotas_of_settings({**lanes.in_force, **lane}) for lane in lanes.changed)
     consumer = fetch_limits_of_lanes(lanes, CONSUMER)
     return FetchLanes(
@@ -163,7 +164,7 @@ def fetch_lanes(lanes: LaneSettings) -> FetchLanes:
 
 
 def fetch_limits_of_lanes(lanes: LaneSettings, reader: str) -> Records:
-    """FETCH_LIMITS[lanes] of a kind of reader, without quotas, but with the windows that they would have."""
+    """FETCH_LIMITS[lanes] of a kind of reader, without quotas, but with the windows that quotas would have."""
     max_bytes, partition_max_bytes = REQUEST_LIMITS[reader]
     is_consumer = reader == CONSUMER
     return new_records(
@@ -180,7 +181,7 @@ def fetch_limits_of_lanes(lanes: LaneSettings, reader: str) -> Records:
 
 
 def with_quotas(limits: Records, quotas: Sequence[OwnQuota | None]) -> Records:
-    """FETCH_LIMITS[lanes] of a consumer that has these quotas. limits: without them."""
+    """FETCH_LIMITS[lanes] of a consumer that has these quotas. limits: those without quotas."""
     under = limits.copy()
     rate = np.array([0 if quota is None else quota.rate for quota in quotas], np.int64)
     under["byte_rate"] = rate
@@ -193,7 +194,7 @@ def with_quotas(limits: Records, quotas: Sequence[OwnQuota | None]) -> Records:
 
 
 def quota_is_known(lanes: LaneSettings) -> Bools:
-    """Whether each lane says which quotas consumers have, or those in force are stated: bool[lanes]."""
+    """Whether each lane says which quotas consumers have, or the quotas in force are stated: bool[lanes]."""
     is_stated = bool(quotas_of_settings(lanes.in_force))
     return np.array([is_stated or has_quota(lane) for lane in lanes.changed])
 
@@ -201,8 +202,8 @@ def quota_is_known(lanes: LaneSettings) -> Bools:
 def quota_bytes(rate: Ints, windows: Ints, seconds: Ints) -> Ints:
     """The most bytes of a response under a quota, int64[lanes]: ClientQuotaManager.maxValueInQuotaWindow (Kafka 4.3).
 
-    rate: int64[lanes], bytes/s. windows: int64[lanes], how many samples a quota has. seconds: int64[lanes], how long
-    each of them is.
+    rate: int64[lanes], bytes/s. windows: int64[lanes], how many windows a quota has. seconds: int64[lanes], how long
+    each window is.
     """
     return np.minimum(rate.astype(np.float64) * (windows - 1) * seconds, MOST_BYTES).astype(np.int64)
 
@@ -225,12 +226,12 @@ def client_settings(lanes: LaneSettings, reader: str) -> Records:
 
 
 def changed_choices(lanes: LaneSettings, key: str, codes: Mapping[str, int]) -> Ints:
-    """The code of what each lane itself sets, int64[lanes]; AS_CAPTURED in the others."""
+    """The code of the value that each lane sets, int64[lanes]; AS_CAPTURED if it sets none."""
     return np.array([codes.get(str(lane.get(key)), AS_CAPTURED) for lane in lanes.changed], np.int64)
 
 
 def as_captured_clients(lanes: int) -> Records:
-    """The settings of clients of which lanes change nothing: CLIENT_SETTINGS[lanes]."""
+    """The settings of clients for which lanes change nothing: CLIENT_SETTINGS[lanes]."""
     return new_records(
         CLIENT_SETTINGS,
         lanes,

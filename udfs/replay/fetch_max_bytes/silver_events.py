@@ -1,4 +1,4 @@
-"""What the replay of fetches takes from silver tables: each partition's batches, and the reads of it."""
+"""What the replay of fetches takes from silver tables: the batches of each partition, and its reads."""
 
 from __future__ import annotations
 
@@ -63,21 +63,21 @@ AS_WITNESS = (
     _T.fetch_offset, _T.returned_bytes, _T.partition_max_bytes, _T.max_bytes, _T.response_record_bytes, _T.bound_low,
     _T.reader, _T.found_nothing,
 )  # fmt: skip
-"""What matters of a read as a witness of the log end and of segments' ends."""
+"""The columns of a read that is a witness: it shows where the log or a segment ended."""
 READ_COMMITTED = 1
 """Of FETCH_PARTITIONS.isolation_level (org.apache.kafka.common.IsolationLevel)."""
 FUTURE_LOCAL_REPLICA_ID = -3
-"""Of FETCH_PARTITIONS.replica_id: alone of those below 0 it reads to the log end (FetchRequest.isConsumer). -2, a
-debugging consumer, has read to the high watermark since Kafka 0.8.2, as -1 does."""
+"""Of FETCH_PARTITIONS.replica_id: the only negative replica_id that reads to the log end (FetchRequest.isConsumer). A
+debugging consumer, -2, reads to the high watermark since Kafka 0.8.2, as -1 does."""
 MOST_BATCH_BYTES = (1 << 31) - 1
-"""Kafka's sizes are an INT; bytes that say more are no batch of a log."""
+"""Kafka's sizes are INT32; bytes that claim more are not a batch of a log."""
 _MAJOR = re.compile(r"[0-9]{1,9}(?![0-9])")  # a client may write any text, of any length
 
 
 class TieredTopics(NamedTuple):
     """Which topics have tiered storage (KIP-405), as far as that is known.
 
-    others: whether all but those with these names have it. names: the topics of which the contrary holds.
+    others: whether all topics that are not in `names` have it. names: the topics for which the opposite holds.
     """
 
     others: bool = False
@@ -88,7 +88,7 @@ NO_TIERED_TOPICS = TieredTopics()
 
 
 def profiles_by_connection(software: Mapping[int, Software]) -> ByConnection:
-    """The rules that each connection's client follows (client_order), of the clients that are known."""
+    """The rules that each connection's client follows (client_order), for clients whose software is known."""
     profiles = {connection: _profile(of) for connection, of in software.items()}
     return numbers_by_connection({connection: number for connection, number in profiles.items() if number is not None})
 
@@ -108,11 +108,11 @@ def batch_events(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     b, t = RECORD_BATCHES, LOG_EVENTS
     for batch in batches:
         delta = batch[b.last_offset_delta].cast(pa.int64())
-        last = sum_or_null(batch[b.base_offset], delta)  # null of a header that is cut or cannot be
+        last = sum_or_null(batch[b.base_offset], delta)  # null if the header is cut off or impossible
         is_produced = is_text(batch[b.source], FROM_PRODUCE)
         in_log = pc.and_(pc.less_equal(batch[b.size_bytes], MOST_BATCH_BYTES), is_known(last))
         appended = pc.or_(pc.invert(is_produced), pc.equal(pc.fill_null(batch[b.error_code], 0), 0))
-        # A producer leaves out no offset of a batch. The log cleaner keeps a batch's offsets and not all its records.
+        # A producer leaves out no offset of a batch. The log cleaner keeps a batch's offsets but not all its records.
         is_sparse = pc.and_(
             pc.greater_equal(batch[b.magic], MAGIC_VALUE_V2),
             pc.less_equal(batch[b.record_count].cast(pa.int64()), delta),
@@ -136,9 +136,9 @@ def batch_events(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def given_records(batch: pa.RecordBatch) -> Column:
-    """How many records of each batch a consumer can be given: as many as its header says, at most one an offset.
+    """How many records of each batch an application can get: as many as its header says, at most one for each offset.
 
-    Control records are for the consumer alone (CompletedFetch.nextFetchedRecord).
+    Control records never reach the application (CompletedFetch.nextFetchedRecord).
     """
     b = RECORD_BATCHES
     offsets = pc.add(batch[b.last_offset_delta].cast(pa.int64()), 1)
@@ -168,8 +168,8 @@ def aborted_events(rows: pa.RecordBatch) -> pa.RecordBatch:
 def read_events(
     batches: Iterable[pa.RecordBatch], profiles: ByConnection, tiered: TieredTopics = NO_TIERED_TOPICS
 ) -> Iterator[pa.RecordBatch]:
-    """The partitions that brokers read for a fetch, from rows of FETCH_PARTITIONS, with the bound of the reader
-    (FetchIsolation.of, Kafka 4.3); those that tell of the log's end, or of a segment's, a second time as witnesses.
+    """The partitions that brokers read for fetches, from rows of FETCH_PARTITIONS, with the bound of the reader
+    (FetchIsolation.of, Kafka 4.3). Reads that show where the log or a segment ended come a second time, as witnesses.
     """
     t, f = LOG_EVENTS, FETCH_PARTITIONS
     for batch in batches:
@@ -210,12 +210,11 @@ def read_events(
 
 
 def reads_of_remote_storage(rows: pa.RecordBatch, is_follower: Column, bound: Column, tiered: TieredTopics) -> Column:
-    """Whether what each read wanted may have been in remote storage (KIP-405).
+    """Whether the records that each read wanted may have been in remote storage (KIP-405).
 
-    Of a topic with tiered storage, a segment that is closed and copied may be gone from the broker, however new it is.
-    Nothing in a response shows that it was. A follower is refused instead
-    (ReplicaManager.handleOffsetOutOfRangeError, Kafka 4.3).
-    bound: up to which offset each read could go.
+    If a topic has tiered storage, a segment that is closed and copied may be gone from the broker, however new it is.
+    A response does not show whether it was. A follower is refused instead (ReplicaManager.handleOffsetOutOfRangeError,
+    Kafka 4.3). bound: the offset up to which each read could go.
     """
     f = FETCH_PARTITIONS
     is_named = pc.is_in(text_or_empty(rows[f.topic]), value_set=pa.array(sorted(tiered.names), pa.string()))
@@ -227,12 +226,12 @@ def reads_of_remote_storage(rows: pa.RecordBatch, is_follower: Column, bound: Co
 
 
 def bounds_of_reads(rows: pa.RecordBatch, to_log_end: Column, stopped: Column) -> tuple[Column, Column]:
-    """(up to which offset each read could go, null where only appends tell that; the high watermark or last stable
-    offset that the response shows).
+    """(the offset up to which each read could go, null if only the times of appends tell it; the high_watermark or
+    last_stable_offset in the response).
 
-    An incremental response leaves a partition out while its high watermark stands still and it has no records
-    (FetchSession.CachedPartition.maybeUpdateResponseData). Then the last stable offset stands still, too: it moves when
-    the high watermark or the log start does (UnifiedLog.maybeIncrementFirstUnstableOffset).
+    An incremental response leaves out a partition if its high watermark has not moved and it has no records
+    (FetchSession.CachedPartition.maybeUpdateResponseData). Its last stable offset has then not moved either: it moves
+    only with the high watermark or the log start (UnifiedLog.maybeIncrementFirstUnstableOffset).
     """
     f = FETCH_PARTITIONS
     is_committed = pc.fill_null(pc.equal(rows[f.isolation_level], READ_COMMITTED), False)
@@ -242,7 +241,9 @@ def bounds_of_reads(rows: pa.RecordBatch, to_log_end: Column, stopped: Column) -
 
 
 def witness_events(reads: pa.RecordBatch, is_follower: Column) -> pa.RecordBatch:
-    """The reads that show where a log or a segment ended: sound ones of followers, and of consumers with records."""
+    """The reads that show where a log or a segment ended: reads of followers without error, and of consumers that got
+    records.
+    """
     t = LOG_EVENTS
     has_records = pc.greater(reads[t.returned_bytes], 0)
     shows = pc.or_(is_follower, pc.and_(reads[t.bound_known], pc.fill_null(has_records, False)))

@@ -1,4 +1,4 @@
-"""Have every kernel of this replay compiled."""
+"""Compiles every kernel of this replay."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from udfs.replay.shared.lanes import AS_CAPTURED
 
 
 def warm_up() -> None:
-    """An aborted transaction, a batch, a witness and a read of one partition, two produce requests; in two lanes."""
+    """Run an aborted transaction, a batch, a witness, a read and two produce requests through two lanes."""
     for _ in replay_fetches(read_rows([sample_log_and_read()], 1 << 20), two_fetch_lanes(), ""):
         pass
     for _ in replay_producers([blank_rows(PRODUCE_EVENTS, 2)], two_producer_lanes(), ""):
         pass
-    quantile(np.ones(BUCKETS, np.int64), 0.5)  # of waits, which these fetches have none of
+    quantile(np.ones(BUCKETS, np.int64), 0.5)  # of waits; these fetches have none
     time = read_only(np.zeros(1, np.int64))
-    note_backlogs(new_records(READ_PARTITION, 1), time, time)  # of a reader that starts, as this one does not
+    note_backlogs(new_records(READ_PARTITION, 1), time, time)  # of a reader whose start is captured; this one's is not
     polls = np.ones(2, np.int64)
     times = Timings(polls, polls, polls, polls > 1)
-    fit_polls(times, np.arange(2))  # of an application at work, as this one is not
-    fit_waiting(times, Sample(np.arange(2), 0.5), 2, True)  # of a reader that waits for records, as this one does not
+    fit_polls(times, np.arange(2))  # of an application at work; this one is not
+    fit_waiting(times, Sample(np.arange(2), 0.5), 2, True)  # of a reader that waits for records; this one does not
 
 
 def sample_log_and_read() -> pa.RecordBatch:

@@ -1,4 +1,4 @@
-"""Who clients are to their brokers, and which of them share quotas."""
+"""The users that clients are to their brokers, and which clients share quotas."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from udfs.replay.shared.columns import int_column, rows_alike
 FETCH, PRODUCE = API_KEYS["FETCH"], API_KEYS["PRODUCE"]
 OF_SASL = (API_KEYS["SASL_HANDSHAKE"], API_KEYS["SASL_AUTHENTICATE"])
 ANONYMOUS = "ANONYMOUS"
-"""Name of the user of whoever does not authenticate (KafkaPrincipal.ANONYMOUS)."""
+"""The user's name of a client that does not authenticate (KafkaPrincipal.ANONYMOUS)."""
 WHO_COLUMNS = (
     EXCHANGES.connection_id, EXCHANGES.client_id, EXCHANGES.client_address, EXCHANGES.api_key, EXCHANGES.principal
 )  # fmt: skip
@@ -30,13 +30,13 @@ _WHO: list[pa.Field[Any]] = [
     pa.field("authenticates", pa.bool_()),
 ]
 WHO = pa.schema(_WHO)
-"""What some requests of a connection show of its client. counts: they are of the API whose bytes a quota counts."""
+"""What some requests of a connection show of its client. counts: their API is the one whose bytes a quota counts."""
 Client = tuple[str, str]
 """The client.id and address of a client."""
 
 
 def who_rows(batches: Iterable[pa.RecordBatch], api_key: int) -> Iterator[pa.RecordBatch]:
-    """Rows of WHO from rows of EXCHANGES: few, however many exchanges there are. api_key: of which quotas count."""
+    """Rows of WHO from rows of EXCHANGES: few, however many exchanges there are. api_key: the API that quotas count."""
     x = EXCHANGES
     for batch in batches:
         api = int_column(batch, x.api_key, NONE)
@@ -51,7 +51,7 @@ def who_rows(batches: Iterable[pa.RecordBatch], api_key: int) -> Iterator[pa.Rec
 
 
 def users_of_clients(who: Iterable[Mapping[str, Any]], plain: Iterable[int]) -> dict[Client, str | None]:
-    """The clients whose bytes count, each with its user's name; None if that is not known, or if there are several.
+    """The clients whose bytes count, each with its user's name; None if the user is not known or there are several.
 
     who: rows of WHO. plain: the connections whose client does not authenticate.
     """
@@ -70,10 +70,10 @@ def users_of_clients(who: Iterable[Mapping[str, Any]], plain: Iterable[int]) -> 
 def quota_groups(
     clients: Iterable[Client], quotas_of: Callable[[Client], Sequence[OwnQuota | None]]
 ) -> dict[Client, str]:
-    """A name for each client that shares a quota with others in some lane: the same for all that share one, or that
-    share one with somebody who shares one with them.
+    """A group name for each client that shares a quota with others in some lane. Two clients have the same name if they
+    share a quota, directly or through other clients.
 
-    quotas_of: a client's quota in each lane, None where it has none.
+    quotas_of: a client's quota in each lane, None if it has none.
     """
     group: dict[Client, Client] = {}
 

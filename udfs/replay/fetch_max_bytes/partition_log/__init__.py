@@ -1,1 +1,1 @@
-"""Each partition's log pieced together from what a capture shows, and what was there to be read by each fetch of it."""
+"""Each partition's log, pieced together from the capture, and the records that each fetch could read of it."""

@@ -1,4 +1,4 @@
-"""Rows of LOG_EVENTS to records: the batches that a capture shows of a partition, and the reads of it."""
+"""Turns rows of LOG_EVENTS into records: the batches of a partition that a capture shows, and the reads of it."""
 
 from __future__ import annotations
 
@@ -21,46 +21,46 @@ from udfs.replay.fetch_max_bytes.state import CARRIED
 from udfs.replay.shared.columns import int_column
 
 NO_BOUND = NONE
-"""In place of the offset up to which a read could go: the log end."""
+"""Stands for the offset up to which a read could go: the log end."""
 EPOCH_UNKNOWN = NONE
-"""Epoch of a produced batch, which the broker puts in when it appends it, and of formats 0 and 1."""
+"""The epoch of a produced batch, because the broker sets it on the append, and of batches of formats 0 and 1."""
 
 PASSED_ON = tuple(name for name in CARRIED.names or () if name in LOG_EVENTS.columns)
-"""What READS have of a read that its row of LOG_EVENTS has already."""
+"""The fields of a read in READS that its row of LOG_EVENTS already has."""
 LOG_EVENT: Kind = np.dtype(
     [
         *((name, CARRIED[name]) for name in PASSED_ON),
         ("kind", np.int8),  # LogEvent
-        ("position", np.int64),  # a batch's base offset, a transaction's first one; else the time of the request
+        ("position", np.int64),  # a batch's base offset, a transaction's first offset, or the time of the request (us)
         ("last_offset", np.int64),
         ("size_bytes", np.int64),
-        ("append_after", np.int64),  # us, or ALWAYS where no produce request shows it
+        ("append_after", np.int64),  # us, or ALWAYS if no produce request shows it
         ("append_before", np.int64),  # us, or NEVER
         ("is_old_format", np.bool_),  # a message or wrapper of format 0 or 1
         ("is_sparse", np.bool_),  # a batch has fewer records than offsets
-        ("records", np.int64),  # of a batch that a consumer can be given, or NONE
+        ("records", np.int64),  # of a batch: how many a consumer can be given, or NONE
         ("producer_id", np.int64),  # of an aborted transaction, or of a batch that is part of one; else NONE
         ("is_control", np.bool_),  # a batch is a transaction's end marker
         ("reads_committed", np.bool_),  # a read leaves out aborted transactions
         ("leader_epoch", np.int64),  # or EPOCH_UNKNOWN
-        ("bound_low", np.int64),  # the offset up to which a read could go at least, or NO_BOUND
-        ("bound_high", np.int64),  # ... and at most
+        ("bound_low", np.int64),  # the lowest offset that a read's bound can be, or NO_BOUND
+        ("bound_high", np.int64),  # the highest offset that it can be
         ("response_record_bytes", np.int64),  # of all partitions
         ("request_time", np.int64),  # us
         ("connection_id", np.int64),
         ("exchange_no", np.int64),
         ("is_follower", np.bool_),  # a follower's read
-        ("found_nothing", np.bool_),  # its fetch was parked: no partition had records for it when it came
+        ("found_nothing", np.bool_),  # its fetch was parked: no partition had records when the fetch came
     ],
     align=True,
 )
 """A batch, or a read, or the same read as a witness of where the log and its segments end."""
 MISSING: Mapping[str, int] = {"response_time": NEVER, "append_after": ALWAYS, "append_before": NEVER}
-"""What stands for null, where that is not NONE, or False."""
+"""The values that stand for null in fields where it is neither NONE nor False."""
 
 
 class Stretch(NamedTuple):
-    """Events of one kind of one partition that lie together: the row of the first and behind the last."""
+    """Successive events of one kind of one partition: the row of the first, and the row behind the last."""
 
     topic_key: str
     partition: int

@@ -1,4 +1,4 @@
-"""What a capture shows of a partition's log: which batches are in it, and what is not known for sure."""
+"""What a capture shows of a partition's log: which batches are in it, and which facts are not sure."""
 
 from __future__ import annotations
 
@@ -28,18 +28,17 @@ from udfs.replay.fetch_max_bytes.partition_log.lost_batches import (
 from udfs.replay.fetch_max_bytes.partition_log.segment_ends import SegmentEnds, segment_ends
 
 FIRST_UNCONVERTED = 4
-"""The version of Fetch from which on a broker answers in the format of its log (KafkaApis.maybeConvertFetchedData)."""
+"""From this version of Fetch on, a broker answers in the format of its log (KafkaApis.maybeConvertFetchedData)."""
 
 
 class KnownLog(NamedTuple):
     """A partition's log, once all of its batches and witnesses have come.
 
-    converts: the log has record batches. So captured message sets, which are of earlier formats, are not in it: clients
-    that know no other format sent them, or got them, and the broker converted them. Those that a fetch got in the
-    format of the log are in it all the same.
-    compacts: batches were captured that the log cleaner had changed, or holes between them; what was captured of others
-    may be gone since. slices: what the responses show of that.
-    truncated: LOG_EVENT, batches that a later leader's log does not have, and that are not in the log.
+    converts: the log has record batches. Captured message sets, which are of earlier formats, are then not in the log:
+    clients that know no other format sent or got them, and the broker converted them. But message sets that a fetch got
+    in the format of the log are in it. compacts: the capture shows batches that the log cleaner has changed, or holes
+    between batches; other captured batches may have gone since. slices: what the responses show about holes. truncated:
+    LOG_EVENT[n], batches that a later leader's log does not have; they are not in the log.
     """
 
     log: PartitionLog
@@ -51,7 +50,7 @@ class KnownLog(NamedTuple):
 
 
 def known_log(batches: Records, witnesses: Records, aborted: Records) -> KnownLog:
-    """The log of all batches, dated by all witnesses; and the transactions that were aborted: LOG_EVENT[n] each."""
+    """The log of all batches, dated by all witnesses. aborted: the aborted transactions. LOG_EVENT[n] each."""
     is_old, is_fetched = batches["is_old_format"], batches["append_after"] == ALWAYS
     slices = slices_of(pick_records(batches, ~is_old & is_fetched))
     is_kept_old = is_old & is_fetched & (batches["api_version"] >= FIRST_UNCONVERTED)
@@ -75,10 +74,11 @@ def known_log(batches: Records, witnesses: Records, aborted: Records) -> KnownLo
 
 
 def made_old(batches: Records, is_kept_old: Bools) -> Bools:
-    """The produced record batches of which the broker made message sets before it kept them, bool[n] of LOG_EVENT[n].
+    """The produced record batches that the broker converted to message sets before it kept them, bool[n] of
+    LOG_EVENT[n].
 
-    It does so for a topic whose message.format.version is below 0.11. The format may change, with which what was there
-    before stays as it is; where no record batch was fetched, all the log is taken to be of the format that was.
+    A broker does so for a topic whose message.format.version is below 0.11. When that setting changes, the log keeps
+    its earlier batches as they are. If no record batch was fetched, the whole log is taken to have the old format.
     is_kept_old: bool[n], the message sets that the broker kept as they were.
     """
     is_new, is_fetched = ~batches["is_old_format"], batches["append_after"] == ALWAYS
@@ -91,24 +91,24 @@ def made_old(batches: Records, is_kept_old: Bools) -> Bools:
 
 
 def is_converted(known: KnownLog, reads: Records) -> Bools:
-    """The reads that a broker answered in another format than that of its log: bool[n] of LOG_EVENT[n]."""
+    """The reads that a broker answered in a format other than that of its log: bool[n] of LOG_EVENT[n]."""
     version = reads["api_version"]
     return known.converts & (version > NONE) & (version < FIRST_UNCONVERTED)
 
 
 def shows_hole(known: KnownLog, reads: Records) -> Bools:
     """The reads whose response shows that offsets are missing: bool[n] of LOG_EVENT[n]."""
-    # Where not all is known that a fetch wanted, its offset may be an earlier fetch's.
+    # If not all partitions that a fetch wanted are known, its offset may be that of an earlier fetch.
     return begins_in_hole(known.slices, reads) & reads["readable_known"]
 
 
 def has_other_size(batches: Records) -> Bools:
     """The produced record batches whose size in the log is not known, bool[n] of LOG_EVENT[n].
 
-    A topic whose compression.type is not `producer` has its batches in that codec: the broker makes each batch that
-    comes in another one anew, of the same offsets (LogValidator.buildRecordsAndAssignOffsets of Kafka 4.4). Where some
-    batch was fetched in a size in which nobody produced it, the broker compresses anew, and what was not fetched may
-    have any size. A log that the cleaner has been at shows that by whole batches alone.
+    A topic whose compression.type is not `producer` has its batches in that codec: the broker builds each batch that
+    comes in another codec anew, with the same offsets (LogValidator.buildRecordsAndAssignOffsets of Kafka 4.4). If some
+    batch was fetched in a size in which nobody produced it, the broker recompresses, and batches that were not fetched
+    may have any size. Only batches with all of their records count, because the log cleaner changes sizes, too.
     """
     is_new, is_fetched = ~batches["is_old_format"], batches["append_after"] == ALWAYS
     produced, fetched = np.flatnonzero(is_new & ~is_fetched), np.flatnonzero(is_new & is_fetched)
@@ -126,7 +126,7 @@ def has_other_size(batches: Records) -> Bools:
 def are_among(batches: Records, rows: Ints, others: Ints, names: Sequence[str]) -> Bools:
     """Which of the rows have the same values as any of the other rows: bool[rows].
 
-    batches: LOG_EVENT[n]. rows, others: int64[m], int64[k], numbers of rows. names: the columns that are compared.
+    batches: LOG_EVENT[n]. rows, others: int64[m], int64[k], indices of rows. names: the fields that are compared.
     """
     values = np.stack([batches[name] for name in names], axis=1)
     _, which = np.unique(values[np.concatenate([rows, others])], axis=0, return_inverse=True)

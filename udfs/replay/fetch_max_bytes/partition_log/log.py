@@ -1,9 +1,9 @@
-"""A partition's log as the capture shows it, and what was there to be read at a given fetch.
+"""A partition's log as the capture shows it, and what a given fetch could read of it.
 
-The log is pieced together from produced batches (their offsets come with the response) and fetched ones. A read
-begins with the batch that holds the fetch offset and ends before the batch that holds its bound (LogSegment.read and
-translateOffset): for a consumer the high watermark or last stable offset, which responses have; for a follower the
-log end, which only the times of appends bound.
+The log is pieced together from produced batches (their offsets come with the response) and fetched batches. A read
+begins with the batch that holds the fetch offset, and ends before the batch that holds its bound (LogSegment.read and
+translateOffset). A consumer's bound is the high watermark or last stable offset, which responses have. A follower's
+bound is the log end, which is known only from the times of appends.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ from udfs.replay.fetch_max_bytes.partition_log.events import NO_BOUND
 from udfs.replay.fetch_max_bytes.state import READABLE_BATCH
 
 END, BEGIN, DATA = range(3)
-"""Events of a producer in the order in which they count at the same offset: a transaction ends, begins, has records."""
+"""Events of a producer, in their order at the same offset: a transaction ends, a transaction begins, records."""
 
 
 class PartitionLog(NamedTuple):
-    """The known batches by base offset, int64[n] each; arrays of their own, for most are searched alone.
+    """The known batches by base offset, int64[n] each. They are separate arrays, because most are searched by
+    themselves.
 
-    base, last: offsets. size: bytes. records, committed_records: how many a consumer can be given, if it reads
-    uncommitted or committed ones. after, before: the append lies between these times (us); both rise with the
-    offset. run_end: index behind the last batch that follows without an offset missing. starts: int64[n + 1], bytes
-    before it.
+    base, last: offsets. size: bytes. records, committed_records: how many records a consumer can be given, if it reads
+    uncommitted or committed records. after, before: the append came between these times (us); both rise with the
+    offset. run_end: index behind the last batch up to which no offset is missing. starts: int64[n + 1], bytes before
+    each batch.
     """
 
     base: Ints
@@ -43,7 +44,7 @@ class PartitionLog(NamedTuple):
     starts: Ints
 
     def batches(self, rows: Ints, committed: Bools) -> Records:
-        """READABLE_BATCH[rows]. committed: bool[rows], for whom reads committed records only."""
+        """The batches as READABLE_BATCH[rows]. committed: bool[rows], for a reader of committed records only."""
         return new_records(
             READABLE_BATCH,
             len(rows),
@@ -57,9 +58,9 @@ class PartitionLog(NamedTuple):
 
 
 def build_log(batches: Records, aborted: Records) -> PartitionLog:
-    """The log of LOG_EVENT[n], batches in any order, with copies: each when it was produced and at every fetch.
+    """The log of LOG_EVENT[n], batches in any order and with duplicates: one when produced, and one for every fetch.
 
-    aborted: LOG_EVENT[n], the transactions that were aborted, each any number of times.
+    aborted: LOG_EVENT[n], the transactions that were aborted, also with duplicates.
     """
     base, which = np.unique(batches["position"], return_inverse=True)
     n = len(base)
@@ -68,7 +69,7 @@ def build_log(batches: Records, aborted: Records) -> PartitionLog:
     is_fetched = batches["append_after"] == ALWAYS
     given = np.where(batches["records"] == NONE, batches["last_offset"] - batches["position"] + 1, batches["records"])
     is_aborted = in_aborted_transaction(batches, aborted)
-    # A broker may recompress: what is fetched is what is in the log.
+    # A broker may recompress: the fetched size is the size in the log.
     for rows in (~is_fetched, is_fetched):
         last[which[rows]], size[which[rows]] = batches["last_offset"][rows], batches["size_bytes"][rows]
         records[which[rows]], is_left_out[which[rows]] = given[rows], is_aborted[rows]
@@ -90,11 +91,12 @@ def build_log(batches: Records, aborted: Records) -> PartitionLog:
 
 
 def dated_by_followers(log: PartitionLog, reads: Records) -> PartitionLog:
-    """The log with appends dated by answered reads of followers as well. reads: LOG_EVENT[n].
+    """The log with appends also dated by answered reads of followers. reads: LOG_EVENT[n].
 
-    A follower reads to the log end. A read that ended at an offset where no limit stopped it shows that what is behind
-    that offset was appended after the read was asked for; at a gap in what is known of the log only an empty response
-    shows that. Appends that no produce request shows, such as those to __consumer_offsets, are dated by this alone.
+    A follower reads to the log end. If a read ended at an offset although no limit stopped it, the batches behind that
+    offset were appended after the request was sent. Where the known log has a gap at that offset, only an empty
+    response shows that. Appends that no produce request shows, such as those to __consumer_offsets, are dated in no
+    other way.
     """
     n = len(log.base)
     if n == 0:
@@ -111,7 +113,7 @@ def dated_by_followers(log: PartitionLog, reads: Records) -> PartitionLog:
         reads["response_record_bytes"] + following > reads["max_bytes"]
     )
     begins = (returned == 0) | ((first < n) & (log.base[batch] <= offset))
-    at_gap = (behind < n) & (behind == log.run_end[batch])  # how large the batch is that follows is not known
+    at_gap = (behind < n) & (behind == log.run_end[batch])  # the size of the next batch is not known
     counts = is_whole & begins & ((~is_limited & ~at_gap) | (reads["response_record_bytes"] == 0))
     end = np.where(returned > 0, log.last[np.maximum(behind, 1) - 1] + 1, offset)[counts]
     order = np.argsort(end, kind="stable")
@@ -123,12 +125,12 @@ def dated_by_followers(log: PartitionLog, reads: Records) -> PartitionLog:
 def dated_by_parked_fetches(log: PartitionLog, reads: Records) -> PartitionLog:
     """The log with appends also dated by fetches of followers that had to wait for records. reads: LOG_EVENT[n].
 
-    The batch at the offset of such a fetch had not been appended when the fetch was sent: else it would have been
-    answered at once (ReplicaManager.fetchMessages). The high watermark of its response shows that it waited, not the
-    records that it has; and it shows where the log ended for the reads before it, not for itself. So a read is compared
-    with the log's end as another fetch shows it. Had a limit cut that read short, the rest would have been there for
-    the next fetch, which then would not have waited. Where a response shows a batch sooner, as behind a replication
-    throttle, this says nothing of that batch.
+    The batch at the offset of such a fetch had not been appended when the fetch was sent: otherwise the broker would
+    have answered at once (ReplicaManager.fetchMessages). That the fetch waited is known from the high watermark of its
+    response, not from the records in it. The fetch shows where the log ended for the reads before it, not for itself.
+    So a read is compared with the log end that another fetch shows. If a limit had cut that read short, the rest would
+    have been available to the next fetch, which then would not have waited. If a response shows a batch earlier than
+    that, as with a replication throttle, the fetch says nothing about that batch.
     """
     n = len(log.base)
     if n == 0 or not len(reads):
@@ -141,9 +143,10 @@ def dated_by_parked_fetches(log: PartitionLog, reads: Records) -> PartitionLog:
 
 
 class Readable(NamedTuple):
-    """What was there for n reads: the fields of the same names in state.CARRIED.
+    """What n reads could read: the fields of the same names in state.CARRIED, and two more.
 
-    first_batch: index of the batch at the fetch offset; known_batches: how many from there on are known without a gap.
+    first_batch: index of the batch at the fetch offset. known_batches: how many batches from there on are known without
+    a gap.
     """
 
     first_batch: Ints
@@ -156,9 +159,9 @@ class Readable(NamedTuple):
 
 
 def readable_at_reads(log: PartitionLog, reads: Records) -> Readable:
-    """What was there for reads, LOG_EVENT[n], from their offset up to a bound that lies between two offsets.
+    """What reads, LOG_EVENT[n], could read from their fetch offset up to their bound, which lies between two offsets.
 
-    A bound of NO_BOUND is the log end at the time of the read, which is between its request and its response.
+    NO_BOUND means the log end at the time of the read, which is between its request and its response.
     """
     n, offset, bound_high = len(log.base), reads["fetch_offset"], reads["bound_high"]
     first = np.searchsorted(log.last, offset)
@@ -191,11 +194,11 @@ def readable_at_reads(log: PartitionLog, reads: Records) -> Readable:
 
 
 def in_aborted_transaction(batches: Records, aborted: Records) -> Bools:
-    """Which batches are of transactions that were aborted: bool[n] of LOG_EVENT[n], batches in any order.
+    """Which batches belong to aborted transactions: bool[n] of LOG_EVENT[n], batches in any order.
 
-    A consumer of committed records is given none of them. The rules are those of CompletedFetch.nextFetchedRecord of
-    kafka-clients 4.3: a producer's batches are left out from the first offset of its aborted transaction on, which a
-    response names, until its end marker. aborted: LOG_EVENT[m], the transactions that were aborted.
+    A consumer of committed records gets none of them. The rules are those of CompletedFetch.nextFetchedRecord of
+    kafka-clients 4.3: a producer's batches are left out from the first offset of its aborted transaction, which a
+    response names, to the transaction's end marker. aborted: LOG_EVENT[m], the transactions that were aborted.
     """
     n = len(batches)
     in_aborted = np.zeros(n, np.bool_)

@@ -1,13 +1,13 @@
-"""Batches that a log does not have any more: those that a later leader truncated, and those that compaction took.
+"""Batches that a log has lost: batches that were truncated under a later leader, and batches that compaction removed.
 
-A leader that was behind begins its epoch at the end of its own log. Replicas that have more cut their logs there
-(KIP-101, KIP-279: ReplicaFetcherThread and UnifiedLog.truncateTo of Kafka 4.3). So epochs rise with the offset in a
-log, and what contradicts that was truncated: appends with acks=1 that not all followers had got.
+A new leader begins its epoch at the end of its own log. Replicas that have more cut their logs there (KIP-101, KIP-279:
+ReplicaFetcherThread and UnifiedLog.truncateTo of Kafka 4.3). So in a log, epochs rise with the offset. A batch that
+contradicts this was truncated: an append with acks=1 that not all followers had got.
 
-A batch of many records keeps its offsets when the log cleaner takes some of them; a batch that loses all its records is
-gone (LogCleaner.cleanInto). Brokers answer with a slice of the log, so that nothing is between two batches of one
-response, nor before the first one and behind the fetch offset: offsets that are missing there are a hole. Only record
-batches (format 2) show holes: in the formats before, messages that compaction took leave holes within wrappers as well.
+A batch keeps its offsets when the log cleaner removes some of its records. A batch that loses all of its records is
+gone (LogCleaner.cleanInto). Brokers answer with a slice of the log. So offsets that are missing between two batches of
+a response, or between the fetch offset and the first batch, are a hole in the log. Only record batches (format 2) show
+holes: in earlier formats, messages that compaction removed leave holes within wrappers, too.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from udfs.replay.fetch_max_bytes.partition_log.events import EPOCH_UNKNOWN, NO_B
 def is_left(batches: Records) -> Bools:
     """The batches that no later leader replaced, bool[n] of LOG_EVENT[n].
 
-    A produced batch has the epoch of the fetched batch with its offsets and size. One that was not fetched was
-    truncated if a fetched batch that is left has one of its offsets.
+    A produced batch has the epoch of the fetched batch with the same offsets and size. A produced batch that was not
+    fetched was truncated if a fetched batch that is left has one of its offsets.
     """
     base, last, epoch = batches["position"], batches["last_offset"], batches["leader_epoch"]
     epochs = np.unique(epoch[epoch != EPOCH_UNKNOWN])
@@ -38,7 +38,7 @@ def is_left(batches: Records) -> Bools:
     stays = ~is_dated | (last < ends[np.searchsorted(epochs, epoch)])
     rows = np.flatnonzero(is_dated & stays)
     rows = rows[np.argsort(last[rows], kind="stable")]
-    first = np.append(rows, -1)[np.searchsorted(last[rows], base)]  # the first dated one that does not end before
+    first = np.append(rows, -1)[np.searchsorted(last[rows], base)]  # the first dated batch that does not end before it
     is_other = (base[first] != base) | (last[first] != last)
     overlaps = (first >= 0) & (base[first] <= last) & is_other
     return stays & (is_dated | ~overlaps)
@@ -54,10 +54,10 @@ def epochs_of_equals(batches: Records) -> Ints:
 
 
 def may_have_met(truncated: Records, reads: Records, bound: Ints) -> Bools:
-    """The reads that may have found what was truncated later, bool[n] of LOG_EVENT[n].
+    """The reads that may have found batches that were truncated later, bool[n] of LOG_EVENT[n].
 
-    truncated: LOG_EVENT, the batches. bound: offset up to which each could read at most, or NO_BOUND. What was
-    truncated is there no more when all responses that show it have come.
+    A truncated batch counts as gone once all responses that show it have come. truncated: LOG_EVENT[m], the batches.
+    bound: the highest offset up to which each read could go, or NO_BOUND.
     """
     if not len(truncated):
         return np.zeros(len(reads), np.bool_)
@@ -71,9 +71,9 @@ def may_have_met(truncated: Records, reads: Records, bound: Ints) -> Bools:
 class Slices(NamedTuple):
     """What responses show of a partition's log.
 
-    connections: int64[n], in order. exchanges: more than any exchange's number. responses: int64[m], in order, the
-    place of each response's connection times `exchanges`, and its exchange's number. first_offset: int64[m], of each
-    response. has_holes: some response leaves offsets out between two batches.
+    connections: int64[n], rising. exchanges: above the number of any exchange. responses: int64[m], rising: for each
+    response the index of its connection times `exchanges`, plus the number of its exchange. first_offset: int64[m], the
+    first offset of each response. has_holes: in some response, offsets are missing between two batches.
     """
 
     connections: Ints
@@ -84,7 +84,7 @@ class Slices(NamedTuple):
 
 
 def slices_of(batches: Records) -> Slices:
-    """The slices that fetched batches are of, LOG_EVENT[n]."""
+    """The slices to which fetched batches belong. batches: LOG_EVENT[n]."""
     connections, which = np.unique(batches["connection_id"], return_inverse=True)
     exchanges = int(batches["exchange_no"].max(initial=0)) + 1
     response = which * exchanges + batches["exchange_no"]
@@ -102,7 +102,7 @@ def slices_of(batches: Records) -> Slices:
 
 
 def begins_in_hole(slices: Slices, reads: Records) -> Bools:
-    """The reads whose response begins behind the fetch offset: bool[n] of LOG_EVENT[n]."""
+    """The reads whose response begins above the fetch offset: bool[n] of LOG_EVENT[n]."""
     if len(slices.responses) == 0:
         return np.zeros(len(reads), np.bool_)
     connection, exchange = reads["connection_id"], reads["exchange_no"]

@@ -1,4 +1,4 @@
-"""The pass over partitions: batches of one, then the reads of it, become rows that say what was there to be read."""
+"""The pass over partitions: it turns a partition's batches and then its reads into rows that say what could be read."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from udfs.replay.fetch_max_bytes.state import CARRIED
 from udfs.replay.fetch_max_bytes.who_has_quotas import Client
 
 KNOWN_BYTES_CAP = 64 << 20
-"""Sizes of the batches that a read could return are handed on up to so many bytes. What lies beyond is unknown."""
+"""Sizes of the batches that a read could return are passed on up to this many bytes. Batches beyond are unknown."""
 
 
 @dataclass
 class PartitionInProgress:
-    """The partition at hand: its batches and witnesses until its first read comes, and from then on its log.
+    """The current partition: its batches and witnesses until its first read comes, and from then on its log.
 
-    compacts: it is known by now that the log is compacted.
+    compacts: the log is already known to be compacted.
     """
 
     topic_key: str | None = None
@@ -56,7 +56,7 @@ class PartitionInProgress:
         return self.known
 
     def is_compacted(self, reads: Records) -> Bools:
-        """The reads since it is known that the log is compacted, bool[reads]; they come in the order of their times."""
+        """The reads from when the log is known to be compacted, bool[reads]. Reads come in time order."""
         shown = np.logical_or.accumulate(np.append(self.compacts, shows_hole(self.known_log(), reads)))
         self.compacts = bool(shown[-1])
         return shown[1:]
@@ -64,13 +64,13 @@ class PartitionInProgress:
 
 @dataclass
 class HeldLogs:
-    """Logs on their way to rows, held until they have so many batches together that they are worth an Arrow batch."""
+    """Logs on their way to rows, held until they have enough batches together for an Arrow batch."""
 
     parts: list[LogPart] = field(default_factory=list)
     batches: int = 0
 
     def rows(self, partition: PartitionInProgress) -> Iterator[pa.RecordBatch]:
-        """Take the log of a partition whose reads have all come; gives the rows that are due."""
+        """Take the log of a partition whose reads have all come; yields the rows that are complete."""
         for part in log_parts(partition.known_log().log, partition.number, partition.readers):
             self.parts.append(part)
             self.batches += len(part.batches)
@@ -78,7 +78,7 @@ class HeldLogs:
                 yield from self.rest()
 
     def rest(self) -> Iterator[pa.RecordBatch]:
-        """The rows of all that is held."""
+        """The rows of all logs that are still held."""
         if self.parts:
             yield log_rows(self.parts)
         self.parts, self.batches = [], 0
@@ -95,7 +95,7 @@ def grouped_read_rows(
 def read_rows(batches: Iterable[pa.RecordBatch], byte_cap: int) -> Iterator[pa.RecordBatch]:
     """Rows of READS from rows of LOG_EVENTS, which come sorted by partition and kind.
 
-    byte_cap: no lane reads more of a partition at once, and so no more batch sizes are handed on.
+    byte_cap: the most bytes of a partition that a lane reads at once. Batch sizes beyond it are not passed on.
     """
     partition, logs = PartitionInProgress(), HeldLogs()
     for batch in batches:
@@ -123,7 +123,7 @@ def read_rows(batches: Iterable[pa.RecordBatch], byte_cap: int) -> Iterator[pa.R
 def joined_reads(batch: pa.RecordBatch, events: Records, parts: list[ReadPart]) -> pa.RecordBatch:
     """Rows of READS for the reads of a batch of LOG_EVENTS.
 
-    events: LOG_EVENT[rows], those of the batch. parts: of its reads, one behind the other.
+    events: LOG_EVENT[rows], those of the batch. parts: the parts of its reads, one after the other.
     """
     keys = batch.select([*map(str, KEYS)]).filter(pa.array(events["kind"] == LogEvent.READ))
     return rows_of_reads(

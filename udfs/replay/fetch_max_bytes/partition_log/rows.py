@@ -1,4 +1,4 @@
-"""Rows of READS: the reads of a partition with what was there, and its log for each connection that reads it."""
+"""Rows of READS: the reads of a partition with what they could read, and its log for each connection that reads it."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from udfs.replay.fetch_max_bytes.state import CARRIED, READABLE_BATCH
 CONNECTION_COLUMNS = (
     READS.topic, READS.broker, READS.client_address, READS.client_id, READS.reader, READS.connection_id
 )  # fmt: skip
-"""What a connection's rows of a partition have in common."""
+"""The columns that all rows of a connection and partition have in common."""
 BATCH_CAP = 1 << 16
-"""Most batches of a log in one row. The rows of one Arrow batch have less than twice as many together."""
+"""The most batches of a log in one row. All rows of an Arrow batch together have fewer than twice as many."""
 
 
 class ReadPart(NamedTuple):
-    """Reads of a partition: CARRIED[n]; sizes of the batches that each could return, counts[i] of read i."""
+    """Reads of a partition: CARRIED[n], and the sizes of the batches that each could return, counts[i] for read i."""
 
     reads: Records
     sizes: Ints
@@ -40,10 +40,10 @@ class ReadPart(NamedTuple):
 
 
 def read_part(known: KnownLog, reads: Records, is_compacted: Bools, byte_cap: int) -> ReadPart:
-    """Reads of one partition with what was there.
+    """Reads of one partition with what they could read.
 
-    reads: LOG_EVENT[n]. is_compacted: bool[n], it is known by then that the log is compacted. byte_cap: as in
-    `read_rows` of replay.py.
+    reads: LOG_EVENT[n]. is_compacted: bool[n], the log is known to be compacted at the time of the read. byte_cap: as
+    in `read_rows` of replay.py.
     """
     log, read = known.log, readable_at_reads(known.log, reads)
     low = bytes_to_end(log, read.first_batch, known.ends.shown, read.available_low)
@@ -63,8 +63,8 @@ def read_part(known: KnownLog, reads: Records, is_compacted: Bools, byte_cap: in
 
 
 def count_readable_batches(log: PartitionLog, read: Readable, byte_cap: int) -> Ints:
-    """How many batches each read could return in any lane: int64[reads]. They begin within `byte_cap` bytes, or it is
-    one.
+    """How many batches each read could return in any lane: int64[reads]. These are the batches that begin within
+    `byte_cap` bytes, and at least one.
     """
     begin = log.starts[np.minimum(read.first_batch, len(log.base))]
     within = np.searchsorted(log.starts[:-1], begin + byte_cap) - read.first_batch
@@ -73,11 +73,11 @@ def count_readable_batches(log: PartitionLog, read: Readable, byte_cap: int) -> 
 
 @dataclass
 class ReadingConnections:
-    """The connections that read a partition. Each has a place: the number of those that `note` met before it.
+    """The connections that read a partition, indexed in the order in which `note` met them.
 
-    place: each one's, by connection_id. lowest: by place the lowest offset that it read from, int64[connections].
-    committed: by place whether it reads committed records only, bool[connections].
-    named: the columns CONNECTION_COLUMNS of its first read, a row for each connection, in the order of places.
+    place: the index of each connection, by its connection_id. lowest: int64[connections], the lowest fetch offset of
+    each. committed: bool[connections], whether each reads committed records only. named: the columns CONNECTION_COLUMNS
+    of each connection's first read, a row for each connection.
     """
 
     place: dict[int, int] = field(default_factory=dict)
@@ -86,7 +86,7 @@ class ReadingConnections:
     named: list[pa.RecordBatch] = field(default_factory=list)
 
     def note(self, reads: Records, rows: pa.RecordBatch) -> None:
-        """Add the connections of reads of the partition, LOG_EVENT[n]. rows: theirs, with CONNECTION_COLUMNS."""
+        """Add the connections of reads of the partition, LOG_EVENT[n]. rows: their rows, with CONNECTION_COLUMNS."""
         distinct, first, which = np.unique(reads["connection_id"], return_index=True, return_inverse=True)
         before = len(self.place)
         places = np.array([self.place.setdefault(id_, len(self.place)) for id_ in distinct.tolist()], np.int64)
@@ -99,7 +99,7 @@ class ReadingConnections:
 
 
 class LogPart(NamedTuple):
-    """A log's batches for some connections: READABLE_BATCH, counts[i] of row i, from batch first[i] on.
+    """A log's batches for some connections: READABLE_BATCH; row i has counts[i] of them, from batch first[i] on.
 
     named: CONNECTION_COLUMNS of each row.
     """
@@ -114,9 +114,9 @@ class LogPart(NamedTuple):
 def log_parts(
     log: PartitionLog, partition: int, readers: ReadingConnections, batch_cap: int = BATCH_CAP
 ) -> Iterator[LogPart]:
-    """The log, once for each connection that reads it, from the lowest offset that this one read from.
+    """The log, once for each connection that reads it, from the connection's lowest fetch offset on.
 
-    A row has at most `batch_cap` batches, and those of a part have less than twice as many together.
+    A row has at most `batch_cap` batches, and all rows of a part together have fewer than twice as many.
     """
     if not len(log.base) or not readers.named:
         return
@@ -128,15 +128,15 @@ def log_parts(
     counts = np.minimum(batch_cap, len(log.base) - begin)
     together = np.cumsum(counts) // batch_cap
     for a, b in pairwise([0, *(np.flatnonzero(np.diff(together)) + 1).tolist(), len(reader)]):
-        if a < b:  # no row where all of them read on from behind the log
+        if a < b:  # no row if all of them read beyond the known log
             committed = np.repeat(readers.committed[reader[a:b]], counts[a:b])
             batches = log.batches(numbers_in_stretches(begin[a:b], counts[a:b]), committed)
             yield LogPart(named.take(arrow_array(reader[a:b])), partition, batches, begin[a:b], counts[a:b])
 
 
 def log_rows(parts: Sequence[LogPart]) -> pa.RecordBatch:
-    """Rows of READS. Their request_time is ALWAYS, before all reads; their exchange_no, below 0, is another in each row
-    of a connection and partition.
+    """Rows of READS. Their request_time is ALWAYS, before all reads. Their exchange_no is below 0, and differs between
+    the rows of a connection and partition.
     """
     named, first = concatenate_batches([part.named for part in parts]), np.concatenate([part.first for part in parts])
     rows = [len(part.first) for part in parts]

@@ -1,7 +1,7 @@
 """Where a partition's segments end, as far as reads show it: a read never crosses into the next segment.
 
-A read that ended with a whole batch, below its limits, though the next batch was there, ended where the segment does
-(LogSegment.read of kafka-storage 4.3). One such read proves nothing, two make it sure; one that goes beyond refutes it,
+If a read ended with a whole batch and below its limits although the next batch was there, the segment ends at that
+batch (LogSegment.read of kafka-storage 4.3). One such read is no proof; two are. A read that goes beyond refutes it,
 because the log cleaner joins segments.
 """
 
@@ -16,11 +16,13 @@ from udfs.replay.fetch_max_bytes.partition_log.events import NO_BOUND
 from udfs.replay.fetch_max_bytes.partition_log.log import PartitionLog
 
 SURE = 2
-"""Reads that have to end with a segment before it is taken to be known."""
+"""How many reads have to end at an offset before a segment end there counts as known."""
 
 
 class SegmentEnds(NamedTuple):
-    """Batches that begin a segment, by index, rising, int64[n]: those that a read shows, and those that are sure."""
+    """Indices of batches that begin a segment, rising, int64[n] each: those that any read shows, and those that are
+    sure.
+    """
 
     shown: Ints
     sure: Ints
@@ -38,7 +40,7 @@ def segment_ends(log: PartitionLog, reads: Records) -> SegmentEnds:
     known = (first < n) & (log.base[batch] <= offset) & (returned > 0) & (end <= log.run_end[batch])
     is_whole = log.starts[end] == reached
     within = (returned < reads["partition_max_bytes"]) & (reads["response_record_bytes"] < reads["max_bytes"])
-    # The first batch of a response comes whole however small the limit is, and the broker's limit is not known here.
+    # The first batch of a response comes whole even above the limit, and the broker's limit is not known here.
     alone = (end == first + 1) & (reads["response_record_bytes"] == returned)
     following = np.minimum(end, n - 1)
     by_time = log.before[following] <= reads["request_time"]
@@ -49,7 +51,7 @@ def segment_ends(log: PartitionLog, reads: Records) -> SegmentEnds:
 
 
 def is_crossed(batch: Ints, first: Ints, end: Ints, n: int) -> Bools:
-    """Which of the batches some read has together with the one before it: bool[len(batch)].
+    """Which of the batches some read returned together with the batch before: bool[len(batch)].
 
     first, end: int64[reads]; a read has the batches [first, end). n: how many batches the log has.
     """
@@ -60,7 +62,7 @@ def is_crossed(batch: Ints, first: Ints, end: Ints, n: int) -> Bools:
 
 
 def bytes_to_end(log: PartitionLog, first: Ints, ends: Ints, available: Ints) -> Ints:
-    """The bytes from batch `first` to the next of the ends, no more than `available`: int64[reads].
+    """The bytes from batch `first` to the next of the ends, at most `available`: int64[reads].
 
     first, available: int64[reads]. ends: int64[n], batches that begin a segment, rising.
     """

@@ -1,1 +1,1 @@
-"""What brokers' quotas make of producers: who is throttled, for how long, and how much later everything is sent."""
+"""What brokers' quotas do to producers: who is throttled, for how long, and how much later everything is sent."""

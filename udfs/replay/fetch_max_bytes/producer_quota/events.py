@@ -1,4 +1,4 @@
-"""Rows of PRODUCE_EVENTS as the records that the replay of producers' quotas takes."""
+"""Turns rows of PRODUCE_EVENTS into the records that the replay of producers' quotas takes."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from udfs.replay.shared.window import Window
 
 _T = PRODUCE_EVENTS
 FIRST_THAT_WAITS = 6
-"""Version of Produce since which a client itself waits while it is throttled (ProduceResponse.shouldClientThrottle)."""
+"""From this version of Produce on, a throttled client itself waits (ProduceResponse.shouldClientThrottle)."""
 
 
 @dataclass(frozen=True)
 class CapturedProducers:
-    """Producers that share quotas. clients: by number of the process. brokers: by number. began_before: bool
-    [connections], of which the capture does not show the begin.
+    """Producers that share quotas. clients: by the process's number. brokers: by number. began_before:
+    bool[connections], the connection began before the capture.
     """
 
     unit: ProducerUnit
@@ -64,7 +64,8 @@ def producers_of(rows: pa.RecordBatch, window: Window) -> CapturedProducers | No
 def captured_requests(rows: pa.RecordBatch, connection: Ints, window: Window) -> Records:
     """PRODUCE_REQUEST[n] of rows of requests, by connection and time. connection: int64[n], the number of each.
 
-    Brokers before 2.0 counted a request that much before they answered as they throttled it: they have no Produce 6.
+    Brokers before 2.0, which have no Produce 6, counted a request first, and then held back the answer for
+    throttle_time_ms. So such a request was counted that long before its answer.
     """
     requests = np.zeros(rows.num_rows, PRODUCE_REQUEST)
     arrived, throttle = int_column(rows, _T.time, 0), int_column(rows, _T.throttle_time_ms, NONE)
@@ -79,7 +80,7 @@ def captured_requests(rows: pa.RecordBatch, connection: Ints, window: Window) ->
 
 
 def captured_connections(rows: pa.RecordBatch, requests: Records, edges: Ints) -> Records:
-    """PRODUCE_CONNECTION[connections]: how many requests each has on their way, and how soon it sends the next one.
+    """PRODUCE_CONNECTION[connections]: how many requests of each can be under way, and how soon it sends the next one.
 
     edges: int64[connections + 1], where each connection's requests begin.
     """
@@ -98,7 +99,7 @@ def captured_connections(rows: pa.RecordBatch, requests: Records, edges: Ints) -
 
 
 def last_made_of(batches: pa.RecordBatch, requests: pa.RecordBatch) -> Ints:
-    """When the last record of each request was made: int64[n], ALWAYS where that is not known.
+    """When the last record of each request was made: int64[n], us, ALWAYS if that is not known.
 
     batches: rows of batches. requests: rows of requests.
     """
@@ -111,10 +112,10 @@ def last_made_of(batches: pa.RecordBatch, requests: pa.RecordBatch) -> Ints:
 
 
 def unit_of(requests: Records, connections: Records, edges: Ints, made: Ints) -> ProducerUnit:
-    """The unit as lanes are played from it.
+    """The unit from which lanes are replayed.
 
-    A request is made when its last record is, as far as the capture shows that, and else when it came. What lies
-    between that, or the end of the wait for its turn, and its coming, it takes in each lane.
+    A request is made when its last record is made, or, if the capture does not show that, when the request came. The
+    time from then, or from the end of the wait for its turn, until the request came is the same in every lane.
     """
     arrived, recorded = requests["arrived_us"], requests["recorded_us"]
     unmuted = recorded + np.maximum(requests["throttle_ms"], 0) * US_PER_MS
@@ -139,8 +140,8 @@ def unit_of(requests: Records, connections: Records, edges: Ints, made: Ints) ->
 
 
 def last_throttled(throttle_ms: Ints, unmuted_us: Ints, arrived_us: Ints) -> Ints:
-    """The last throttled request of a connection whose throttling was over when each request came: int64[n], NONE for
-    none. What was sent as soon as that was over had waited for it, in the client or in the socket.
+    """For each request, the last throttled request of its connection whose throttling was over when the request came:
+    int64[n], NONE if there is none. The request may have waited for that, in the client or in the socket.
     """
     throttled = np.flatnonzero(throttle_ms > 0)
     over = np.searchsorted(np.maximum.accumulate(unmuted_us[throttled]), arrived_us, "right")

@@ -1,4 +1,4 @@
-"""Whether the captured quota throttles captured requests as the capture has it, and which quota throttle times show."""
+"""Whether the captured quota gives the captured throttle times, and which quota the throttle times show."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from udfs.replay.fetch_max_bytes.quota_meter import excess_ms, measured, record_
 from udfs.replay.shared.fidelity_rows import AGREED
 
 NEAR_MS = 5
-"""Throttle times that differ by no more agree: brokers and captures stamp the same moment at two places."""
+"""Throttle times agree if they differ by no more than this: brokers and captures time an event at two places."""
 _CODES = THROTTLES.codes
 NO_RESPONSE, SENT_BEFORE = _CODES[THROTTLES.no_response], _CODES[THROTTLES.sent_before]
 QUOTA_NOT_STATED, ANOTHER_QUOTA = _CODES[THROTTLES.quota_not_stated], _CODES[THROTTLES.another_quota]
@@ -25,12 +25,13 @@ THROTTLED_LONGER, THROTTLED_LESS = _CODES[THROTTLES.throttled_longer], _CODES[TH
 def judge_throttles(
     requests: Records, lane: QuotaLane, warm_us: Ints, replayed: Ints, shown: Ints, verdicts: Ints
 ) -> None:
-    """Record captured requests in the meters of the captured lane when brokers did.
+    """Record captured requests in the meters of the captured lane, at the times at which brokers did.
 
     requests: PRODUCE_REQUEST[n], in the order in which brokers recorded them. Every connection has a meter; a rate of 0
-    stands for no quota. warm_us: int64[meters], until when what was sent before the capture may count. Written:
-    replayed: int64[n], throttle times (ms). shown: int64[n], the quota that makes the captured throttle time of what
-    the meter counts (bytes/s), NONE where it does not. verdicts: int64[n].
+    stands for no quota. warm_us: int64[meters], until when requests from before the capture may still count.
+
+    Written: replayed: int64[n], throttle times (ms). shown: int64[n], the quota (bytes/s) that gives the captured
+    throttle time for the bytes in the meter, NONE if the throttle time shows none. verdicts: int64[n].
     """
     for number in range(len(requests)):
         request = requests[number]
@@ -47,7 +48,7 @@ def judge_throttles(
 
 @kernel
 def throttle_verdict(request: Record, rules: Record, replayed: int, is_warm: bool) -> int:
-    """The verdict on a throttle time. replayed: that of the captured lane, ms."""
+    """The verdict on a throttle time. replayed: the throttle time of the captured lane, ms."""
     captured = request.throttle_ms
     if captured == NONE:
         return NO_RESPONSE
@@ -63,6 +64,6 @@ def throttle_verdict(request: Record, rules: Record, replayed: int, is_warm: boo
 
 
 def counted(verdicts: Ints, which: Ints) -> dict[int, int]:
-    """How often each verdict was given on some of the requests. verdicts: int64[n]. which: int64[m], their places."""
+    """How often each verdict was given on some of the requests. verdicts: int64[n]. which: int64[m], indices."""
     codes, counts = np.unique(verdicts[which], return_counts=True)
     return dict(zip(codes.tolist(), counts.tolist(), strict=True))

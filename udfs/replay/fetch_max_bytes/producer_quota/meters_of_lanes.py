@@ -24,8 +24,8 @@ def quota_lane(captured: CapturedProducers, lanes: ProducerLanes, lane: int) -> 
 
 
 def measured_lane(captured: CapturedProducers, lanes: ProducerLanes) -> QuotaLane:
-    """The captured lane, with meters of clients without a quota as well, whose rate is 0: as Kafka's tools set a quota
-    of each client.id.
+    """The captured lane, with a meter of rate 0 also for each client without a quota, as if there were a quota of each
+    client.id.
     """
     own = [lanes.quotas_of(client)[CAPTURED] or OwnQuota(0, QuotaOf(None, client[0])) for client in captured.clients]
     return with_new_meters(captured, own, lanes, CAPTURED)
@@ -34,7 +34,7 @@ def measured_lane(captured: CapturedProducers, lanes: ProducerLanes) -> QuotaLan
 def with_new_meters(
     captured: CapturedProducers, own: Sequence[OwnQuota | None], lanes: ProducerLanes, lane: int
 ) -> QuotaLane:
-    """A lane in which each process has one of these quotas, None for none; each broker has meters of its own."""
+    """A lane in which each process has its quota of `own`, None for no quota. Each broker has its own meters."""
     connections, numbers = captured.unit.connections, dict[tuple[QuotaOf, int], int]()
     meter_of, rates = np.full(len(connections), NONE), list[int]()
     places = zip(connections["process"].tolist(), connections["broker"].tolist(), strict=True)
@@ -52,8 +52,8 @@ def with_new_meters(
 
 
 def warm_times(captured: CapturedProducers, lane: QuotaLane) -> Ints:
-    """Until when each meter may count what producers sent before the capture: int64[meters], us, ALWAYS where none had
-    begun.
+    """Until when each meter may count bytes that producers sent before the capture: int64[meters], us; ALWAYS if none
+    of its connections began before.
 
     lane: one in which every connection has a meter.
     """

@@ -1,13 +1,13 @@
-"""How producers get on under a quota: a broker that has throttled a connection takes no request of it for so long.
+"""How producers fare under a quota: a broker reads no request of a connection while it throttles the connection.
 
-A broker works on one request of a connection at a time. It records a request in the meter of its client when it
-answers, and mutes the connection for throttle_time_ms (KafkaApis.handleProduceRequest, ThrottledChannel; KIP-219,
-Kafka 2.0). A client that knows Produce 6 waits for as long before it sends again (NetworkClient.maybeThrottle). Brokers
-before 2.0 answered that much later instead, and took no other request of the connection until they had: it comes to the
-same.
+A broker works on one request of a connection at a time. When it answers a request, it records the request in the
+client's meter, and mutes the connection for throttle_time_ms (KafkaApis.handleProduceRequest, ThrottledChannel;
+KIP-219, Kafka 2.0). A client that knows Produce 6 waits as long before it sends again (NetworkClient.maybeThrottle).
+Brokers before 2.0 answered later by throttle_time_ms instead, and took no other request of the connection until then.
+The result is the same.
 
-An application makes records when it did in the capture. Only when buffer.memory is full does it wait, and everything
-that it makes later is later by as much (BufferPool).
+An application makes records at the captured times. Only when buffer.memory is full does it wait, and all records that
+it makes afterwards are later by the same time (BufferPool).
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ DELIVERY_TIMEOUT_US = DELIVERY_TIMEOUT_MS * US_PER_MS
 def play_lane(
     unit: ProducerUnit, lane: QuotaLane, sending: Sending, heap: Heap, outcomes: Records, buffer_bytes: int
 ) -> None:
-    """Send all requests of the unit in a lane. outcomes: THROTTLING[connections]. buffer_bytes: of each process."""
+    """Send all requests of the unit in a lane.
+
+    outcomes: THROTTLING[connections], written in place. buffer_bytes: buffer.memory of each process.
+    """
     for process in range(len(unit.process_first) - 1):
         make_requests(unit, sending, heap, process, buffer_bytes, ALWAYS)
     while heap.events[0] > 0:
@@ -75,7 +78,7 @@ def note_answer(outcome: Record, request: Record, time: int, throttle: int, made
 
 @kernel
 def make_requests(unit: ProducerUnit, sending: Sending, heap: Heap, process: int, buffer_bytes: int, now: int) -> None:
-    """Have the application make requests, as many as there is memory for. now: when the last memory was freed, us."""
+    """Let the application make requests for as long as there is memory. now: when memory was last freed, us."""
     while sending.next_made[process] < unit.process_first[process + 1]:
         place = unit.by_process[sending.next_made[process]]
         request, held = unit.requests[place], sending.held_bytes[process]

@@ -1,4 +1,4 @@
-"""The pass over producers: those that share quotas are played together in every lane, and the captured one judged."""
+"""The pass over producers: it replays those that share quotas together in every lane, and judges the captured lane."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def replay_producers(batches: Iterable[pa.RecordBatch], lanes: ProducerLanes, ru
 def rows_of_producers(
     batches: Iterable[pa.RecordBatch], lanes: ProducerLanes, run_id: str
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
-    """The rows of one unit after the other; what comes behind the window is left out."""
+    """The rows of one unit after the other. Requests after the window are left out."""
     for _, parts in by_key(batches, (PRODUCE_EVENTS.unit,)):
         rows = concatenate_batches([*parts])
         until = rows.filter(pa.array(rows[PRODUCE_EVENTS.time].to_numpy() < lanes.window.end))
@@ -41,7 +41,7 @@ def rows_of_producers(
 
 
 def throttled(captured: CapturedProducers, lanes: ProducerLanes) -> Throttled:
-    """What becomes of producers in every lane, and how the captured lane agrees with the capture."""
+    """The outcome of producers in every lane, and how the captured lane agrees with the capture."""
     connections, processes = len(captured.unit.connections), len(captured.clients)
     outcomes = np.zeros((len(lanes.names), connections), THROTTLING)
     blocked = np.zeros((len(lanes.names), processes), np.int64)
@@ -64,8 +64,8 @@ def new_sending(unit: ProducerUnit, processes: int) -> Sending:
 
 
 def judged(captured: CapturedProducers, lanes: ProducerLanes) -> tuple[Ints, Ints, Ints]:
-    """(throttle times of the captured lane, quotas that captured ones show, verdicts), int64[n] each, in the order of
-    the unit's requests.
+    """(throttle times of the captured lane, quotas that the captured throttle times show, verdicts), int64[n] each, in
+    the order of the unit's requests.
     """
     requests = captured.unit.requests
     order = np.argsort(requests["recorded_us"], kind="stable")

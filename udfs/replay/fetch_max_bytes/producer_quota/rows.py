@@ -1,4 +1,4 @@
-"""What becomes of producers, as rows of the gold tables."""
+"""The outcome of producers under quotas, as rows of the gold tables."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ SUMMED = {
     "requests": "requests", "bytes": "bytes", "throttled_requests": "throttled", "throttle_time_ms": "throttle_ms",
     "expired_requests": "expired",
 }  # fmt: skip
-"""By column the field of THROTTLING that is summed over connections."""
+"""For each column the field of THROTTLING that is summed over connections."""
 
 
 @dataclass(frozen=True)
 class Throttled:
-    """What becomes of producers that share quotas.
+    """The outcome of producers that share quotas.
 
     outcomes: THROTTLING[lanes, connections]. blocked_us: int64[lanes, processes]. replayed_ms, shown, verdicts:
-    int64[n], as judge_throttles writes them, in the order of the unit's requests.
+    int64[n], as written by `judge_throttles`, in the order of the unit's requests.
     """
 
     captured: CapturedProducers
@@ -51,8 +51,8 @@ class Throttled:
 
 @dataclass(frozen=True)
 class ProducerAtBroker:
-    """A producer at a broker: numbers of both, of its connections there, and of those of its requests that count:
-    int64[m].
+    """A producer at a broker: the numbers of both, of its connections there, and of its requests there that count,
+    int64[m] each.
     """
 
     process: int
@@ -84,7 +84,7 @@ def producers_at_brokers(captured: CapturedProducers) -> Iterator[ProducerAtBrok
 
 
 def rows_of_each(number: Ints, count: int) -> list[Ints]:
-    """The rows that have each number from 0 to `count` - 1, in order. number: int64[rows], NONE for none of these."""
+    """For each number from 0 to `count` - 1 the rows that have it. number: int64[rows], or NONE."""
     order = np.argsort(number, kind="stable")
     return np.split(order, np.searchsorted(number[order], np.arange(count + 1)))[1:-1]
 
@@ -120,7 +120,7 @@ def throttle_rows(
 
 
 def lane_columns(of: Throttled, pairs: Sequence[ProducerAtBroker]) -> dict[str, pa.Array[Any]]:
-    """The columns of what becomes of each producer at each broker in each lane."""
+    """The columns with the outcome of each producer at each broker in each lane."""
     t, outcomes = PRODUCER_THROTTLES, np.asarray(of.outcomes)
     own = [outcomes[:, pair.connections] for pair in pairs]
     had = [part["requests"] > 0 for part in own]
@@ -142,7 +142,7 @@ def lane_columns(of: Throttled, pairs: Sequence[ProducerAtBroker]) -> dict[str, 
 
 
 def captured_columns(of: Throttled, pairs: Sequence[ProducerAtBroker]) -> dict[str, list[int | None]]:
-    """The columns of what the capture shows of each producer at each broker."""
+    """The columns with what the capture shows of each producer at each broker."""
     t, throttle = PRODUCER_THROTTLES, np.maximum(of.captured.unit.requests["throttle_ms"], 0)
     columns: dict[str, list[int | None]] = {
         t.captured_throttled_requests: [int((throttle[pair.requests] > 0).sum()) for pair in pairs],
@@ -155,20 +155,20 @@ def captured_columns(of: Throttled, pairs: Sequence[ProducerAtBroker]) -> dict[s
 
 
 def shown_rate(shown: Ints) -> int | None:
-    """The median of the quotas that throttle times show, bytes/s; None where they show none."""
+    """The median of the quotas that throttle times show, bytes/s; None if they show none."""
     rates = shown[shown != NONE]
     return int(np.median(rates)) if len(rates) else None
 
 
 def captured_sending_ms(of: Throttled, pair: ProducerAtBroker) -> float:
-    """From the first request of a producer at a broker until the last one was answered."""
+    """The time from a producer's first request at a broker until its last one was answered."""
     requests = of.captured.unit.requests
     first, last = requests["arrived_us"][pair.requests].min(), requests["recorded_us"][pair.requests].max()
     return float(last - first) / US_PER_MS
 
 
 def throttle_fidelity(of: Throttled, pairs: Sequence[ProducerAtBroker]) -> Iterator[FidelityCounts]:
-    """The cases of each producer at each broker."""
+    """The fidelity counts of each producer at each broker."""
     for pair in pairs:
         client_id, address = of.captured.clients[pair.process]
         given = {WORDS[code]: count for code, count in counted(of.verdicts, pair.requests).items()}

@@ -1,4 +1,4 @@
-"""What each lane sets for producers: whose quota is how much, over which windows."""
+"""What each lane sets for producers: the size of each quota, and its windows."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from udfs.replay.shared.window import WHOLE, Window
 
 BUFFER_MEMORY = "producer.buffer.memory"
 OF_PRODUCERS = (QUOTA_WINDOWS, QUOTA_WINDOW_SECONDS)
-"""The settings that do nothing else than to change what quotas are, consumers' and producers'."""
+"""The settings that only change how quotas count, of consumers and of producers."""
 
 
 @dataclass(frozen=True)
 class ProducerLanes:
-    """The lanes that say something of producers' quotas, the captured one first.
+    """The lanes that set producers' quotas, the captured one first.
 
-    quotas: those of producers in each lane, bytes/s. windows, window_ms: int64[lanes], quota.window.num, and how long
-    each window is. buffer_bytes: buffer.memory of producers in all lanes. window: only requests sent in this time
-    count. users: by client.id and address of producers who they are to brokers, as far as that is known.
+    quotas: the quotas of producers in each lane, bytes/s. windows, window_ms: int64[lanes], quota.window.num, and how
+    long each window is. buffer_bytes: buffer.memory of producers in all lanes. window: only requests sent in this time
+    count. users: the user that each producer is to brokers, by client.id and address, as far as that is known.
     """
 
     names: tuple[str, ...]
@@ -44,13 +44,13 @@ class ProducerLanes:
     users: Mapping[Client, str] = field(default_factory=dict)
 
     def quotas_of(self, client: Client) -> list[OwnQuota | None]:
-        """The quota of a producer in each lane; None where it has none."""
+        """The quota of a producer in each lane; None if it has none."""
         user, alone = self.users.get(client), " at ".join(client)
         return [own_quota(of_lane, user, client[0], alone) for of_lane in self.quotas]
 
 
 def producer_lanes(lanes: LaneSettings) -> ProducerLanes | None:
-    """The captured lane and those that set a quota of producers; None where none does, and none is stated."""
+    """The captured lane and the lanes that set a quota of producers; None if no lane does, and no quota is stated."""
     own = [CAPTURED, *(place for place, lane in enumerate(lanes.changed) if has_quota(lane, PRODUCER_QUOTA))]
     if len(own) == 1 and not quotas_of_settings(lanes.in_force, PRODUCER_QUOTA):
         return None
@@ -67,7 +67,7 @@ def producer_lanes(lanes: LaneSettings) -> ProducerLanes | None:
 
 
 def lanes_of_fetches(lanes: LaneSettings) -> LaneSettings:
-    """The lanes without those that change nothing but quotas of producers, in which consumers are as captured."""
+    """The lanes without those that change only quotas of producers, in which consumers are as captured."""
     kept = [place for place, lane in enumerate(lanes.changed) if not concerns_producers_alone(lane)]
     return LaneSettings(
         tuple(lanes.names[place] for place in kept), tuple(lanes.changed[place] for place in kept), lanes.in_force
@@ -75,6 +75,6 @@ def lanes_of_fetches(lanes: LaneSettings) -> LaneSettings:
 
 
 def concerns_producers_alone(lane: Mapping[str, object]) -> bool:
-    """Whether a lane changes quotas of producers, and nothing that concerns consumers or followers."""
+    """Whether a lane changes quotas of producers and nothing that concerns consumers or followers."""
     others = [key for key in lane if key not in OF_PRODUCERS and not is_quota(key, PRODUCER_QUOTA)]
     return has_quota(lane, PRODUCER_QUOTA) and not others

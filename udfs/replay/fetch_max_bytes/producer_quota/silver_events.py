@@ -30,7 +30,7 @@ from udfs.replay.shared.silver_columns import (
 
 _T, _X, _B = PRODUCE_EVENTS, EXCHANGES, RECORD_BATCHES
 CREATE_TIME = "CreateTime"
-"""Of RECORD_BATCHES.timestamp_type."""
+"""A value of RECORD_BATCHES.timestamp_type."""
 PRODUCERS = Step(_T, (_T.unit,), (_T.time, _T.connection_id, _T.exchange_no))
 PRODUCE_COLUMNS = (
     _X.connection_id, _X.exchange_no, _X.broker, _X.client_address, _X.client_id, _X.api_key, _X.api_version,
@@ -46,9 +46,10 @@ MADE_COLUMNS = (
 def produce_events(
     batches: Iterable[pa.RecordBatch], began_before: ByConnection, groups: Mapping[Client, str]
 ) -> Iterator[pa.RecordBatch]:
-    """A row for each Produce request that came whole, and whose size is known.
+    """A row for each Produce request that came whole and whose size is known.
 
-    began_before: 1 for each connection that began before the capture. groups: of producers that share quotas.
+    began_before: 1 for each connection that began before the capture. groups: the groups of producers that share
+    quotas.
     """
     t, x = PRODUCE_EVENTS, EXCHANGES
     for batch in batches:
@@ -70,7 +71,7 @@ def produce_events(
 
 
 def made_events(batches: Iterable[pa.RecordBatch], groups: Mapping[Client, str]) -> Iterator[pa.RecordBatch]:
-    """A row for each batch of a Produce request whose records have the time when they were made."""
+    """A row for each batch of a Produce request whose records say when they were made."""
     t, b = PRODUCE_EVENTS, RECORD_BATCHES
     for batch in batches:
         is_produced = pc.and_(is_text(batch[b.source], FROM_PRODUCE), is_text(batch[b.timestamp_type], CREATE_TIME))
@@ -81,7 +82,7 @@ def made_events(batches: Iterable[pa.RecordBatch], groups: Mapping[Client, str])
 
 
 def columns_of_request(rows: pa.RecordBatch, groups: Mapping[Client, str]) -> dict[str, Column]:
-    """The columns that both kinds of rows have. rows: of EXCHANGES or RECORD_BATCHES."""
+    """The columns that both kinds of rows have. rows: rows of EXCHANGES or RECORD_BATCHES."""
     t = PRODUCE_EVENTS
     return {
         t.unit: units_of(rows, groups),
@@ -92,7 +93,7 @@ def columns_of_request(rows: pa.RecordBatch, groups: Mapping[Client, str]) -> di
 
 
 def units_of(rows: pa.RecordBatch, groups: Mapping[Client, str]) -> Column:
-    """The name of each row's group, or of the producer itself where it shares no quota, as a dictionary column."""
+    """The name of each row's group, or of the producer itself if it shares no quota, as a dictionary column."""
     client_id, address = text_or_empty(rows[EXCHANGES.client_id]), rows[EXCHANGES.client_address]
     number, first = rows_alike(rows.num_rows, client_id, address)
     clients = zip(*(column.take(first).to_pylist() for column in (client_id, address)), strict=True)
@@ -101,12 +102,12 @@ def units_of(rows: pa.RecordBatch, groups: Mapping[Client, str]) -> Column:
 
 
 def last_made(rows: pa.RecordBatch) -> Column:
-    """When the last record of each batch was made (us), null where its timestamps are not times of the client: they are
-    behind the request, or longer before it than a producer tries to send a record.
+    """When the last record of each batch was made (us); null if its timestamps are not the client's times. Such
+    timestamps are later than the request, or earlier than it by more than a producer tries to send a record.
     """
     b = RECORD_BATCHES
     requested, last_ms = us_since_1970(rows[b.request_time]), rows[b.max_timestamp]
-    is_time = pc.less(pc.abs(last_ms), (1 << 62) // US_PER_MS)  # a client writes what it likes there
+    is_time = pc.less(pc.abs(last_ms), (1 << 62) // US_PER_MS)  # a client may write any number there
     made = pc.multiply(null_unless(is_time, last_ms), US_PER_MS)
     age = pc.subtract(requested, made)
     return null_unless(pc.and_(pc.greater_equal(age, 0), pc.less_equal(age, DELIVERY_TIMEOUT_MS * US_PER_MS)), made)

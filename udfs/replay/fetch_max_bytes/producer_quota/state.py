@@ -11,34 +11,34 @@ from udfs.replay.fetch_max_bytes.quota_meter import Meters
 PRODUCE_REQUEST = int_fields(
     "connection",  # its number
     "arrived_us",  # when the request had come
-    "recorded_us",  # when the broker counted it: when it answered, and when the request came if it does not answer
+    "recorded_us",  # when the broker counted it: when it answered, or, if it does not answer, when the request came
     "size",  # bytes that the quota counts
-    "throttle_ms",  # throttle_time_ms of the response, NONE where there is no response
+    "throttle_ms",  # throttle_time_ms of the response, NONE if there is no response
     "counts",  # 1: it is in the window that is replayed
 )
 """A captured request."""
 PRODUCE_CONNECTION = int_fields(
     "process",  # number of the client id and address
     "broker",  # its number
-    "in_flight",  # so many requests can be on their way at once
-    "turnaround_us",  # the least time from when the client may send to when its request has come
+    "in_flight",  # how many requests can be under way at once
+    "turnaround_us",  # the shortest time from when the client may send to when its request has come
     "client_waits",  # 1: the client itself does not send while it is throttled (Produce 6 and later)
 )
 """A connection of a producer."""
 METER_RULES = int_fields("byte_rate", "quota_windows", "quota_window_ms")
-"""What a quota is: bytes/s, how many windows count, and how long each is."""
+"""A quota: bytes/s, how many windows count, and how long each is."""
 THROTTLING = int_fields(
     "requests",
     "bytes",
     "throttled",  # responses with a throttle time
-    "throttle_ms",  # of all of them
+    "throttle_ms",  # the sum of their throttle times
     "throttle_ms_max",
     "first_us",  # when the first request came in the capture
-    "last_us",  # when the last one is answered
-    "behind_us",  # the most that one is answered later than in the capture
+    "last_us",  # when the last request is answered
+    "behind_us",  # how much later than captured a request is answered, at most
     "expired",  # requests that are answered later than delivery.timeout.ms after they were made
 )
-"""What becomes of a connection's requests."""
+"""The outcome of a connection's requests."""
 
 
 class QuotaLane(NamedTuple):
@@ -55,11 +55,11 @@ class ProducerUnit(NamedTuple):
     """Producers that share quotas.
 
     requests: PRODUCE_REQUEST[n], by connection, and by time in each. first: int64[connections + 1], where each
-    connection begins. service_us: int64[n], how long the broker works on each. idle_us: int64[n], how much later a
-    request comes than it is made, and its turn has come. ready_us: int64[n], when it is made in the capture. gate:
-    int64[n], the earlier request for whose throttling it had to wait there, NONE for none.
-    by_process: int64[n], the requests of one process after the other, in the order in which they are
-    made. process_first: int64[processes + 1].
+    connection begins. service_us: int64[n], how long the broker works on each request. idle_us: int64[n], the time from
+    when a request is made and its turn has come until it comes. ready_us: int64[n], when it is made in the capture.
+    gate: int64[n], the earlier request whose throttling it had to wait for in the capture, NONE if there is none.
+    by_process: int64[n], the requests of one process after the other, in the order in which they are made.
+    process_first: int64[processes + 1], where each process begins in it.
     """
 
     requests: Records
@@ -74,14 +74,14 @@ class ProducerUnit(NamedTuple):
 
 
 class Sending(NamedTuple):
-    """What changes while a lane is played.
+    """What changes while a lane is replayed.
 
-    handled, made: int64[connections], how many requests of each the broker has answered, and how many the application
-    has made. unmuted_us: int64[connections], when the broker takes the next request. due: int64[connections], 1 where
-    an event says when the next one is answered. made_us, open_us: int64[n], when a request was made, and when the
-    client may send the next one in its place. next_made, held_bytes, late_us, blocked_us: int64[processes], the place
-    of the next request to be made, bytes not yet answered, how much later than captured the application is, and how
-    long it waited for memory.
+    handled, made: int64[connections], how many requests of each connection the broker has answered, and how many the
+    application has made. unmuted_us: int64[connections], when the broker takes the next request. due:
+    int64[connections], 1 if the heap has an event for the answer to the next request. made_us, open_us: int64[n], when
+    a request was made, and when the client may send another one in its place. next_made, held_bytes, late_us,
+    blocked_us: int64[processes], the index of the next request to be made, bytes not yet answered, how much later than
+    captured the application is, and how long it waited for memory.
     """
 
     handled: Ints
