@@ -1,10 +1,10 @@
-"""Connections that share a memory pool: who may read, who has to wait, and what that does to all that comes later.
+"""Connections that share a memory pool: which may read, which have to wait, and how that delays all that comes later.
 
-A message takes its memory once its size is known, which its first bytes hold (NetworkReceive, KafkaChannel.read and
+A message takes its memory once its size is known, which is in its first bytes (NetworkReceive, KafkaChannel.read and
 Selector of Kafka 4.4; KIP-72 for brokers and, in the prototype of KIP-81, a proposal, for consumers). It is complete
 with its last byte. A connection that the pool refuses is muted until memory is given back. Then all muted connections
 race: in the order of their ids, or shuffled while less than a tenth of the pool is free. Three variants of the proposal
-hold requests back instead. After a connection had to wait, all that comes later on it is late by as much.
+hold back requests instead. After a connection had to wait, all that comes later on it is late by the same time.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ from udfs.replay.shared.window import WHOLE, Window
 
 @kernel
 def note_overtaken(sim: MessageSim, lane: int, reader: int) -> None:
-    """Count, for each connection that waits, that it is passed over by one that reads. After as many times as there are
-    connections it counts as starved.
+    """Count, for each waiting connection, that another one reads before it. A connection that was passed over as often
+    as there are connections counts as starved.
     """
     if sim.meter.usage[0].waiting == 0:
         return
@@ -71,7 +71,7 @@ def note_overtaken(sim: MessageSim, lane: int, reader: int) -> None:
 
 @kernel
 def take_memory(sim: MessageSim, lane: int, number: int, is_pooled: bool) -> None:
-    """Account for a message that is read. number: of the message. is_pooled: it is read into the pool's memory."""
+    """Account for a message that is read. number: the message's. is_pooled: it is read into the pool's memory."""
     outcome, used, size = sim.outcomes[lane], sim.meter.usage[0].used, sim.messages[number].size
     outcome.messages += 1
     outcome.bytes += size
@@ -101,13 +101,13 @@ def enqueue_message(sim: MessageSim, number: int, time: int) -> None:
 
 @kernel
 def is_paced(sim: MessageSim, lane: int, number: int) -> bool:
-    """Whether the application's pace decides when the message is given back, not the capture."""
+    """Whether the application's pace decides when the message's memory is given back, instead of the capture."""
     return bool(sim.settings[lane].us_per_record != AS_CAPTURED and sim.messages[number].records > 0)
 
 
 @kernel
 def request_after(sim: MessageSim, number: int) -> int:
-    """The connection's next message, if its request was sent once this message was complete; else NONE."""
+    """The connection's next message, if its request was sent after this message was complete; NONE otherwise."""
     message = sim.messages[number]
     following = message.next_request
     if following != NONE and sim.messages[following].requested_at >= message.complete_at:
@@ -138,7 +138,7 @@ def finish_message(sim: MessageSim, lane: int, number: int, time: int) -> None:
 
 @kernel
 def read_message(sim: MessageSim, lane: int, number: int, time: int) -> bool:
-    """Try to take a message's memory; returns whether it could, or the connection is closed.
+    """Try to take a message's memory; returns whether that succeeded, or the connection is closed.
 
     The rest of the message takes as long to come as captured.
     """
@@ -166,14 +166,14 @@ def read_message(sim: MessageSim, lane: int, number: int, time: int) -> bool:
 
 @kernel
 def may_read_next(sim: MessageSim, connection: int) -> bool:
-    """Whether the connection's next message is there to be read."""
+    """Whether the connection's next message has come and can be read."""
     state = sim.connection_states[connection]
     return bool(state.head != NONE and state.is_reading == 0 and sim.message_states[state.head].is_there == 1)
 
 
 @kernel
 def read_what_is_there(sim: MessageSim, lane: int, connection: int, time: int) -> None:
-    """Read what is there on the connection, as far as there is memory."""
+    """Read the messages that have come on the connection, as far as there is memory."""
     state = sim.connection_states[connection]
     while state.waiting_since == NONE and may_read_next(sim, connection):
         if not read_message(sim, lane, state.head, time):
@@ -183,21 +183,21 @@ def read_what_is_there(sim: MessageSim, lane: int, connection: int, time: int) -
 
 @kernel
 def on_arrival(sim: MessageSim, lane: int, number: int, time: int) -> None:
-    """Note that the first bytes of a message came, and so its size is known; then read what there is memory for."""
+    """Note that a message's first bytes came, so that its size is known; then read as far as there is memory."""
     sim.message_states[number].is_there = 1
     read_what_is_there(sim, lane, sim.messages[number].connection, time)
 
 
 @kernel
 def on_completion(sim: MessageSim, lane: int, number: int, time: int) -> None:
-    """Complete a message, and read what came behind it on the connection."""
+    """Complete a message, and read what came after it on the connection."""
     finish_message(sim, lane, number, time)
     read_what_is_there(sim, lane, sim.messages[number].connection, time)
 
 
 @kernel
 def draw(sim: MessageSim, below: int) -> int:
-    """A number from 0 to below - 1, the next of the lane's own (a linear congruential generator, Knuth's MMIX)."""
+    """The lane's next random number, from 0 to `below` - 1 (a linear congruential generator, Knuth's MMIX)."""
     state = sim.state[0]
     state.random = state.random * 6364136223846793005 + 1442695040888963407
     return int((state.random >> 33) & 0x7FFFFFFF) % below
@@ -237,7 +237,7 @@ def poll_muted(sim: MessageSim, lane: int, time: int) -> bool:
 
 @kernel
 def on_message_release(sim: MessageSim, lane: int, number: int, time: int) -> None:
-    """Give back a message's memory: muted connections race for it, and requests that were held back may go out."""
+    """Give back a message's memory: muted connections race for it, and requests that were held back may be sent."""
     message, state, pooled = sim.messages[number], sim.state[0], sim.message_states[number].pooled
     if message.max_bytes > 0:
         state.completed -= message.size
@@ -256,7 +256,7 @@ def on_message_release(sim: MessageSim, lane: int, number: int, time: int) -> No
 
 @kernel
 def on_poll(sim: MessageSim, lane: int, time: int) -> None:
-    """Have the application take max.poll.records, and give back what it emptied when that poll ends; then it works."""
+    """Let the application take max.poll.records, and give back emptied messages when that poll ends; then it works."""
     state, settings, taken = sim.state[0], sim.settings[lane], 0
     while state.queue_first != NONE and taken < settings.max_poll_records:
         number = state.queue_first
@@ -295,7 +295,7 @@ def start_lane(sim: MessageSim, lane: int) -> None:
 
 @kernel
 def count_from_here(sim: MessageSim, lane: int) -> None:
-    """Have the lane count from the window's begin on; what is held, and who waits, stays."""
+    """Let the lane count from the window's begin on. Memory in use and waiting connections stay as they are."""
     begin_window(sim.meter)
     sim.outcomes[lane] = sim.nothing[0]
     forget_dry_spells(sim.pool[0], sim.meter.usage[0].time)
@@ -304,7 +304,7 @@ def count_from_here(sim: MessageSim, lane: int) -> None:
 
 @kernel
 def is_stuck(sim: MessageSim, lane: int) -> bool:
-    """Whether nothing that is to come frees memory, or what a variant counts as such."""
+    """Whether no event to come frees memory, or frees what a variant counts as used memory."""
     is_pooled = sim.settings[lane].variant == MEMORY_POOL
     for place in range(sim.heap.events[0]):
         kind = sim.heap.code[place] & ~INDEX
@@ -315,7 +315,7 @@ def is_stuck(sim: MessageSim, lane: int) -> bool:
 
 @kernel
 def end_window(sim: MessageSim, lane: int) -> None:
-    """Stop at the end of the window, or of all that happens; where that was before the window, nothing is in it."""
+    """Stop at the end of the window, or after the last event. If that was before the window, nothing is in it."""
     if enters_window(sim.meter, sim.meter.usage[0].window_begins_at):
         count_from_here(sim, lane)
     outcome, usage = sim.outcomes[lane], sim.meter.usage[0]
@@ -329,11 +329,11 @@ def end_window(sim: MessageSim, lane: int) -> None:
 
 @kernel
 def replay_lane(sim: MessageSim, lane: int) -> None:
-    """Replay all that happens in a lane, up to the window's end."""
+    """Replay all events of a lane, up to the window's end."""
     start_lane(sim, lane)
     while sim.heap.events[0] > 0 and is_in_time(sim.meter, sim.heap.time[0]):
         due, code = pop(sim.heap)
-        time = max(due, sim.meter.usage[0].time)  # whatever the capture's clocks did
+        time = max(due, sim.meter.usage[0].time)  # the capture's clocks may go back
         if enters_window(sim.meter, time):
             count_from_here(sim, lane)
         advance_meter(sim.meter, time)

@@ -1,6 +1,6 @@
-"""Consumers: what they exchanged as captured and, under other fetch limits, in closed loop; replayed in every lane.
+"""Consumers: their exchanges as captured and, under other fetch limits, in closed loop; replayed in every lane.
 
-Lanes with the same fetch limits exchange the same, and are replayed together.
+Lanes with the same fetch limits have the same exchanges, and are replayed together.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class ConsumerEvents:
     _takeovers_counted: Counted = field(default_factory=Counted)
 
     def add(self, rows: pa.RecordBatch, unit: Ints) -> None:
-        """Take rows of MEMORY_EVENTS, which follow those before. unit: int64[rows]."""
+        """Take rows of MEMORY_EVENTS, in their order. unit: int64[rows]."""
         exchange, kind = self.exchanges.add(rows, unit), int_column(rows, MEMORY_EVENTS.kind, 0)
         self.fetches = with_units(self.fetches, int(unit[-1]) + 1)
         is_partition = np.isin(kind, (MemoryEvent.PARTITION, MemoryEvent.BATCH, MemoryEvent.TAKEN_OVER))
@@ -81,7 +81,7 @@ class ConsumerEvents:
         self.fetches = follow_fetch_events(events, exchanges, self.fetches)
 
     def consumers(self, limits: Records) -> Consumers:
-        """What the processes exchanged, once all of their rows have come. limits: FETCH_LIMITS[limits]."""
+        """The exchanges of the processes, once all of their rows have come. limits: FETCH_LIMITS[limits]."""
         exchanges, partitions = self.exchanges.gathered.records, self.fetches.known_partitions
         fetched, verdicts, unit = self.fetches.fetched, self.fetches.verdicts, exchanges["unit"]
         holder, lost = partitions_not_taken(partitions)["holder"], partitions_taken_over(partitions)["holder"]
@@ -109,11 +109,11 @@ class ConsumerEvents:
 
 @dataclass(frozen=True)
 class Consumers:
-    """What several client processes exchanged as captured, and would exchange under every fetch limit of a scenario.
+    """The exchanges of several client processes, as captured and under every fetch limit of a scenario.
 
-    exchanges: EXCHANGE, each unit's in the order of their requests, with what they hold and until when. fetched:
-    FETCHED[units]. verdicts: int64[units, VERDICTS], on partitions. left_out: int64[units], exchanges that there was no
-    room for. takeovers: TAKEOVER. limits: FETCH_LIMITS, those in force first.
+    exchanges: EXCHANGE[n], each unit's in the order of their requests, with the memory that they hold and until when.
+    fetched: FETCHED[units]. verdicts: int64[units, VERDICTS], on partitions. left_out: int64[units], exchanges for
+    which there was no room. takeovers: TAKEOVER[n]. limits: FETCH_LIMITS[limits], those in force first.
     """
 
     exchanges: Records
@@ -127,8 +127,8 @@ class Consumers:
 
     @cached_property
     def numbers(self) -> Ints:
-        """The units that are consumers: int64[n]. A unit that fetched nothing in the window, or as a follower, is not
-        one.
+        """The units that are consumers: int64[n]. A unit that fetched nothing in the window, or fetched as a follower,
+        is not one.
         """
         is_answered = self.exchanges["complete_at"] != NEVER
         answered = np.bincount(self.exchanges["unit"][is_answered], minlength=self.units)
@@ -143,16 +143,16 @@ class Consumers:
 
     @property
     def units(self) -> int:
-        """How many processes there are, with those that are not consumers."""
+        """How many processes there are, including those that are not consumers."""
         return len(self.fetched)
 
     @cached_property
     def captured_traces(self) -> Traces:
-        """The traces of what the processes exchanged as captured."""
+        """The traces of the captured exchanges."""
         return traces_of_responses(self.answered, self.units)
 
     def closed_traces(self, fetch_number: int) -> Traces:
-        """The traces of what the closed loop exchanges under the fetch limits of this number."""
+        """The traces of the closed loop's exchanges under the fetch limits of this number."""
         responses, given_up = self.responses_under(fetch_number), self.closed.given_up_under(fetch_number)
         hold_given_up(responses, given_up, self.takeovers, self.exchanges)
         exchanges = in_closed_loop(self.answered, responses, self.max_bytes(fetch_number), self.window.begin)
@@ -160,11 +160,11 @@ class Consumers:
 
     @cached_property
     def unchanged_traces(self) -> Traces:
-        """The traces of what the closed loop exchanges under the fetch limits in force."""
+        """The traces of the closed loop's exchanges under the fetch limits in force."""
         return self.closed_traces(CAPTURED)
 
     def traces(self, fetch_number: int) -> Traces:
-        """The traces that lanes with the fetch limits of this number replay: with those in force, the captured ones."""
+        """The traces that lanes with the fetch limits of this number replay: the captured ones for those in force."""
         return self.captured_traces if fetch_number == CAPTURED else self.closed_traces(fetch_number)
 
     def responses_under(self, fetch_number: int) -> Records:
@@ -197,7 +197,7 @@ class Consumers:
         return record_bytes
 
     def all_left_out(self, fetch_number: int) -> Ints:
-        """Exchanges and responses of each unit that there was no room for: int64[units]."""
+        """Exchanges and responses of each unit for which there was no room: int64[units]."""
         if fetch_number == CAPTURED:
             return self.left_out
         closed = [self.closed.left_out[unit, fetch_number] for unit in range(self.units)]
@@ -205,7 +205,7 @@ class Consumers:
 
 
 def limits_by_unit(limit: int, captured: Ints) -> Ints:
-    """A limit for each unit: the captured value where lanes leave it, else `limit`: int64[units]."""
+    """A limit for each unit, int64[units]: the captured value if lanes leave it unchanged, otherwise `limit`."""
     return captured if limit == AS_CAPTURED else np.full(len(captured), limit)
 
 
@@ -213,8 +213,8 @@ def limits_by_unit(limit: int, captured: Ints) -> Ints:
 class LanesReplayed:
     """Lanes with the same fetch limits, replayed for several units.
 
-    lanes: int64[n], their numbers. traces: what they were replayed from. speed: float64[units, n], throughput as a
-    share of the captured lane's, nan where that is 0.
+    lanes: int64[n], their numbers. traces: the traces that they replayed. speed: float64[units, n], throughput as a
+    share of the captured lane's, nan if that is 0.
     """
 
     fetch_number: int
@@ -225,21 +225,19 @@ class LanesReplayed:
 
 
 def span_us(outcomes: Records) -> Ints:
-    """How long each lane took (us): int64[outcomes], in the shape of the outcomes."""
+    """How long each lane took (us): int64, in the shape of the outcomes."""
     return outcomes["ended_at"] - outcomes["began_at"]
 
 
 def speed_of(outcomes: Records, amount: str) -> Floats:
-    """Throughput per us: float64[outcomes], in the shape of the outcomes. amount: what is counted, `bytes` or
-    `records`.
-    """
+    """Throughput per us: float64, in the shape of the outcomes. amount: the field to count, `bytes` or `records`."""
     return outcomes[amount] / np.maximum(span_us(outcomes), 1)
 
 
 def relative_speeds(speed: Floats, base: Floats) -> Floats:
-    """The speeds as shares of a base of each unit, nan where that is 0: float64[units, lanes].
+    """The speeds as shares of each unit's base speed, nan if that is 0: float64[units, lanes].
 
-    speed: float64[units, lanes], and base: float64[units], in the same unit.
+    speed: float64[units, lanes]. base: float64[units].
     """
     return np.divide(speed, base[:, None], out=np.full(speed.shape, np.nan), where=base[:, None] > 0)
 
@@ -247,8 +245,8 @@ def relative_speeds(speed: Floats, base: Floats) -> Floats:
 def replay_pools(consumers: Consumers, lanes: MemoryLanes, settings: Records) -> Iterator[LanesReplayed]:
     """Replay consumers in every lane. settings: POOL_SETTINGS[units, lanes].
 
-    Under other fetch limits, throughput is counted in records, since a batch that was cut off comes twice. It is
-    relative to the captured lane of the closed loop, since the closed loop has a pace of its own.
+    Under other fetch limits, throughput is counted in records, because a batch that was cut off comes twice. It is
+    relative to the captured lane of the closed loop, because the closed loop has a pace of its own.
     """
     numbers = lanes.fetch_number
     base = closed_speed(consumers, settings) if (numbers != CAPTURED).any() else np.zeros(consumers.units)

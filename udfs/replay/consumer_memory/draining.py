@@ -1,7 +1,8 @@
-"""When a client has taken what a response brought of its partitions, as its next fetches show.
+"""When a client has taken the records of a response (it is drained), as its next fetches show.
 
-A consumer asks for more of a partition once it has taken what it got (AbstractFetch.fetchablePartitions, Kafka 4.4).
-Or it has lost the partition to another member of its group (see takeovers), or given it up (see given_up).
+A consumer asks for more of a partition once it has taken all records that it got of it
+(AbstractFetch.fetchablePartitions, Kafka 4.4). If it does not, it has lost the partition to another member of its group
+(see takeovers), or given it up (see given_up).
 """
 
 from __future__ import annotations
@@ -28,34 +29,34 @@ FETCHED_BEYOND_END = DRAINED.codes[DRAINED.fetched_beyond_end]
 TAKEN_OVER = DRAINED.codes[DRAINED.taken_over]
 VERDICTS = 1 + len(DRAINED.codes)
 LEAST_RECORD_OVERHEAD = 7
-"""Bytes of a record beside key, value and headers: its length, attributes, two deltas, and the lengths of those."""
+"""Bytes of a record besides key, value and headers: its length, attributes, two deltas, and the lengths of these."""
 UNIT_MIX = -3335678366873096957
 """An odd number. Its multiples make the same key differ between units."""
 
 DRAINED_PARTITION = int_fields(
     "holder",  # the exchange whose records of the partition are not drained, or NONE
-    "end_offset",  # behind the last whole batch of those, or NONE
-    "cut_end_offset",  # behind a batch of which not all came, or NONE
+    "end_offset",  # behind the last whole batch of these records, or NONE
+    "cut_end_offset",  # behind a batch that came only in part, or NONE
     "lost_at",  # us: when the client lost it to another member of its group
     "taken_over_at",  # us: when that member first fetched it; NEVER: nobody took it over
     "is_counted",  # 1: FETCHED.partitions counts it
 )
-"""A partition of a client, as its responses and fetches have shown it by a time."""
+"""A partition of a client, as its responses and fetches have shown it so far."""
 FETCHED = int_fields(
     "brokers", "partitions", "record_bytes",
-    "partition_max_bytes",  # max.partition.fetch.bytes, the greatest
+    "partition_max_bytes",  # the greatest max.partition.fetch.bytes
     "compressed_batches",
     "unmeasured_batches",  # those of them whose uncompressed size is not known
     "bytes_saved",  # by the compression of the others
 )  # fmt: skip
-"""What a client fetched in the window, all together."""
+"""Sums over all that a client fetched in the window."""
 
 
 class ClientFetches(NamedTuple):
-    """What the fetches of several clients have shown by a time.
+    """What the fetches of several clients have shown so far.
 
-    partitions: DRAINED_PARTITION[room]. partition_numbers, broker_numbers: the number of each by unit and key. fetched:
-    FETCHED[units]. verdicts: int64[units, VERDICTS], how often each was given.
+    partitions: DRAINED_PARTITION[room]. partition_numbers, broker_numbers: the number of each partition and broker, by
+    unit and key. fetched: FETCHED[units]. verdicts: int64[units, VERDICTS], how often each was given.
     """
 
     partitions: Records
@@ -66,12 +67,12 @@ class ClientFetches(NamedTuple):
 
     @property
     def known_partitions(self) -> Records:
-        """DRAINED_PARTITION[n]: those that have a number."""
+        """The partitions that have a number: DRAINED_PARTITION[n]."""
         return self.partitions[: int(self.partition_numbers.used[0])]
 
 
 def no_fetches() -> ClientFetches:
-    """The ClientFetches from which to begin: no unit has fetched anything."""
+    """The ClientFetches at the begin: no unit has fetched anything."""
     return ClientFetches(
         partitions=np.zeros(0, DRAINED_PARTITION),
         partition_numbers=new_map(),
@@ -82,7 +83,7 @@ def no_fetches() -> ClientFetches:
 
 
 def with_units(fetches: ClientFetches, units: int) -> ClientFetches:
-    """The fetches, with room for so many units."""
+    """The fetches, with room for `units` units."""
     return fetches._replace(
         fetched=resize_to_units(fetches.fetched, units, 0), verdicts=resize_to_units(fetches.verdicts, units, 0)
     )
@@ -91,8 +92,8 @@ def with_units(fetches: ClientFetches, units: int) -> ClientFetches:
 def follow_fetch_events(events: Records, exchanges: Records, fetches: ClientFetches) -> ClientFetches:
     """What the fetches have shown after these events.
 
-    events: PARTITION_EVENT[n], those of a unit in the order of time. exchanges: EXCHANGE, all that the events belong
-    to or drain; what they show is written into it.
+    events: PARTITION_EVENT[n], those of a unit in time order. exchanges: EXCHANGE[m], all exchanges to which the events
+    belong or that they drain; written in place.
     """
     used, more = len(fetches.known_partitions), len(events)
     after = fetches._replace(
@@ -123,7 +124,7 @@ def number_of_unit(numbers: IntMap, unit: int, key: int) -> int:
 @kernel
 def verdict_on_offset(partition: Record, fetch_offset: int, is_same_connection: bool) -> int:
     """Whether the next fetch of a partition begins where the response ended: behind its last whole batch, or within the
-    one that was cut off. Kafka's clients leave such a batch alone; kafka-go takes the records of it that came whole.
+    batch that was cut off. Kafka's clients take nothing of such a batch; kafka-go takes its records that came whole.
     """
     if partition.end_offset == NONE:
         return OFFSETS_UNKNOWN
@@ -136,9 +137,10 @@ def verdict_on_offset(partition: Record, fetch_offset: int, is_same_connection: 
 
 @kernel
 def drain_partition(partition: Record, exchanges: Records, event: Record) -> int:
-    """Fetch a partition again: its holder is drained of it, or has lost it. Returns the verdict on the fetch offset.
+    """Fetch a partition again: its records in the holder are drained, or the partition was lost. Returns the verdict on
+    the fetch offset.
 
-    exchanges: EXCHANGE[n], of which the holder is written.
+    exchanges: EXCHANGE[n]; the holder is written.
     """
     holder, fetch = exchanges[partition.holder], exchanges[event.exchange]
     verdict = verdict_on_offset(partition, event.fetch_offset, holder.connection == fetch.connection)
@@ -155,7 +157,7 @@ def drain_partition(partition: Record, exchanges: Records, event: Record) -> int
 
 @kernel
 def on_batch(partition: Record, exchange: Record, event: Record, fetched: Record) -> None:
-    """Count a batch of the partition that a response has."""
+    """Count a batch of the partition in a response."""
     exchange.records += event.records
     if event.end_offset != NONE and event.is_compressed == 1 and event.uncompressed_bytes == NONE:
         exchange.unmeasured += 1
@@ -175,9 +177,9 @@ def on_batch(partition: Record, exchange: Record, event: Record, fetched: Record
 
 @kernel
 def on_fetch(fetches: ClientFetches, partition: Record, exchanges: Records, event: Record) -> None:
-    """A fetch names the partition: it drains what came before, and may bring more.
+    """A fetch names the partition: it drains the records that came before, and may bring more.
 
-    exchanges: EXCHANGE[n], of which the fetch's own and the holder are written.
+    exchanges: EXCHANGE[n]; the fetch's own exchange and the holder are written.
     """
     exchange, fetched = exchanges[event.exchange], fetches.fetched[event.unit]
     if event.fetch_offset != NONE and partition.holder != NONE:
@@ -200,10 +202,10 @@ def on_fetch(fetches: ClientFetches, partition: Record, exchanges: Records, even
 
 @kernel
 def follow_partitions(events: Records, exchanges: Records, fetches: ClientFetches) -> None:
-    """Have fetches drain what came before, and hold what they got, in arrays that have room for all.
+    """Let fetches drain the records that came before, and hold those that they got, in arrays with room for all.
 
-    events: PARTITION_EVENT[n], those of a unit in the order of time. exchanges: EXCHANGE[m], all that the events belong
-    to or drain; what they show is written into it.
+    events: PARTITION_EVENT[n], those of a unit in time order. exchanges: EXCHANGE[m], all exchanges to which the events
+    belong or that they drain; written in place.
     """
     for row in range(len(events)):
         event = events[row]

@@ -1,4 +1,4 @@
-"""Rows of MEMORY_EVENTS as records: exchanges of clients and brokers, and what happens to clients' partitions."""
+"""Turns rows of MEMORY_EVENTS into records: exchanges of clients and brokers, and events of clients' partitions."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from udfs.replay.shared.columns import int_column
 from udfs.replay.shared.window import WHOLE, Window
 
 LEFT_OUT = -2
-"""In place of a number that nobody knows; and in place of the exchange of a row that there was no room for."""
+"""Stand for a number that nobody knows, and for the exchange of a row for which there was no room."""
 
 EXCHANGE = int_fields(
     "unit",
     "connection",  # its id
     "requested_at",  # us
-    "size_known_at",  # us: when the first bytes came of the message that takes memory, a response or request
+    "size_known_at",  # us: when the first bytes came of the message that takes memory (a response or request)
     "complete_at",  # us: when its last byte came; NEVER: there is no response
     "size",  # bytes of that message
     "max_bytes",  # fetch.max.bytes of a fetch, else 0
     "api_key",
-    "response_us",  # of a request that a broker receives: us from requested_at to its response
+    "response_us",  # for a request that a broker receives: us from requested_at to its response
     "handled_at",  # us: when it was handled; NEVER if only the response shows that
     "handled_by",  # a HandledBy
-    "closes_session",  # 1: a fetch of a client, which closes its session
-    "librdkafka",  # release of the client, 1000 x major + minor, 0 where it is not known; NONE of another client
+    "closes_session",  # 1: a fetch of a client that closes its session
+    "librdkafka",  # release of the client, 1000 x major + minor, 0 if it is not known; NONE for another client
     "asked",  # partitions that a fetch wants
-    "value_bytes",  # of messages in whole batches of the response, uncompressed, as far as they are measured
+    "value_bytes",  # of messages in whole batches of the response, uncompressed, for batches that were measured
     "unmeasured",  # whole batches without a known size
     "records",  # in whole batches of the response
     "record_bytes",
     "partitions",  # with records
     "undrained",  # partitions with records that are still to be fetched again or taken over
-    "drained_at",  # us: when the last of its partitions that were drained was fetched again; ALWAYS: none was
-    "lost_at",  # us: when the client lost the last one that another member took over; ALWAYS: it lost none
-    "taken_over_at",  # us: when another member first fetched the last one that it took over
+    "drained_at",  # us: when the last of its drained partitions was fetched again; ALWAYS: none was
+    "lost_at",  # us: when the client lost the last partition that another member took over; ALWAYS: it lost none
+    "taken_over_at",  # us: when another member first fetched the last partition that it took over
 )
 """An exchange of a client or broker. Fields from closes_session on are for clients, the three before it for brokers."""
 PARTITION_EVENT = int_fields(
@@ -56,7 +56,7 @@ PARTITION_EVENT = int_fields(
     "time",
     "counts",  # 1: the time is in the window
     "lost_at",  # us: by when the client has lost a partition that is taken over
-    "fetch_offset",  # NONE where the fetch does not want the partition
+    "fetch_offset",  # NONE if the fetch does not want the partition
     "partition_max_bytes",
     "returned_bytes",
     "end_offset",
@@ -66,12 +66,12 @@ PARTITION_EVENT = int_fields(
     "is_compressed",
     "uncompressed_bytes",  # or NONE
 )
-"""What happens to a partition of a client: a fetch names it, a response has a batch of it, another client takes it."""
+"""An event of a client's partition: a fetch names it, a response has a batch of it, or another client takes it over."""
 TAKEOVER = int_fields(
     "unit",  # the client that loses the partition
     "partition_key",
     "taken_over_at",  # us: when another member of its group first fetches it
-    "joins_at",  # us: when that member sent its last JoinGroup that was answered by then; ALWAYS: none was
+    "joins_at",  # us: when that member sent the last JoinGroup that was answered by then; ALWAYS: there is none
     "joined_at",  # us: when it had that response; NEVER: it had none
     "lost_at",  # us: by when the client has lost the partition
 )
@@ -83,12 +83,12 @@ EXCHANGE_COLUMNS = (
     _T.connection_id, _T.time, _T.started, _T.came, _T.size, _T.held, _T.max_bytes, _T.api_key, _T.released,
     _T.released_by, _T.closes_session, _T.librdkafka,
 )  # fmt: skip
-"""The columns that exchanges are read from."""
+"""The columns from which exchanges are read."""
 PARTITION_COLUMNS = (
     _T.kind, _T.partition_key, _T.broker_key, _T.time, _T.started, _T.came, _T.fetch_offset, _T.partition_max_bytes,
     _T.returned_bytes, _T.end_offset, _T.cut_end_offset, _T.records, _T.size, _T.compressed, _T.uncompressed,
 )  # fmt: skip
-"""The columns that partitions, batches and takeovers are read from."""
+"""The columns from which partitions, batches and takeovers are read."""
 
 
 def exchanges_from_rows(rows: pa.RecordBatch, unit: Ints) -> Records:
@@ -120,8 +120,7 @@ def exchanges_from_rows(rows: pa.RecordBatch, unit: Ints) -> Records:
 
 
 def partition_events_of(rows: pa.RecordBatch, unit: Ints, exchange: Ints, window: Window = WHOLE) -> Records:
-    """PARTITION_EVENT[n] from rows of kinds PARTITION, BATCH and TAKEN_OVER; `lost_at` is filled in later
-    (`when_lost`).
+    """PARTITION_EVENT[n] from rows of kinds PARTITION, BATCH and TAKEN_OVER. `when_lost` fills in `lost_at` later.
 
     unit: int64[n]. exchange: int64[n], the exchange that a row belongs to.
     """
@@ -149,7 +148,7 @@ def partition_events_of(rows: pa.RecordBatch, unit: Ints, exchange: Ints, window
 
 
 def takeovers_of(rows: pa.RecordBatch, unit: Ints) -> Records:
-    """TAKEOVER[n] from rows of kind TAKEN_OVER; `lost_at` is filled in later (`when_lost`). unit: int64[n]."""
+    """TAKEOVER[n] from rows of kind TAKEN_OVER. `when_lost` fills in `lost_at` later. unit: int64[n]."""
     t = MEMORY_EVENTS
     return new_records(
         TAKEOVER,
@@ -172,9 +171,9 @@ class KeptExchanges:
     counted: Counted = field(default_factory=Counted)
 
     def add(self, rows: pa.RecordBatch, unit: Ints) -> Ints:
-        """Take rows of MEMORY_EVENTS, which follow those before. unit: int64[rows].
+        """Take rows of MEMORY_EVENTS, in their order. unit: int64[rows].
 
-        Returns the exchange that each row belongs to, by its place among those gathered, or LEFT_OUT: int64[rows].
+        Returns the exchange to which each row belongs, as an index of the kept exchanges, or LEFT_OUT: int64[rows].
         """
         is_exchange = int_column(rows, MEMORY_EVENTS.kind, 0) == MemoryEvent.EXCHANGE
         is_kept = self.counted.places(unit, is_exchange) < MOST_EXCHANGES

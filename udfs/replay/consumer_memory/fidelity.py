@@ -19,12 +19,12 @@ from udfs.replay.shared.lanes import CAPTURED
 
 DRAINED_PARTITIONS, CLOSED_LOOP_HELD = "drained_partitions", "closed_loop_held"
 TOLERANCE, SMALL = 0.1, 0.01
-"""Two amounts of held memory agree if they differ by no more than TOLERANCE of the amount plus SMALL of the most that
-is ever held."""
+"""Two amounts of held memory agree if they differ by at most TOLERANCE of the amount, plus SMALL of the most that is
+ever held."""
 
 
 class Levels(NamedTuple):
-    """How many bytes are in use from each time on. time: int64[n], us, rising. level: int64[n], bytes."""
+    """The bytes in use from each time on. time: int64[n], us, rising. level: int64[n], bytes."""
 
     time: Ints
     level: Ints
@@ -37,7 +37,7 @@ class Levels(NamedTuple):
 
 
 def levels_without_bound(messages: Records) -> Levels:
-    """What would be in use without a bound. A message that is given back at the time at which it came is in use then.
+    """The bytes that would be in use without a bound. A message that is given back when it comes counts at that time.
 
     messages: MESSAGE[n].
     """
@@ -50,11 +50,11 @@ def levels_without_bound(messages: Records) -> Levels:
 
 
 def held_alike(captured: Records, replayed: Records, given_up_at: int | None = None) -> dict[str, int]:
-    """In how many pieces of the captured time the two hold equally much at most, be it a little earlier or later
-    (NO_REASON), and in how many they do not, by the reasons of HELD.
+    """In how many pieces of the captured time the most bytes held are equal in both (NO_REASON), and in how many they
+    differ, by the reasons of HELD. They may be equal a little earlier or later.
 
-    captured, replayed: MESSAGE[n], those of the capture and of the closed loop. given_up_at: when the client first gave
-    up what it had not taken (us), which is the reason for every difference from then on.
+    captured, replayed: MESSAGE[n], the messages of the capture and of the closed loop. given_up_at: when the client
+    first gave up records that it had not taken (us); this is the reason for every difference from then on.
     """
     begin, end = int(captured["requested_at"].min()), int(captured["complete_at"].max())
     edges = begin + np.arange(PIECES + 1) * (end - begin) // PIECES
@@ -78,7 +78,9 @@ def held_alike(captured: Records, replayed: Records, given_up_at: int | None = N
 
 
 def verdicts_on_consumers(consumers: Consumers) -> Iterator[tuple[int, FidelityCounts]]:
-    """The cases of each consumer, by its number: when its responses are drained, and what its closed loop holds."""
+    """The fidelity counts of each consumer, by its number: when its responses are drained, and what the closed loop
+    holds.
+    """
     given_up = consumers.closed.given_up_under(CAPTURED)
     for unit in consumers.numbers.tolist():
         yield unit, drained_partitions(consumers.verdicts[unit])
@@ -93,7 +95,7 @@ def given_verdicts(verdicts: dict[str, int]) -> dict[str, int]:
 
 
 def drained_partitions(verdicts: Ints) -> FidelityCounts:
-    """How often the rule holds by which it is inferred when responses are drained. verdicts: int64[VERDICTS]."""
+    """How often the rule holds that tells when responses are drained. verdicts: int64[VERDICTS]."""
     words = (NO_REASON, *DRAINED.words)
     return count_cases(DRAINED_PARTITIONS, given_verdicts(dict(zip(words, verdicts.tolist(), strict=True))), DRAINED)
 
@@ -101,8 +103,8 @@ def drained_partitions(verdicts: Ints) -> FidelityCounts:
 def closed_loop_held(consumers: Consumers, unit: int, given_up_at: int | None) -> FidelityCounts:
     """Whether the closed loop at the captured settings holds as much memory as the consumer did.
 
-    If several processes have one name, nobody knows what each of them held: the fetches of one seem to drain what
-    others got.
+    If several processes share a name, nobody knows what each of them held: the fetches of one seem to drain the
+    responses of others.
     """
     obstacles = sorted(consumers.closed.unchecked[unit])
     if consumers.verdicts[unit, ANOTHER_CONNECTION]:

@@ -1,15 +1,17 @@
-"""What a consumer has buffered of a partition that it gives up for good, and when that is dropped.
+"""The buffered records of a partition that a consumer gives up for good, and when they are dropped.
 
-- A client that closes a fetch session closes its consumer (AbstractFetch.maybeCloseFetchSessions), which drops all that
-  it has (FetchBuffer.close).
-- A consumer that leaves its group has unsubscribed, which drops all (ClassicKafkaConsumer.unsubscribe), or is closed,
-  or did not poll in time: then it has lost all when it fetches again (ConsumerCoordinator.onJoinPrepare).
-- A consumer that has a new assignment (SyncGroup) and no longer fetches a partition has lost it. It drops what is
-  buffered of it in its turn (FetchCollector.fetchRecords): all is buffered in the order in which it came.
+- A client that closes a fetch session closes its consumer (AbstractFetch.maybeCloseFetchSessions). That drops all of
+  its records (FetchBuffer.close).
+- A consumer that leaves its group has unsubscribed, which drops all records (ClassicKafkaConsumer.unsubscribe), or is
+  closed, or did not poll in time. In the last case it has lost all records when it fetches again
+  (ConsumerCoordinator.onJoinPrepare).
+- A consumer that has a new assignment (SyncGroup) and no longer fetches a partition has lost the partition. It drops
+  the buffered records when their turn comes (FetchCollector.fetchRecords): records are buffered in the order in which
+  they came.
 
-These are rules of kafka-clients 4.3. A fetch without the partition shows nothing: it may be paused, and then what is
-buffered stays (FetchCollector.collectFetch). A partition that is paused for good while its group rebalances is taken to
-be lost, and a consumer that leaves its group and fetches no more is taken to be closed.
+These are rules of kafka-clients 4.3. A fetch without the partition shows nothing: the partition may be paused, and then
+its buffered records stay (FetchCollector.collectFetch). A partition that is paused for good while its group rebalances
+counts as lost. A consumer that leaves its group and fetches no more counts as closed.
 """
 
 from __future__ import annotations
@@ -33,11 +35,11 @@ FINAL_EPOCH = -1
 GIVEN_UP = int_fields(
     "unit",
     "fetch_number",  # which of the fetch limits
-    "response",  # its number among those of the unit under these limits
+    "response",  # its number among the unit's responses under these limits
     "partition_key",
-    "last_requested_at",  # us: when the capture last requests the partition before the client gives it up
-    "requested_again_at",  # us: when the capture requests it again; NEVER: it does not
-    "turn_at",  # us: when the application comes to it, and drops it if the partition is lost
+    "last_requested_at",  # us: when the captured client last requests the partition before it gives it up
+    "requested_again_at",  # us: when the captured client requests it again; NEVER: it does not
+    "turn_at",  # us: when the application begins with the records, and drops them if the partition is lost
 )
 """Records of a partition in a response of the closed loop that the client gives up, or seeks away from, before it takes
 them."""
@@ -49,10 +51,11 @@ def partitions_not_taken(partitions: Records) -> Records:
 
 
 def when_dropped(exchanges: Records, holder: Ints) -> Ints:
-    """When records of partitions that were not taken were dropped, at the latest (us); NEVER where nothing shows that
-    they were: int64[n]. What was lost in a rebalance is dropped once a response is drained that was requested after it.
+    """The latest time at which the records of partitions that were not taken were dropped (us), int64[n]; NEVER if
+    nothing shows that they were. Records lost in a rebalance are dropped once a response is drained that was requested
+    after it.
 
-    exchanges: EXCHANGE, all of the clients' in the order of their requests. holder: int64[n], for each of
+    exchanges: EXCHANGE[m], all exchanges of the clients in the order of their requests. holder: int64[n], for each of
     `partitions_not_taken` the exchange whose response has its records.
     """
     names = ("unit", "connection", "requested_at", "complete_at")
@@ -64,9 +67,9 @@ def when_dropped(exchanges: Records, holder: Ints) -> Ints:
 
 
 def drop_given_up(exchanges: Records, holder: Ints, dropped_at: Ints) -> None:
-    """Count what was given up as drained when it was dropped.
+    """Count records that were given up as drained when they were dropped.
 
-    exchanges: EXCHANGE, rewritten. holder, dropped_at: int64[n], argument and result of `when_dropped`.
+    exchanges: EXCHANGE[m], written in place. holder, dropped_at: int64[n], argument and result of `when_dropped`.
     """
     is_known = dropped_at != NEVER
     np.subtract.at(exchanges["undrained"], holder[is_known], 1)
@@ -74,10 +77,11 @@ def drop_given_up(exchanges: Records, holder: Ints, dropped_at: Ints) -> None:
 
 
 def gone_with_client(unit: Ints, connection: Ints, since: Ints, exchanges: Records) -> Ints:
-    """When what came on these connections is gone with its client, at or after a time (us); NEVER where it stays:
-    int64[n].
+    """When the client of each of these connections closes or leaves its group at or after a time (us), so that its
+    records are gone; NEVER if it does not: int64[n].
 
-    unit, connection, since: int64[n]. exchanges: EXCHANGE, all of the clients' in the order of their requests.
+    unit, connection, since: int64[n]. exchanges: EXCHANGE[m], all exchanges of the clients in the order of their
+    requests.
     """
     closes = exchanges[exchanges["closes_session"] == 1]
     numbers, firsts = group_numbers(np.append(closes["unit"], unit), np.append(closes["connection"], connection))
@@ -91,8 +95,8 @@ def gone_with_client(unit: Ints, connection: Ints, since: Ints, exchanges: Recor
 
 
 def assigned_anew(unit: Ints, since: Ints, exchanges: Records) -> Ints:
-    """When each client got its next assignment from its group that it requested at or after a time (us), NEVER for
-    none: int64[n].
+    """When each client got its next assignment that it requested from its group at or after a time (us), NEVER if it
+    got none: int64[n].
 
     unit, since: int64[n], clients and times (us). exchanges: EXCHANGE[m].
     """
@@ -101,9 +105,9 @@ def assigned_anew(unit: Ints, since: Ints, exchanges: Records) -> Ints:
 
 
 def next_takeover(given_up: Records, takeovers: Records) -> Ints:
-    """The first takeover of each partition at or after it was given up: its place among the takeovers, NONE for none.
+    """The index of the first takeover of each partition at or after it was given up, NONE if there is none: int64[n].
 
-    given_up: GIVEN_UP[n]. takeovers: TAKEOVER, each unit's in the order of time.
+    given_up: GIVEN_UP[n]. takeovers: TAKEOVER[m], each unit's in time order.
     """
     numbers, _ = group_numbers(*(np.append(takeovers[name], given_up[name]) for name in ("unit", "partition_key")))
     known, wanted = np.split(numbers, [len(takeovers)])
@@ -113,13 +117,13 @@ def next_takeover(given_up: Records, takeovers: Records) -> Ints:
 
 
 def when_gone(given_up: Records, connection: Ints, takeovers: Records, exchanges: Records) -> Ints:
-    """When what is given up in closed loop is gone (us): in its turn, once the capture shows that the client has lost
-    it and polls, or when it is requested again; NEVER where nothing shows it. int64[n].
+    """When records that are given up in closed loop are gone (us), int64[n]: in their turn, once the capture shows that
+    the client has lost the partition and polls, or when the partition is requested again; NEVER if nothing shows it.
 
-    What a client lost, and when it left, it did in every lane when it did in the capture.
+    In every lane, a client loses partitions and leaves its group at the captured times.
 
-    given_up: GIVEN_UP[n]. connection: int64[n], on which it came. takeovers: TAKEOVER. exchanges: EXCHANGE, all of the
-    clients' in the order of their requests.
+    given_up: GIVEN_UP[n]. connection: int64[n], on which the records came. takeovers: TAKEOVER[m]. exchanges:
+    EXCHANGE[k], all exchanges of the clients in the order of their requests.
     """
     unit, since, again_at = (given_up[name] for name in ("unit", "last_requested_at", "requested_again_at"))
     takeover = next_takeover(given_up, takeovers)

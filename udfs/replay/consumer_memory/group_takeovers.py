@@ -1,9 +1,9 @@
 """Partitions that pass from one member of a consumer group to another, as the fetches of both show.
 
-No two members of a group have a partition at the same time: what one fetched and another fetches next was taken away
-from the first, or given up by it. The requests of a process to the coordinator name its group. A process that names
-several groups has several consumers, and its fetches do not say which consumer sent them; one that names no group
-assigns its partitions itself. Nothing is known of either.
+No two members of a group have a partition at the same time. If one member fetched a partition and another fetches it
+next, the first has lost it or given it up. The requests of a process to the coordinator name its group. A process that
+names several groups has several consumers, and its fetches do not say which consumer sent them. A process that names no
+group assigns its partitions itself. For neither of them are takeovers known.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from udfs.replay.shared.silver_columns import (
 
 JOIN_GROUP = JOIN_GROUP_REQUEST.api_key
 MEMBERSHIP_APIS = (JOIN_GROUP, SYNC_GROUP_REQUEST.api_key, CONSUMER_GROUP_HEARTBEAT_REQUEST.api_key)
-"""Those of consumer groups; a ShareFetch is of a share group, whose members share partitions."""
+"""APIs of consumer groups. ShareFetch is not among them: the members of a share group share partitions."""
 _G, _X, _F = GROUP_FETCHES, EXCHANGES, FETCH_PARTITIONS
 GROUPS = Step(_G, (_G.group_id, _G.topic, _G.partition), (_G.time, _G.connection_id, _G.exchange_no))
 MEMBER_COLUMNS = (
@@ -61,10 +61,10 @@ _MEMBERS: list[pa.Field[Any]] = [
     pa.field("joined", pa.int64()),
 ]
 MEMBERS = pa.schema(_MEMBERS)
-"""A process and a group that it names, with times that are null, once for each batch of exchanges that has the two; and
-a row for each JoinGroup that was answered: when its request (joins) and its response (joined) came, in us."""
+"""Two kinds of rows: a process and a group that it names, with null times, once for each batch of exchanges; and each
+JoinGroup that was answered, with the times of its request (joins) and its response (joined), in us."""
 Process = tuple[str, str]
-"""A client id, empty for none, and an address."""
+"""A client.id, empty if there is none, and an address."""
 
 
 def member_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -93,8 +93,8 @@ def _members(rows: pa.RecordBatch, *, with_times: bool) -> pa.RecordBatch:
 
 
 class Joins(NamedTuple):
-    """The JoinGroups of a process that were answered, in the order of their responses: int64[joins] each, the times of
-    the requests (joins) and of the responses (joined), in us.
+    """The answered JoinGroups of a process, in the order of their responses: int64[joins] each, the times of the
+    requests (joins) and of the responses (joined), in us.
     """
 
     joins: Ints
@@ -102,7 +102,7 @@ class Joins(NamedTuple):
 
 
 def groups_of_processes(members: pa.Table) -> dict[Process, str]:
-    """The group of each process that names one only, if another process is a member too. members: rows of MEMBERS."""
+    """The group of each process that names only one group, if that has another member. members: rows of MEMBERS."""
     groups: dict[Process, set[str]] = {}
     for row in members.to_pylist():
         if row["group_id"] is not None:
@@ -156,8 +156,8 @@ def processes_of(rows: pa.RecordBatch) -> tuple[Ints, list[Process]]:
 def takeover_rows(batches: Iterable[pa.RecordBatch], joins: Mapping[Process, Joins]) -> Iterator[pa.RecordBatch]:
     """Rows of MEMORY_EVENTS from rows of GROUP_FETCHES, which are in the order of GROUPS.
 
-    There is a row for each time that a member fetches a partition which another fetched before. It has the connection,
-    exchange and time of the later fetch, and the process of the earlier one.
+    There is a row for each time that a member fetches a partition that another member fetched before. It has the
+    connection, exchange and time of the later fetch, and the process of the earlier fetch.
     """
     held: pa.RecordBatch | None = None
     for batch in batches:
@@ -170,7 +170,7 @@ def takeover_rows(batches: Iterable[pa.RecordBatch], joins: Mapping[Process, Joi
 
 
 def is_same_partition(rows: pa.RecordBatch) -> Bools:
-    """Whether each row is of the same partition as the one before it: bool[rows - 1]."""
+    """Whether each row has the same partition as the row before it: bool[rows - 1]."""
     return np.logical_and.reduce([np.diff(codes_of(rows[column])[0]) == 0 for column in GROUPS.unit])
 
 
@@ -179,8 +179,8 @@ def takeover_events(
 ) -> pa.RecordBatch:
     """Rows of MEMORY_EVENTS for partitions that pass to another process, one for each of `places`.
 
-    places: int64[n], the rows with the last fetches of the earlier processes; the row behind each is the first fetch of
-    the later process. by: these later processes.
+    places: int64[n], the rows with the last fetch of each earlier process; the row after each has the first fetch of
+    the later process. by: the later processes.
     """
     t, g = MEMORY_EVENTS, GROUP_FETCHES
     before, after = rows.take(places), rows.take(places + 1)
@@ -200,9 +200,10 @@ def takeover_events(
 
 
 def joins_before(times: Ints, processes: list[Process], joins: Mapping[Process, Joins]) -> tuple[Ints, Ints, Bools]:
-    """The last JoinGroup of each process that was answered by a time: (its request, us; its response, us; if any was).
+    """The last JoinGroup of each process that was answered by a time: (when it was requested, us, int64[n]; when it was
+    answered, us, int64[n]; whether there is one, bool[n]).
 
-    times: int64[n], us. processes: the process at each time. The three are int64[n], int64[n] and bool[n].
+    times: int64[n], us. processes: the process for each time.
     """
     last_joins, last_joined = np.zeros(len(times), np.int64), np.zeros(len(times), np.int64)
     has_joined = np.zeros(len(times), np.bool_)

@@ -1,5 +1,5 @@
-"""SimpleMemoryPool as Kafka 4.4 has it (org.apache.kafka.common.memory): the pool behind queued.max.request.bytes
-(KIP-72) and, in the prototype of KIP-81, a proposal, behind a consumer's buffer.memory.
+"""SimpleMemoryPool of Kafka 4.4 (org.apache.kafka.common.memory): the pool behind queued.max.request.bytes (KIP-72)
+and, in the prototype of KIP-81, a proposal, behind a consumer's buffer.memory.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ NO_SPELL = -1
 POOL = int_fields(
     "size",  # bytes
     "max_allocation",  # bytes: larger allocations are an error, not a refusal
-    "is_strict",  # 1: granted only if the whole of it is free; 0: as long as a byte is
-    "available",  # bytes: below 0 where a pool that is not strict granted more than there was
+    "is_strict",  # 1: it grants only what is wholly free; 0: it grants as long as a byte is free
+    "available",  # bytes: below 0 if a pool that is not strict granted more than was free
     "dry_since",  # us: when it first refused since the last grant or release; NO_SPELL: it has not
-    "dry_us",  # us in dry spells, which last from a refusal to the next grant or release
+    "dry_us",  # us in dry spells, each from a refusal to the next grant or release
 )
 """A pool."""
 
 
 @kernel
 def end_dry_spell(pool: Record, time: int) -> None:
-    """End the dry spell, if there is one, for memory was granted or given back."""
+    """End the dry spell, if there is one, because memory was granted or given back."""
     if pool.dry_since != NO_SPELL:
         pool.dry_us += time - pool.dry_since
         pool.dry_since = NO_SPELL
@@ -32,7 +32,7 @@ def end_dry_spell(pool: Record, time: int) -> None:
 
 @kernel
 def forget_dry_spells(pool: Record, time: int) -> None:
-    """Count dry spells only from a time on; if one lasts then, its rest counts."""
+    """Count dry spells only from `time` (us) on. Of a dry spell that lasts then, the rest counts."""
     pool.dry_us = 0
     if pool.dry_since != NO_SPELL:
         pool.dry_since = time
@@ -63,6 +63,6 @@ def release_memory(pool: Record, size: int, time: int) -> None:
 
 @kernel
 def fill_pool(pool: Record, size: int, max_allocation: int, is_strict: int) -> None:
-    """Make it a pool with these settings, of which all is free."""
+    """Set up the pool with these settings, and all memory free."""
     pool.size, pool.max_allocation, pool.is_strict, pool.available = size, max_allocation, is_strict, size
     pool.dry_since, pool.dry_us = NO_SPELL, 0

@@ -1,4 +1,4 @@
-"""The pass over consumers, brokers and producers: the messages that take memory of each, replayed in every lane."""
+"""The pass over consumers, brokers and producers: it replays the messages that take memory, in every lane."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def replay_memory(batches: Iterable[pa.RecordBatch], lanes: MemoryLanes, run_id:
 
 
 def rows_of_units(batches: Iterable[pa.RecordBatch], lanes: MemoryLanes, run_id: str) -> Rows:
-    """The rows of units that are taken together, one after the other."""
+    """The rows of one set of units after the other; the units of a set are replayed together."""
     replays = {CONSUMER: replay_consumers, BROKER: replay_brokers, PRODUCER: replay_sends}
     for units, parts in units_together(batches, run_id, len(lanes.names)):
         yield from replays[units.side](units, parts, lanes)
@@ -71,7 +71,7 @@ def replay_brokers(units: Units, parts: Parts, lanes: MemoryLanes) -> Rows:
 
 
 def replay_sends(units: Units, parts: Parts, lanes: MemoryLanes) -> Rows:
-    """The rows of producers. Those that are not Kafka's own Java client have rows of `fidelity` alone."""
+    """The rows of producers. Producers that are not Kafka's own Java client have rows of `fidelity` only."""
     events = ProducerEvents()
     for rows, unit in parts:
         events.add(rows, unit)
@@ -83,8 +83,9 @@ def replay_sends(units: Units, parts: Parts, lanes: MemoryLanes) -> Rows:
 
 
 def seeded(settings: Records, units: Units, lanes: MemoryLanes) -> Records:
-    """The lanes' settings for each unit, each with a seed that depends on the names of unit and lane alone, so that a
-    unit is replayed alike whatever is replayed beside it: POOL_SETTINGS[units, lanes]. settings: POOL_SETTINGS[lanes].
+    """The lanes' settings for each unit, with a seed from the names of unit and lane: POOL_SETTINGS[units, lanes].
+
+    So a unit's results do not depend on the other units of a replay. settings: POOL_SETTINGS[lanes].
     """
     by_unit = np.tile(settings, (len(units), 1))
     for unit, (name, address) in enumerate(zip(units.names, units.addresses, strict=True)):
@@ -93,5 +94,5 @@ def seeded(settings: Records, units: Units, lanes: MemoryLanes) -> Records:
 
 
 def seed_from_names(*names: str) -> int:
-    """A number that depends on the names alone."""
+    """A number that depends only on the names."""
     return int.from_bytes(blake2b("\0".join(names).encode(), digest_size=8).digest(), "big", signed=True)

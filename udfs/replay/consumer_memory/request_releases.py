@@ -1,8 +1,9 @@
 """When a broker is done with a request whose memory it holds while it handles it (RequestChannel.Request, Kafka 4.4).
 
-The memory comes back when the handler is done, which packets do not show. A request log tells it. Else a produce
-request with acks=all is handled when its batches are in the log, which the first fetch shows that returns all of them:
-the response comes later, when the replicas have them. Where neither tells, it is the response.
+The memory comes back when the handler is done. Packets do not show that; a request log does. Without a request log, a
+produce request with acks=all counts as handled when its batches are in the log, at the latest when a fetch has returned
+all of them: its response comes later, when the replicas have them. Without such a fetch, the time of the response
+counts.
 """
 
 from __future__ import annotations
@@ -61,8 +62,8 @@ def log_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def first_fetches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Rows of MEMORY_EVENTS of the kind FETCHED from rows of LOG_BATCHES in order: one for each batch that a produce
-    request brought, with when a fetch first returned it, null for never.
+    """Rows of MEMORY_EVENTS of the kind FETCHED, from sorted rows of LOG_BATCHES: one for each batch of a produce
+    request, with the time at which a fetch first returned it, null if none did.
     """
     t, e = LOG_BATCHES, MEMORY_EVENTS
     last: tuple[object, ...] = ()
@@ -93,19 +94,20 @@ def first_fetches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 
 
 def offset_of(batch: pa.RecordBatch, row: int) -> tuple[object, ...]:
-    """The partition and offset that a row is of."""
+    """The partition and offset of a row."""
     return tuple(batch[column][row].as_py() for column in (*PARTITIONS.unit, LOG_BATCHES.base_offset))
 
 
 def with_releases(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Rows of MEMORY_EVENTS in order, without those of the kind FETCHED: what these tell is in their requests."""
+    """Rows of MEMORY_EVENTS in order, without those of the kind FETCHED, whose times go into the rows of requests."""
     for batch in whole_fetches(batches):
         kinds = int_column(batch, MEMORY_EVENTS.kind, 0)
         yield batch if (kinds != MemoryEvent.FETCHED).all() else released_earlier(batch, kinds)
 
 
 def released_earlier(batch: pa.RecordBatch, kinds: Ints) -> pa.RecordBatch:
-    """Whole exchanges, whose requests were handled when a fetch had returned all that they brought, if not before.
+    """Whole exchanges. A request counts as handled when fetches had returned all of its batches, unless it was handled
+    before.
 
     kinds: int64[rows], the kind of event of each row of the batch.
     """

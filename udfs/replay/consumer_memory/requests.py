@@ -1,8 +1,8 @@
 """Requests on connections that share a memory pool: sent, or held back by three variants of KIP-81, a proposal.
 
-The KIP's earlier text and the two variants that it rejected count what is in flight or complete, and send no more
-fetches than there is room for, each of fetch.max.bytes. A connection that waits, for its request to go out or for
-memory, is accounted for here. Kernels take a message by its number among the unit's.
+The KIP's earlier text, and the two variants that it rejected, count the bytes that are in flight or complete. They send
+a fetch only if there is room for another fetch.max.bytes. This module accounts for each connection that waits to send
+its request, or for memory. Kernels take a message by its number among the unit's messages.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from udfs.replay.consumer_memory.usage import note_waited, wait_more
 from udfs.replay.shared.event_heap import kinds, push
 
 COMPLETE, RELEASE, POLL, REQUEST, ARRIVE = kinds(5)
-"""What happens to a message, for codes with its number. At the same time the first of these comes first."""
+"""Events of a message, for codes with its number. Of events at the same time, the first one in this list comes
+first."""
 
 
 @kernel
 def reckoned_bytes(sim: MessageSim, lane: int) -> int:
-    """Bytes that the lane's variant takes for used."""
+    """The bytes that the lane's variant counts as used."""
     state, variant = sim.state[0], sim.settings[lane].variant
     if variant == MEMORY_POOL:
         return int(sim.meter.usage[0].used)
@@ -31,7 +32,7 @@ def reckoned_bytes(sim: MessageSim, lane: int) -> int:
 
 @kernel
 def note_reckoned(sim: MessageSim, lane: int) -> None:
-    """Note in the outcome what the variant takes for used."""
+    """Note in the outcome the bytes that the variant counts as used."""
     outcome = sim.outcomes[lane]
     outcome.reckoned_max = max(outcome.reckoned_max, reckoned_bytes(sim, lane))
 
@@ -47,7 +48,7 @@ def may_send(sim: MessageSim, lane: int, number: int) -> bool:
 
 @kernel
 def start_waiting(sim: MessageSim, lane: int, connection: int, time: int) -> None:
-    """Have a connection wait, for its message or its request."""
+    """Let a connection wait, for its message or its request."""
     state = sim.connection_states[connection]
     state.waiting_since, state.overtaken = time, 0
     sim.outcomes[lane].waits += 1
@@ -56,7 +57,7 @@ def start_waiting(sim: MessageSim, lane: int, connection: int, time: int) -> Non
 
 @kernel
 def end_waiting(sim: MessageSim, lane: int, number: int, time: int) -> None:
-    """End the waiting of a message's connection."""
+    """End the wait of a message's connection."""
     state = sim.connection_states[sim.messages[number].connection]
     waited_us = time - state.waiting_since
     state.waiting_since = NONE
@@ -67,8 +68,8 @@ def end_waiting(sim: MessageSim, lane: int, number: int, time: int) -> None:
 
 @kernel
 def send_request(sim: MessageSim, lane: int, number: int, time: int) -> None:
-    """Send a request. Its response takes as long as captured; a request that did not wait for the response follows
-    after as long as captured.
+    """Send a request. Its response takes as long as captured. If the next request did not wait for the response, it
+    follows after the captured time.
     """
     message = sim.messages[number]
     sim.state[0].in_flight += message.max_bytes
@@ -93,7 +94,7 @@ def send_or_hold_back(sim: MessageSim, lane: int, number: int, time: int) -> Non
 
 @kernel
 def resume_requests(sim: MessageSim, lane: int, time: int) -> None:
-    """Send those requests that were held back and may go out now, in the order of their connections."""
+    """Send the requests that were held back and may now be sent, in the order of their connections."""
     if sim.meter.usage[0].waiting == 0 or sim.settings[lane].variant == MEMORY_POOL:
         return
     for connection in range(len(sim.connections)):

@@ -1,8 +1,8 @@
-"""What clients would exchange under other fetch limits: the closed loop's responses in place of captured fetches.
+"""The exchanges of clients under other fetch limits: the closed loop's responses replace the captured fetches.
 
-Everything else stays as captured, and so does a connection that the closed loop does not have. A response of the
-closed loop has only its record bytes. What it has beside them, and how long it takes to come, is measured on the
-captured responses of the same connection, so that those would add up to what they are.
+All other exchanges stay as captured, and so do connections that are not in the closed loop. The closed loop gives only
+the record bytes of a response. Its other bytes, and how long it takes to come, are measured on the captured responses
+of the same connection. Applied to these captured responses, the measures add up to the captured totals.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ from udfs.replay.shared.line_fit import fit_line
 CLOSED_RESPONSE = int_fields(
     "unit",
     "fetch_number",  # which of the fetch limits
-    "number",  # its place among those of the unit under these limits
+    "number",  # its index among the unit's responses under these limits
     "connection",  # its id
     "requested_at",  # us
     "complete_at",  # us
-    "held_us",  # us from complete_at on; NEVER: until all that is given up of it is gone
+    "held_us",  # us from complete_at on; NEVER: until all records of it that are given up are gone
     "record_bytes",
     "records",
     "partitions",  # with records
 )
 """A response of the closed loop."""
 OVERHEAD = np.dtype([("base_bytes", np.float64), ("partition_bytes", np.float64), ("byte_us", np.float64)])
-"""The bytes that a connection's responses have beside their records, for each response and for each partition with
-records; and how long a byte takes to come (us)."""
+"""The bytes of a connection's responses besides their records, for each response and for each partition with records;
+and how long a byte takes to come (us)."""
 
 
 @dataclass
 class ClosedLoop:
     """The responses that several clients get in closed loop, at most MOST_RESPONSES of each.
 
-    counts: how many there are, by unit. left_out: how many there was no room for, by unit and number of the fetch
+    counts: how many there are, by unit. left_out: for how many there was no room, by unit and number of the fetch
     limits. unchecked: why the closed loop cannot be compared with the capture, by unit.
     """
 
@@ -84,16 +84,16 @@ class ClosedLoop:
                 self.unchecked[unit].add(reason)
 
     def responses_under(self, fetch_number: int) -> Records:
-        """Those under the fetch limits of this number, by unit and the order of their requests: CLOSED_RESPONSE[n]."""
+        """Responses under the fetch limits of this number, by unit and in request order: CLOSED_RESPONSE[n]."""
         return records_under(self.responses.records, fetch_number)
 
     def given_up_under(self, fetch_number: int) -> Records:
-        """GIVEN_UP[n]: what is given up under the fetch limits of this number."""
+        """The records that are given up under the fetch limits of this number: GIVEN_UP[n]."""
         return records_under(self.given_up.records, fetch_number)
 
 
 def records_under(records: Records, fetch_number: int) -> Records:
-    """Those of the records that belong to the fetch limits of this number.
+    """The records of the fetch limits of this number.
 
     records: CLOSED_RESPONSE[n] or GIVEN_UP[n].
     """
@@ -136,10 +136,10 @@ def given_up_of(rows: pa.RecordBatch, unit: Ints) -> Records:
 
 
 def hold_given_up(responses: Records, given_up: Records, takeovers: Records, exchanges: Records) -> None:
-    """Hold responses until all that is given up of them is gone as well.
+    """Hold responses until all records of them that are given up are gone, too.
 
-    responses: CLOSED_RESPONSE[n], rewritten. given_up: GIVEN_UP, of the same fetch limits. takeovers: TAKEOVER.
-    exchanges: EXCHANGE, all captured ones of the clients.
+    responses: CLOSED_RESPONSE[n], written in place. given_up: GIVEN_UP[m], of the same fetch limits. takeovers:
+    TAKEOVER[k]. exchanges: EXCHANGE[l], all captured exchanges of the clients.
     """
     order = np.lexsort((responses["number"], responses["unit"]))
     unit, number = responses["unit"][order], responses["number"][order]
@@ -164,7 +164,8 @@ def overhead_of(fetches: Records) -> tuple[float, float, float]:
 def overheads_of(fetches: Records, connection: Ints, wanted: Ints) -> Records:
     """The OVERHEAD of connections by their numbers: OVERHEAD[len(wanted)].
 
-    fetches: EXCHANGE[n], captured ones. connection: int64[n], of each. wanted: the numbers, rising.
+    fetches: EXCHANGE[n], captured fetches. connection: int64[n], the connection's number of each. wanted: the numbers,
+    rising.
     """
     order = np.argsort(connection, kind="stable")
     first, end = (np.searchsorted(connection[order], wanted, side=side).tolist() for side in ("left", "right"))
@@ -175,7 +176,7 @@ def overheads_of(fetches: Records, connection: Ints, wanted: Ints) -> Records:
 def as_exchanges(responses: Records, overhead: Records, max_bytes: Ints) -> Records:
     """The responses of the closed loop as exchanges: EXCHANGE[n].
 
-    responses: CLOSED_RESPONSE[n]. overhead: OVERHEAD[n], of the connection of each. max_bytes: int64[n], of each.
+    responses: CLOSED_RESPONSE[n]. overhead: OVERHEAD[n], for the connection of each. max_bytes: int64[n], for each.
     """
     beside = overhead["base_bytes"] + overhead["partition_bytes"] * responses["partitions"]
     size = responses["record_bytes"] + np.round(beside).astype(np.int64)
@@ -202,10 +203,11 @@ def as_exchanges(responses: Records, overhead: Records, max_bytes: Ints) -> Reco
 
 
 def in_closed_loop(captured: Records, responses: Records, max_bytes: Ints, begins_at: int = ALWAYS) -> Records:
-    """The exchanges of clients with the closed loop's responses in place of the captured fetches of their connections:
-    EXCHANGE, each unit's in the order of their requests. Fetches from before the closed loop begins stay as captured.
+    """The exchanges of clients, with the closed loop's responses instead of the captured fetches of their connections:
+    EXCHANGE[n], each unit's in the order of their requests. Fetches from before the closed loop begins stay as
+    captured.
 
-    captured: EXCHANGE, those that were answered. responses: CLOSED_RESPONSE. max_bytes: int64[units], fetch.max.bytes.
+    captured: EXCHANGE[m], the answered ones. responses: CLOSED_RESPONSE[k]. max_bytes: int64[units], fetch.max.bytes.
     begins_at: us, when the closed loop begins.
     """
     numbers, _ = group_numbers(*(np.append(captured[name], responses[name]) for name in ("unit", "connection")))

@@ -1,4 +1,4 @@
-"""What the memory of consumers and brokers comes to, as rows of the gold tables."""
+"""The outcomes of consumers and brokers, as rows of the gold tables."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ def key_columns(units: Units, table: Table, unit: Ints, scenarios: pa.Array[Any]
 
 
 def units_and_lanes(units: Ints, lanes: Ints) -> tuple[Ints, Ints]:
-    """(unit, lane) of each row, if there is one for each of these units and lanes, unit by unit: int64[rows] both."""
+    """(unit, lane) of each row, if there is a row for each unit and lane, unit by unit: int64[rows] both."""
     return np.repeat(units, len(lanes)), np.tile(lanes, len(units))
 
 
 def used_and_waits(outcomes: Records) -> dict[str, Cell]:
-    """The columns of use, waits and time that every side has. outcomes: POOL_OUTCOME[rows] or BUFFER_OUTCOME[rows]."""
+    """The columns of use, waits and time of every side. outcomes: POOL_OUTCOME[rows] or BUFFER_OUTCOME[rows]."""
     used: dict[str, Cell] = {f"used_bytes_{name}": outcomes[f"used_{name}"] for name in ("p50", "p95", "p99", "max")}
     return {
         **used,
@@ -90,7 +90,7 @@ def pool_columns(outcomes: Records, size: Ints, connections: Ints, speed: Floats
 
 
 class InWindow(NamedTuple):
-    """What units receive in the window: connections, messages and their records, int64[units] each."""
+    """What units receive in the window: the numbers of connections, messages and records, int64[units] each."""
 
     connections: Ints
     messages: Ints
@@ -98,7 +98,7 @@ class InWindow(NamedTuple):
 
 
 def received_in(traces: Traces, window: Window) -> InWindow:
-    """What units receive, as far as its request is in the window."""
+    """What units receive in response to requests in the window."""
     units, is_in_window = len(traces.traces), window.has(traces.messages["requested_at"])
     unit = np.repeat(np.arange(units), traces.traces["end_message"] - traces.traces["first_message"])[is_in_window]
     connection, of_message = pick_fields(traces.messages, is_in_window, "connection", "records")
@@ -199,8 +199,8 @@ def broker_memory_rows(
 ) -> Rows:  # fmt: skip
     """All rows of brokers.
 
-    handled_by: int64[units, sources], as `traces.handled_by` returns it. left_out: int64[units], exchanges that there
-    was no room for.
+    handled_by: int64[units, sources], from `traces.handled_by`. left_out: int64[units], exchanges for which there was
+    no room.
     """
     t, all_lanes, received = BROKER_MEMORY, np.arange(len(lanes.names)), received_in(traces, lanes.window)
     unit, lane = units_and_lanes(np.flatnonzero(received.messages), all_lanes)
@@ -222,7 +222,7 @@ def broker_memory_rows(
 
 
 def client_fidelity_rows(units: Units, verdicts: Iterable[tuple[int, FidelityCounts]]) -> Rows:
-    """Rows of `fidelity` on clients. verdicts: (the client's number, the cases of a metric)."""
+    """Rows of `fidelity` on clients. verdicts: (the client's number, the fidelity counts of a metric)."""
     on_clients = [
         cases._replace(client_id=units.names[unit], client_address=units.addresses[unit], reader=units.side)
         for unit, cases in verdicts

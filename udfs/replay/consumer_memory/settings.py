@@ -1,4 +1,4 @@
-"""What each lane sets: pools of consumers and brokers, buffers of producers, and how much consumers fetch at most."""
+"""What each lane sets: pools of consumers and brokers, buffers of producers, and limits of consumers' fetches."""
 
 from __future__ import annotations
 
@@ -14,49 +14,49 @@ from udfs.replay.shared.lanes import AS_CAPTURED, LaneSettings
 from udfs.replay.shared.window import WHOLE, Window
 
 VARIANTS = ("memory_pool", "in_flight_estimate", "requests_in_flight", "completed_as_max")
-"""What counts as used memory, as `memory.variant` has it: KIP-81's prototype, its earlier text, two rejected ones."""
+"""What counts as used memory, by `memory.variant`: KIP-81's prototype, its earlier text, or two rejected variants."""
 MEMORY_POOL, IN_FLIGHT_ESTIMATE, REQUESTS_IN_FLIGHT, COMPLETED_AS_MAX = range(len(VARIANTS))
 UNBOUNDED = 1 << 62
-"""The size of a pool that never refuses, and the most that it gives at once (MemoryPool.NONE)."""
+"""The size of a pool that never refuses, and the most that it grants at once (MemoryPool.NONE)."""
 MOST_CONSUMER_ALLOCATION = (1 << 31) - 1
-"""KIP-81's prototype gives no more at once than min(buffer.memory, Integer.MAX_VALUE)."""
+"""KIP-81's prototype grants at most min(buffer.memory, Integer.MAX_VALUE) at once."""
 MAX_KBYTES, MIN_MESSAGES = "consumer.queued.max.messages.kbytes", "consumer.queued.min.messages"
 QUEUE_BACKOFF = "consumer.fetch.queue.backoff.ms"
 QUEUE_KEYS = (MAX_KBYTES, MIN_MESSAGES, QUEUE_BACKOFF)
-"""What sets the queue of a librdkafka consumer."""
+"""The settings of a librdkafka consumer's queue."""
 MOST_BLOCK_MS = 1 << 40
-"""A longer max.block.ms counts as this one, some 35 years: as us it can still be added to a time."""
+"""A longer max.block.ms counts as this one, some 35 years, which in us can still be added to a time."""
 
 POOL_SETTINGS = int_fields(
     "size",  # bytes, or UNBOUNDED
     "max_allocation",  # bytes of one message, or UNBOUNDED
     "is_strict",  # 1: grants only what is wholly free; 0: grants as long as a byte is free
     "variant",
-    "us_per_record",  # for which the application works on each record; AS_CAPTURED: memory is held as captured
+    "us_per_record",  # how long the application works on each record; AS_CAPTURED: memory is held as captured
     "max_poll_records",
-    "seed",  # of the unit's random numbers in the lane: who is first where connections race
+    "seed",  # of the unit's random numbers in the lane: which connection is first when connections race
 )
-"""What a lane sets for a consumer or broker."""
+"""The settings of a lane for a consumer or broker."""
 BUFFER_SETTINGS = int_fields(
     "buffer_memory",  # bytes
     "batch_size",  # bytes
     "max_block_us",
     "threads",  # that send, in closed loop
 )
-"""What a lane sets for a producer."""
+"""The settings of a lane for a producer."""
 QUEUE_SETTINGS = int_fields(
     "max_kbytes",  # queued.max.messages.kbytes; AS_CAPTURED: the default of the client's release
     "min_messages",
     "backoff_us",
-    "us_per_record",  # for which the application works on each record; AS_CAPTURED: as the capture shows it
+    "us_per_record",  # how long the application works on each record; AS_CAPTURED: as the capture shows it
 )
-"""What a lane sets for the queue of a librdkafka consumer."""
+"""The settings of a lane for the queue of a librdkafka consumer."""
 FETCH_LIMITS = int_fields(
     "max_bytes",  # fetch.max.bytes, or AS_CAPTURED
     "partition_max_bytes",  # max.partition.fetch.bytes, or AS_CAPTURED
     "broker_max_bytes",  # the broker's fetch.max.bytes
 )
-"""What bounds a consumer's fetches."""
+"""The limits of a consumer's fetches."""
 
 
 @dataclass(frozen=True)
@@ -64,9 +64,10 @@ class MemoryLanes:
     """The lanes of a replay; lane 0 has the settings in force.
 
     consumer, broker: POOL_SETTINGS[lanes]. producer: BUFFER_SETTINGS[lanes]. queue: QUEUE_SETTINGS[lanes].
-    fetch_limits: FETCH_LIMITS[limits], those in force first. fetch_number: int64[lanes], the place in fetch_limits of
-    each lane's limits. default_kbytes: queued.max.messages.kbytes by default. older_kbytes: (a release of librdkafka as
-    1000 x major + minor, the default in the releases before it), the oldest first. window: the time that counts.
+    fetch_limits: FETCH_LIMITS[limits], those in force first. fetch_number: int64[lanes], the index in fetch_limits of
+    each lane's limits. default_kbytes: the default of queued.max.messages.kbytes. older_kbytes: (a release of
+    librdkafka as 1000 x major + minor, the default in the releases before it), the oldest first. window: the time that
+    counts.
     """
 
     names: tuple[str, ...]
@@ -84,7 +85,7 @@ class MemoryLanes:
 def memory_lanes(
     lanes: LaneSettings, fetch_limits: Records, fetch_number: Ints, assumed: Sequence[str] = ()
 ) -> MemoryLanes:
-    """The lanes as the replay takes them.
+    """The lanes in the form that the replay takes.
 
     fetch_limits: FETCH_LIMITS[limits]. fetch_number: int64[lanes]. Both are as in MemoryLanes. assumed: the settings in
     force that nobody stated.

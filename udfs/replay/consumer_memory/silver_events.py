@@ -1,4 +1,4 @@
-"""What the replay of memory takes from silver tables: messages, their sizes and times, by whose memory it is."""
+"""What the replay of memory takes from silver tables: messages, their sizes and times, and whose memory they take."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ FINAL_EPOCH = -1
 
 
 def unit_of_client(rows: pa.RecordBatch, side: str) -> dict[str, Column]:
-    """The unit of a client's rows, and the exchange that each is of."""
+    """The columns with the unit of a client's rows, and the exchange of each row."""
     t, x = MEMORY_EVENTS, EXCHANGES
     return {
         t.side: constant_text_column(side, rows),
@@ -84,9 +84,9 @@ def kind_column(event: MemoryEvent, rows: pa.RecordBatch) -> Column:
 
 
 def exchange_events(batches: Iterable[pa.RecordBatch], librdkafka: ByConnection) -> Iterator[pa.RecordBatch]:
-    """From rows of EXCHANGES: what each response took of its client, and each request of its broker.
+    """From rows of EXCHANGES: the memory that each response took at its client, and each request at its broker.
 
-    librdkafka: the release of connections whose client is librdkafka, as `librdkafka_clients` has it.
+    librdkafka: the release of connections whose client is librdkafka, from `librdkafka_clients`.
     """
     for batch in batches:
         rows = rows_where(batch, is_known(batch[EXCHANGES.request_time]))
@@ -95,7 +95,7 @@ def exchange_events(batches: Iterable[pa.RecordBatch], librdkafka: ByConnection)
 
 
 def response_events(rows: pa.RecordBatch, librdkafka: ByConnection) -> pa.RecordBatch:
-    """Every client's exchanges: what its responses took."""
+    """Every client's exchanges, with the memory that its responses took."""
     t, x = MEMORY_EVENTS, EXCHANGES
     closes = pc.and_(pc.equal(rows[x.fetch_session_epoch], FINAL_EPOCH), pc.not_equal(rows[x.fetch_session_id], 0))
     return event_rows(
@@ -115,12 +115,12 @@ def response_events(rows: pa.RecordBatch, librdkafka: ByConnection) -> pa.Record
 
 
 def request_events(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Every broker's requests, with when each was handled where a request log tells that."""
+    """Every broker's requests, with the time at which each was handled, if a request log tells it."""
     t, x = MEMORY_EVENTS, EXCHANGES
     requested, answered = us_since_1970(rows[x.request_time]), us_since_1970(rows[x.response_time])
     handled_ms = pc.add(rows[x.request_queue_time_ms], rows[x.local_time_ms])
     handled = pc.round(pc.multiply(handled_ms, float(US_PER_MS)), round_mode="half_towards_infinity")
-    by_log = sum_or_null(requested, whole_number(handled))  # a log may say anything
+    by_log = sum_or_null(requested, whole_number(handled))  # a log may have any number
     return event_rows(
         {
             t.side: constant_text_column(BROKER, rows),
@@ -140,7 +140,7 @@ def request_events(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def whole_number(column: Column) -> Column:
-    """Floats as int64, null where they are none."""
+    """Floats as int64, null if they are not whole numbers of that range."""
     values = column.to_numpy(zero_copy_only=False)
     fits = np.isfinite(values) & (np.abs(values) < float(1 << 62))
     return arrow_array(np.where(fits, values, 0).astype(np.int64), fits)
@@ -178,11 +178,11 @@ def batch_events(batches: Iterable[pa.RecordBatch], java: ByConnection) -> Itera
 
 
 def fetched_batches(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The batches in fetch responses; of one that is cut only how much of it came counts."""
+    """The batches in fetch responses. If a batch is cut off, only the bytes that came count."""
     t, b = MEMORY_EVENTS, RECORD_BATCHES
     is_whole = pc.invert(rows[b.is_cut])
     is_compressed = pc.and_(is_whole, pc.invert(is_text(rows[b.codec], "none")))
-    # In wrappers of the formats before, every message has a header of its own.
+    # In wrappers of the earlier formats, every message has a header of its own.
     is_new = pc.fill_null(pc.equal(rows[b.magic], MAGIC_VALUE_V2), False)
     header = pc.if_else(is_new, pa.scalar(RECORD_BATCH_OVERHEAD, pa.int64()), pa.scalar(0, pa.int64()))
     behind = sum_or_null(rows[b.base_offset], pc.add(rows[b.last_offset_delta].cast(pa.int64()), 1))
@@ -203,7 +203,9 @@ def fetched_batches(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def produced_batches(rows: pa.RecordBatch, java: ByConnection) -> pa.RecordBatch:
-    """The batches of produce requests, from their first record on where its time can be that of the append."""
+    """The batches of produce requests. A batch begins with its first record, if its timestamp can be the time of
+    append.
+    """
     t, b = MEMORY_EVENTS, RECORD_BATCHES
     requested = us_since_1970(rows[b.request_time])
     key = number_of_all(text_number(rows[b.topic]), rows[b.partition], rows[b.producer_id], rows[b.producer_epoch])

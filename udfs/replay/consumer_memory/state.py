@@ -1,4 +1,4 @@
-"""What the replay of a memory pool works on: messages on connections, the lane's state, and what a lane came to."""
+"""The records of the replay of a memory pool: messages on connections, the lane's state, and a lane's outcome."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ MESSAGE = int_fields(
     "size_known_at",  # us: when its first bytes came, and it takes its memory; not before requested_at
     "complete_at",  # us: when its last byte came; not before size_known_at
     "size",  # bytes to be allocated
-    "held_us",  # for which its memory is held from complete_at on; NEVER: it is not given back
+    "held_us",  # how long its memory is held from complete_at on; NEVER: it is not given back
     "records",
     "max_bytes",  # fetch.max.bytes of a fetch, else 0
 )
-"""A response that a client receives, or a request that a broker receives. For a request requested_at is
+"""A response that a client receives, or a request that a broker receives. For a request, requested_at is equal to
 size_known_at."""
 TRACED_CONNECTION = int_fields(
     "first_message",
-    "is_privileged",  # 1: to a consumer's coordinator: its messages get other memory if the pool refuses
+    "is_privileged",  # 1: it leads to a consumer's coordinator, and its messages get other memory if the pool refuses
 )
 """A connection of a unit, and where its messages begin."""
 TRACE = int_fields(
@@ -42,8 +42,8 @@ TRACE = int_fields(
 class Traces(NamedTuple):
     """What several units receive. traces: TRACE[units].
 
-    messages: MESSAGE[n], a unit's in the order of their requests. connections: TRACED_CONNECTION[n], a unit's in the
-    order of their ids. Numbers of messages and connections in both count from the unit's first one.
+    messages: MESSAGE[n], those of a unit in the order of their requests. connections: TRACED_CONNECTION[m], those of a
+    unit in the order of their ids. The numbers of messages and connections in both count from the unit's first one.
     """
 
     messages: Records
@@ -52,13 +52,13 @@ class Traces(NamedTuple):
 
 
 MESSAGE_STATE = int_fields(
-    "is_there",  # 1: its first bytes have come, and so its size is known
+    "is_there",  # 1: its first bytes have come, so its size is known
     "pooled",  # bytes allocated
     "records_left",  # that the application has not taken yet
     "next_in_queue",
     "waited_us",
 )
-"""A message in the lane that is replayed."""
+"""The state of a message in the lane that is replayed."""
 CONNECTION_STATE = int_fields(
     "head",  # the message to be read next, or NONE
     "waiting_since",  # us: since when it waits for memory, or NONE
@@ -67,14 +67,14 @@ CONNECTION_STATE = int_fields(
     "held_back",  # the request that may not be sent yet, or NONE
     "is_reading",  # 1: a message has its memory and is not complete
 )
-"""A connection in the lane that is replayed."""
+"""The state of a connection in the lane that is replayed."""
 LANE_STATE = int_fields(
     "in_flight",  # bytes: the max_bytes of all fetches that are in flight
     "completed",  # bytes of fetches that are complete and hold their memory
     "completed_as_max",  # the max_bytes of the fetches that `completed` counts
     "is_busy",  # 1: the application works, or is about to poll
     "queue_first",  # the first message whose records the application has not taken, or NONE
-    "queue_last",  # the last one
+    "queue_last",  # the last such message
     "random",  # the state of the lane's random numbers
 )
 """The rest of the lane's state."""
@@ -86,13 +86,13 @@ POOL_OUTCOME = int_fields(
     "starved",  # connections that were passed over as often as there are connections
     "pinned",  # messages that were never given back
     "unpooled",  # messages of privileged connections that the pool refused
-    "too_large",  # messages larger than one allocation may be: their connections are closed
+    "too_large",  # messages above the largest allocation; their connections are closed
     "stuck",  # connections that wait at the end
     "smallest_pool",  # bytes of the smallest pool in which nobody would wait
-    "reckoned_max",  # the most bytes that the variant takes for used
-    "dry_us",  # us in which the pool had refused somebody
+    "reckoned_max",  # the most bytes that the variant counts as used
+    "dry_us",  # us in dry spells of the pool
 )
-"""What a lane came to."""
+"""The outcome of a lane."""
 
 
 class MessageSim(NamedTuple):
@@ -100,7 +100,7 @@ class MessageSim(NamedTuple):
 
     messages, connections: the unit's. settings: POOL_SETTINGS[lanes]. message_states, connection_states: MESSAGE_STATE
     and CONNECTION_STATE of each. race: int64[connections], working memory. state: LANE_STATE[1]. pool: POOL[1].
-    outcomes: POOL_OUTCOME[lanes]. nothing: POOL_OUTCOME[1], of a lane that has not begun.
+    outcomes: POOL_OUTCOME[lanes]. nothing: POOL_OUTCOME[1], the outcome of a lane that has not begun.
     """
 
     messages: Records
@@ -119,7 +119,7 @@ class MessageSim(NamedTuple):
 
 
 class UnitOutcomes(NamedTuple):
-    """What units came to in every lane. outcomes: POOL_OUTCOME[units, lanes], 0 for a unit without messages."""
+    """The outcomes of units in every lane, POOL_OUTCOME[units, lanes], 0 for a unit without messages; and curves."""
 
     outcomes: Records
     curves: UsageCurves
@@ -128,8 +128,8 @@ class UnitOutcomes(NamedTuple):
 def simulations_of_units(
     traces: Traces, settings: Records, window: Window = WHOLE
 ) -> tuple[UnitOutcomes, Iterator[tuple[int, MessageSim]]]:
-    """(what the units come to, once their simulations have run; the number and the simulation of each unit that has
-    messages). Simulations share their working memory: run each before you take the next.
+    """(the outcomes of the units, filled in when their simulations run; the number and the simulation of each unit that
+    has messages). Simulations share their working memory: run each before you take the next.
 
     settings: POOL_SETTINGS[units, lanes].
     """

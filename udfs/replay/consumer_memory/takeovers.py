@@ -1,20 +1,21 @@
-"""What a consumer has buffered of a partition that is revoked, and when that is dropped.
+"""The buffered records of a partition that is revoked from a consumer, and when they are dropped.
 
 A partition that another member of its group fetches next was revoked: no two members have a partition at the same time.
-What is buffered of it is dropped when its turn comes in a poll (FetchCollector.collectFetch leaves out what is not
-assigned), and all is buffered in the order in which it came (FetchBuffer). So it is gone once the consumer has drained
-a response that it requested after it had lost the partition, or, since it polls, fetches anything after the other did.
-It lost the partition
+Its buffered records are dropped when their turn comes in a poll (FetchCollector.collectFetch leaves out partitions that
+are not assigned). Records are buffered in the order in which they came (FetchBuffer). So they are gone once the
+consumer has drained a response that it requested after it had lost the partition. They are also gone once the consumer
+fetches anything after the other member did, because it then polls. The consumer lost the partition
 
-- before it joined the other's generation: a coordinator answers all who join at the same time, so that their JoinGroup
-  requests overlap; who joins has given up what it does not keep (ConsumerCoordinator.onJoinPrepare, KIP-429);
-- before its last ConsumerGroupHeartbeat: a coordinator gives no partition away before its member has acknowledged that
-  it is without it (KIP-848);
-- else, as one that was expelled, when the other fetches it, at the latest.
+- before it joined the same generation as the other member. A coordinator answers all members that join at the same
+  time, so their JoinGroup requests overlap, and a member that joins has given up the partitions that it does not keep
+  (ConsumerCoordinator.onJoinPrepare, KIP-429);
+- before its last ConsumerGroupHeartbeat. A coordinator gives no partition away before its member has acknowledged that
+  it no longer has it (KIP-848);
+- otherwise, as a member that was expelled, at the latest when the other member fetches the partition.
 
-If it later fetches on from where the response ended, it had taken all of it, whoever fetched meanwhile. A session that
-forgets a partition shows nothing: a client forgets what it pauses, too (FetchSessionHandler), and keeps what it has of
-that.
+If the consumer later fetches on from where the response ended, it had taken all of the response, whoever fetched
+meanwhile. A session that forgets a partition shows nothing: a client also forgets a partition that it pauses
+(FetchSessionHandler), and keeps its buffered records.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ CONSUMER_GROUP_HEARTBEAT = CONSUMER_GROUP_HEARTBEAT_REQUEST.api_key
 
 
 def when_lost(takeovers: Records, exchanges: Records) -> Ints:
-    """When each partition that is taken over was lost, at the latest (us): int64[n].
+    """The latest time at which each partition that is taken over was lost (us): int64[n].
 
-    takeovers: TAKEOVER[n]. exchanges: EXCHANGE, those of the same clients until then, or longer.
+    takeovers: TAKEOVER[n]. exchanges: EXCHANGE[m], those of the same clients, at least until the takeovers.
     """
     unit, joined_at = takeovers["unit"], takeovers["joined_at"]
     joins = exchanges[(exchanges["api_key"] == JOIN_GROUP) & (exchanges["complete_at"] != NEVER)]
@@ -51,9 +52,9 @@ def when_lost(takeovers: Records, exchanges: Records) -> Ints:
 
 
 def first_request(exchanges: Records, api_key: int, unit: Ints, since: Ints) -> Ints:
-    """When each unit first sends a request of this API at or after a time (us), NEVER where it does not: int64[n].
+    """When each unit first sends a request of this API at or after a time (us), NEVER if it does not: int64[n].
 
-    exchanges: EXCHANGE, those of a unit in the order of their requests. unit, since: int64[n].
+    exchanges: EXCHANGE[m], those of a unit in the order of their requests. unit, since: int64[n].
     """
     units, requested_at = pick_fields(exchanges, exchanges["api_key"] == api_key, "unit", "requested_at")
     return earliest_from(units, requested_at, requested_at, unit, since)
@@ -65,11 +66,10 @@ def partitions_taken_over(partitions: Records) -> Records:
 
 
 def first_drained(exchanges: Records, unit: Ints, since: Ints) -> Ints:
-    """When each unit has drained a response that it requested at or after a time (us), NEVER where it has not:
-    int64[n].
+    """When each unit has drained a response that it requested at or after a time (us), NEVER if it has not: int64[n].
 
-    Responses of which it lost a part to others do not count. exchanges: EXCHANGE[m], those of a unit in the order of
-    their requests. unit, since: int64[n], units and times (us).
+    Responses of which the unit lost a part to others do not count. exchanges: EXCHANGE[m], those of a unit in the order
+    of their requests. unit, since: int64[n], units and times (us).
     """
     is_drained = (exchanges["api_key"] == FETCH) & (exchanges["drained_at"] != ALWAYS)
     is_drained &= (exchanges["undrained"] == 0) & (exchanges["taken_over_at"] == ALWAYS)
@@ -78,10 +78,10 @@ def first_drained(exchanges: Records, unit: Ints, since: Ints) -> Ints:
 
 
 def drop_lost(exchanges: Records, partitions: Records) -> None:
-    """Count what was lost to other members of the group as drained at the latest time at which it was dropped. What
-    nothing shows to be dropped stays `undrained`.
+    """Count records that were lost to other members of the group as drained at the latest time at which they were
+    dropped. Records stay `undrained` if nothing shows that they were dropped.
 
-    exchanges: EXCHANGE[n], all of the clients' in the order of their requests, rewritten. partitions:
+    exchanges: EXCHANGE[n], all exchanges of the clients in the order of their requests, written in place. partitions:
     DRAINED_PARTITION[m].
     """
     lost = partitions_taken_over(partitions)

@@ -1,12 +1,12 @@
-"""Exchanges as the replay of a pool takes them: what each message takes, when, and for how long it is held.
+"""Exchanges in the form that the replay of a pool takes: how much memory each message takes, when, and for how long.
 
-A response's memory is held until the client fetches again every partition of which the response had records, or drops
-what it got of it (see draining, takeovers, given_up). A partition of which the capture shows neither (it is paused, or
-the capture ends) pins its response, until the process has no connection any more: another one that begins later under
-its name holds nothing of it.
+A response's memory is held until the client has fetched again, or has dropped (see draining, takeovers, given_up),
+every partition of which the response had records. If the capture shows neither for a partition (it is paused, or the
+capture ends), the partition pins its response until the process has no connection left: a process that begins later
+under the same name holds nothing of it.
 
-A request's memory is held until it is parsed, or handled. A channel is muted from a request until its response: what
-comes meanwhile is read then (SocketServer.Processor).
+A request's memory is held until the request is parsed, or handled. A channel is muted from a request until its
+response; what comes in between is read then (SocketServer.Processor).
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from udfs.replay.consumer_memory.state import MESSAGE, TRACE, TRACED_CONNECTION,
 from udfs.replay.consumer_memory.takeovers import FETCH
 
 GONE_US = US_PER_S
-"""A process without a connection for longer is gone: one that lost it comes again within reconnect.backoff.max.ms."""
+"""A process without a connection for longer than this is gone: a process that lost its connection opens another one
+within reconnect.backoff.max.ms."""
 GROUP_APIS = tuple(
     API_KEYS[name]
     for name in (
@@ -48,15 +49,15 @@ DELAYED_APIS = tuple(
     )
 )  # fmt: skip
 """APIs for which a request's memory is held until the request is handled (RequestChannel.Request and
-ApiKeys.requiresDelayedAllocation, Kafka 4.4): Produce, JoinGroup, SyncGroup, and what a broker may forward to the
-controller. For all others it is released when the request is parsed."""
+ApiKeys.requiresDelayedAllocation, Kafka 4.4): Produce, JoinGroup, SyncGroup, and requests that a broker may forward to
+the controller. For all other APIs it is released when the request is parsed."""
 
 
 class Chains(NamedTuple):
-    """Exchanges by connection, connections being numbered by unit and id.
+    """Exchanges by connection. Connections are numbered by unit and id.
 
-    connection: int64[n], of each exchange. following: int64[n], the connection's next exchange, or NONE. firsts:
-    int64[connections], the first exchange of each.
+    connection: int64[n], the connection of each exchange. following: int64[n], the connection's next exchange, or NONE.
+    firsts: int64[connections], the first exchange of each.
     """
 
     connection: Ints
@@ -77,8 +78,10 @@ def chains_of_exchanges(exchanges: Records) -> Chains:
 def traces_from(
     chains: Chains, unit: Ints, messages: Records, is_privileged: Ints, units: int
 ) -> Traces:  # fmt: skip
-    """The traces of so many units. unit: int64[n], of each message, rising. messages: MESSAGE[n]; which connection they
-    are on, and what follows, is filled in. is_privileged: int64[connections].
+    """The traces of `units` units.
+
+    unit: int64[n], the unit of each message, rising. messages: MESSAGE[n]; their connection and next request are filled
+    in. is_privileged: int64[connections].
     """
     edges, owner = np.arange(units + 1), unit[chains.firsts]
     first_message, first_connection = np.searchsorted(unit, edges), np.searchsorted(owner, edges)
@@ -99,10 +102,11 @@ def traces_from(
 
 
 def until_gone(exchanges: Records, chains: Chains, place: Ints) -> Ints:
-    """How long responses can be held at most (us): until no connection of the process is open, if another one begins
-    more than GONE_US later; else NEVER. int64[n]. A connection is open from its first request to its last response.
+    """Until when responses can be held at most (us), int64[n]: until no connection of the process is open, if the next
+    one begins more than GONE_US later; otherwise NEVER. A connection is open from its first request to its last
+    response.
 
-    exchanges: EXCHANGE. place: int64[n], which of them are wanted.
+    exchanges: EXCHANGE[m]. place: int64[n], the indices of the responses.
     """
     unit, begins_at = exchanges["unit"][chains.firsts], exchanges["requested_at"][chains.firsts]
     ends_at = np.zeros(len(chains.firsts), np.int64)
@@ -118,12 +122,12 @@ def until_gone(exchanges: Records, chains: Chains, place: Ints) -> Ints:
 
 
 def traces_of_responses(exchanges: Records, units: int) -> Traces:
-    """What clients receive. exchanges: EXCHANGE[n], those that were answered, each client's in the order of their
-    requests; what was dropped counts as drained.
+    """The traces of what clients receive. exchanges: EXCHANGE[n], the answered ones, each client's in the order of
+    their requests. Records that were dropped count as drained.
     """
     chains, pinned = chains_of_exchanges(exchanges), np.flatnonzero(exchanges["undrained"] > 0)
     requested_at, complete_at = exchanges["requested_at"], exchanges["complete_at"]
-    held_us = np.maximum(exchanges["drained_at"] - complete_at, 0)  # 0 for ALWAYS, without records that were drained
+    held_us = np.maximum(exchanges["drained_at"] - complete_at, 0)  # 0 for ALWAYS: nothing of it was drained
     held_us[pinned] = until_gone(exchanges, chains, pinned)
     messages = new_records(
         MESSAGE,
@@ -144,8 +148,8 @@ def traces_of_responses(exchanges: Records, units: int) -> Traces:
 
 
 def traces_of_requests(exchanges: Records, units: int) -> Traces:
-    """What brokers receive: requests come when their size is known. exchanges: EXCHANGE[n], each broker's in the order
-    of their requests.
+    """The traces of what brokers receive. A request comes when its size is known. exchanges: EXCHANGE[n], each broker's
+    in the order of their requests.
     """
     chains, requested_at = chains_of_exchanges(exchanges), exchanges["requested_at"]
     answered_at, free_at = requested_at + exchanges["response_us"], np.zeros(len(exchanges), np.int64)
@@ -172,8 +176,8 @@ def is_delayed(exchanges: Records) -> Bools:
 
 
 def handled_by(exchanges: Records, units: int) -> Ints:
-    """How many of the requests that are held while they are handled each source shows to be handled: int64[units,
-    sources].
+    """By each source, how many times it shows when a request was handled: int64[units, sources]. Only requests count
+    whose memory is held while they are handled.
 
     Sources are in the order of HandledBy. exchanges: EXCHANGE[n].
     """

@@ -1,4 +1,4 @@
-"""Consumers, brokers and producers whose rows are taken together, so that many small units cost little each."""
+"""Sets of consumers, brokers or producers that are replayed together, so that many small units cost little each."""
 
 from __future__ import annotations
 
@@ -18,17 +18,16 @@ from udfs.replay.shared.rows_by_key import key_boundaries
 
 UNIT = (MEMORY_EVENTS.side, MEMORY_EVENTS.unit, MEMORY_EVENTS.unit_address)
 ROWS_TOGETHER = 1 << 14
-"""Once so many rows are taken together, the next unit is not added to them."""
+"""Once a set of units has this many rows, no further unit is added to it."""
 OUTCOMES_TOGETHER = 1 << 12
-"""At most so many outcomes, units times lanes, are taken together; each has up to 256 slots and 8,192 steps of 40
-bytes."""
+"""The most outcomes, units times lanes, of a set. Each outcome has up to 256 slots and 8,192 steps of 40 bytes."""
 
 
 @dataclass(eq=False)
 class Units:
     """Units of one side, numbered from 0 in the order of their rows.
 
-    names: the client.id, empty for none, or the broker. addresses: of clients. rows: how many rows they have.
+    names: the client.id, empty if there is none, or the broker. addresses: of clients. rows: how many rows they have.
     """
 
     side: str
@@ -41,16 +40,16 @@ class Units:
         return len(self.names)
 
     def ends_with(self, unit: tuple[str, str, str]) -> bool:
-        """Whether the last of them is this one."""
+        """Whether `unit` is the last of them."""
         return bool(self.names) and unit == (self.side, self.names[-1], self.addresses[-1])
 
 
 Parts = Iterator[tuple[pa.RecordBatch, Ints]]
-"""(rows of MEMORY_EVENTS, int64[rows]: the number of the unit that each belongs to)."""
+"""(rows of MEMORY_EVENTS; the number of each row's unit, int64[rows])."""
 
 
 def units_together(batches: Iterable[pa.RecordBatch], run_id: str, lanes: int) -> Iterator[tuple[Units, Parts]]:
-    """(some units of one side, all of their rows). batches: sorted by UNIT, cut anywhere. lanes: how many there are."""
+    """(some units of one side, all of their rows). batches: sorted by UNIT, split anywhere. lanes: their number."""
     parts = _cut_into_units(batches, run_id, max(OUTCOMES_TOGETHER // lanes, 1))
     for units, group in groupby(parts, key=itemgetter(0)):
         yield units, ((rows, unit) for _, rows, unit in group)
@@ -59,7 +58,7 @@ def units_together(batches: Iterable[pa.RecordBatch], run_id: str, lanes: int) -
 def _cut_into_units(
     batches: Iterable[pa.RecordBatch], run_id: str, most_units: int
 ) -> Iterator[tuple[Units, pa.RecordBatch, Ints]]:
-    """(the units that are taken together, a part of their rows, the number of each row's unit)."""
+    """(the units of a set, a part of their rows, the number of each row's unit)."""
     units = Units("", run_id)
     for batch in batches:
         if not batch.num_rows:
@@ -87,10 +86,10 @@ class Counted:
     counts: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def places(self, unit: Ints, is_counted: Bools) -> Ints:
-        """How many of its unit's rows up to each row are counted, less one: int64[rows]. For a row that is counted,
-        that is its place among them.
+        """How many rows of its unit are counted up to each row, minus one: int64[rows]. For a counted row, this is its
+        index among the unit's counted rows.
 
-        unit: int64[rows], rising, and not below those of the calls before. is_counted: bool[rows].
+        unit: int64[rows], rising, and not below the units of earlier calls. is_counted: bool[rows].
         """
         self.counts = resize_to_units(self.counts, int(unit[-1]) + 1, 0)
         counted, begins = np.cumsum(is_counted), np.arange(len(unit)) - position_among(unit)
@@ -100,11 +99,11 @@ class Counted:
         return places
 
     def beyond(self, most: int, units: int) -> Ints:
-        """How many rows of each of so many units were counted beyond the first `most`: int64[units]."""
+        """How many rows of each of `units` units were counted beyond the first `most`: int64[units]."""
         return np.maximum(resize_to_units(self.counts, units, 0) - most, 0)
 
 
 def resize_to_units(values: Array, units: int, fill: Any) -> Array:
-    """The values of so many units, `fill` for those that have none yet: [units, ...]."""
+    """The values of `units` units, with `fill` for units that have none yet: [units, ...]."""
     missing = np.full((units - len(values), *values.shape[1:]), fill, values.dtype)
     return np.concatenate([values, missing])  # type: ignore[return-value]  # of the same kind, which stubs do not say

@@ -1,6 +1,6 @@
-"""How much memory is in use for how long, and for how long others wait for it, in the lane that is replayed.
+"""How much memory is in use for how long, and how long others wait for it, in the lane that is replayed.
 
-What a lane came to is written into its outcome and into curves; the same memory then serves the next lane and unit.
+The results of a lane are written into its outcome and into curves. The same arrays then serve the next lane and unit.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from udfs.replay.shared.window import WHOLE, Window
 
 SLOTS = 256
 SLOT_US = 100_000
-"""The width of a slot at first; it doubles whenever SLOTS of them do not reach."""
+"""The width of a slot at first. It doubles whenever SLOTS slots do not reach."""
 
 USAGE = int_fields(
     "began_at",  # us
-    "time",  # us: up to it everything is accounted for
+    "time",  # us: the time up to which everything is accounted for
     "used",  # bytes
     "most_used",
     "waiting",  # how many connections or threads wait for memory
@@ -29,12 +29,12 @@ USAGE = int_fields(
     "top_level",  # the highest bucket in which time was spent
     "top_wait",  # the highest bucket of a wait
     "waits_counted",
-    "window_begins_at",  # us: from then on it counts
-    "window_ends_at",  # us: before then it counts
+    "window_begins_at",  # us: usage counts from then on
+    "window_ends_at",  # us: usage counts until then
 )
-"""What is in use at the time `time`, and what was since `began_at`."""
+"""What is in use at the time `time`, and what was in use since `began_at`."""
 SLOT = int_fields("most_used", "most_waiting")
-"""The most bytes in use, and the most that waited, in a stretch of slot_us."""
+"""The most bytes in use, and the most connections or threads that waited, in a slot of slot_us."""
 
 MEASURED = (
     "began_at",  # us
@@ -44,15 +44,15 @@ MEASURED = (
     "used_p99",
     "used_max",
     "slot_us",
-    "waits",  # how many had to wait
+    "waits",  # how many allocations had to wait
     "wait_us",  # the sum of all waits that ended
     "longest_us",
-    "wait_p50",  # us, of all that got memory, most of which did not wait
+    "wait_p50",  # us, over all that got memory, most of which did not wait
     "wait_p99",
 )
 """The fields of every outcome."""
 CURVE_STEP = int_fields("unit", "lane", "bytes", "above_us")
-"""A step of the exceedance curve: for how many us more than so many bytes were in use."""
+"""A step of the exceedance curve: a number of bytes, and for how many us more than that were in use."""
 CURVE_SLOT = int_fields("unit", "lane", "slot", "most_used", "most_waiting")
 """A SLOT of a lane's timeline."""
 
@@ -60,9 +60,9 @@ CURVE_SLOT = int_fields("unit", "lane", "slot", "most_used", "most_waiting")
 class Meter(NamedTuple):
     """The usage of one lane at a time.
 
-    usage: USAGE[1]. slots: SLOT[SLOTS]. Arrays of their own, since they are scanned: level_us, int64[BUCKETS], the time
-    that was spent at so many bytes; level_bytes, int64[BUCKETS], the most of those bytes; waits, int64[BUCKETS], how
-    many got their memory after so many us.
+    usage: USAGE[1]. slots: SLOT[SLOTS]. The others are separate arrays, because they are scanned. level_us:
+    int64[BUCKETS], the time that was spent at a number of bytes of each bucket. level_bytes: int64[BUCKETS], the most
+    bytes of each bucket. waits: int64[BUCKETS], how many got their memory after a wait of each bucket (us).
     """
 
     usage: Records
@@ -83,14 +83,14 @@ class UsageCurves(NamedTuple):
 
 
 def new_meter(window: Window = WHOLE) -> Meter:
-    """A meter that has counted nothing, and is to count what is in the window."""
+    """A meter that has counted nothing yet, and will count what is in the window."""
     usage = new_records(USAGE, 1, window_begins_at=window.begin, window_ends_at=window.end)
     slots, buckets = np.zeros(SLOTS, SLOT), np.zeros((3, BUCKETS), np.int64)
     return Meter(usage, slots, buckets[0], buckets[1], buckets[2])
 
 
 def room_for_curves(lanes: int, messages: Ints) -> UsageCurves:
-    """Room for the curves of so many lanes. messages: int64[units], how many messages of each unit take memory."""
+    """Room for the curves of `lanes` lanes. messages: int64[units], how many messages of each unit take memory."""
     steps = int(np.minimum(2 * messages + 1, BUCKETS).sum())  # each message changes the bytes in use twice
     written = np.zeros(2, np.int64)
     return UsageCurves(
@@ -108,7 +108,7 @@ def begin_metering(meter: Meter, time: int) -> None:
 
 @kernel
 def count_from(meter: Meter, time: int) -> None:
-    """Forget what was in use before a time, and for how long. What is in use stays so."""
+    """Forget the usage before `time` (us). Memory in use stays in use."""
     usage = meter.usage[0]
     for bucket in range(usage.top_level + 1):
         meter.level_us[bucket], meter.level_bytes[bucket] = 0, 0
@@ -129,7 +129,7 @@ def enters_window(meter: Meter, time: int) -> bool:
 
 @kernel
 def begin_window(meter: Meter) -> None:
-    """Have the window begin: what is in use, and who waits, is there from its first moment on."""
+    """Begin the window: memory in use and waits count from its first moment on."""
     usage = meter.usage[0]
     advance_meter(meter, max(usage.time, usage.window_begins_at))
     count_from(meter, usage.time)
@@ -156,7 +156,7 @@ def fold_slots(meter: Meter) -> None:
 
 @kernel
 def note_slot(meter: Meter, place: int) -> None:
-    """Note in a slot what is in use, and how many wait."""
+    """Note in a slot how much is in use, and how many wait."""
     slot, usage = meter.slots[place], meter.usage[0]
     slot.most_used = max(slot.most_used, usage.used)
     slot.most_waiting = max(slot.most_waiting, usage.waiting)
@@ -164,7 +164,7 @@ def note_slot(meter: Meter, place: int) -> None:
 
 @kernel
 def advance_meter(meter: Meter, time: int) -> None:
-    """Go on to a time, up to which nothing changes."""
+    """Go on to `time` (us). Nothing changes until then."""
     usage = meter.usage[0]
     if time > usage.time:
         bucket = bucket_of_value(usage.used)
@@ -181,14 +181,14 @@ def advance_meter(meter: Meter, time: int) -> None:
 
 @kernel
 def note_usage(meter: Meter) -> None:
-    """Note in the current slot what is in use, and how many wait."""
+    """Note in the current slot how much is in use, and how many wait."""
     usage = meter.usage[0]
     note_slot(meter, (usage.time - usage.began_at) // usage.slot_us)
 
 
 @kernel
 def use_bytes(meter: Meter, more: int) -> None:
-    """Use so many bytes more, or fewer, from the meter's time on."""
+    """Use `more` bytes more from the meter's time on, or fewer if it is negative."""
     usage = meter.usage[0]
     usage.used += more
     usage.most_used = max(usage.most_used, usage.used)
@@ -197,14 +197,14 @@ def use_bytes(meter: Meter, more: int) -> None:
 
 @kernel
 def wait_more(meter: Meter, more: int) -> None:
-    """Have so many more, or fewer, wait from the meter's time on."""
+    """Let `more` more wait from the meter's time on, or fewer if it is negative."""
     meter.usage[0].waiting += more
     note_usage(meter)
 
 
 @kernel
 def count_wait(meter: Meter, waited_us: int) -> None:
-    """Count that somebody got memory after so long."""
+    """Count an allocation that waited for `waited_us`."""
     usage, bucket = meter.usage[0], bucket_of_value(waited_us)
     meter.waits[bucket] += 1
     usage.top_wait = max(usage.top_wait, bucket)
@@ -213,14 +213,14 @@ def count_wait(meter: Meter, waited_us: int) -> None:
 
 @kernel
 def note_waited(outcome: Record, waited_us: int) -> None:
-    """Note in the outcome that somebody waited for so long."""
+    """Note in the outcome a wait of `waited_us`."""
     outcome.wait_us += waited_us
     outcome.longest_us = max(outcome.longest_us, waited_us)
 
 
 @kernel
 def sum_up(meter: Meter, outcome: Record) -> None:
-    """Write what the lane used into its outcome, which has the fields MEASURED and has counted its waits itself."""
+    """Write the lane's usage into the fields MEASURED of its outcome, which has counted its waits itself."""
     usage = meter.usage[0]
     outcome.began_at, outcome.ended_at, outcome.slot_us = usage.began_at, usage.time, usage.slot_us
     span, most = usage.time - usage.began_at, usage.most_used
@@ -234,7 +234,7 @@ def sum_up(meter: Meter, outcome: Record) -> None:
 
 @kernel
 def draw_curves(meter: Meter, curves: UsageCurves, unit: int, lane: int) -> None:
-    """Add to the curves a step for each level in which time was spent, and the lane's slots up to its end."""
+    """Add to the curves a step for each level at which time was spent, and the lane's slots up to its end."""
     usage = meter.usage[0]
     above = usage.time - usage.began_at
     for bucket in range(usage.top_level + 1):

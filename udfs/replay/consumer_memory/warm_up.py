@@ -1,4 +1,4 @@
-"""Have every kernel of this replay compiled."""
+"""Compiles every kernel of this replay."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from udfs.replay.shared.line_fit import fit_line
 
 
 def warm_up() -> None:
-    """A fetch of one partition, and produced batches of which one waits, in two lanes. Also the closed loop of fetches,
-    from which come the responses under other fetch limits.
+    """Run a fetch of one partition, and produced batches of which one waits, through two lanes. Also run the closed
+    loop of fetches, which gives the responses under other fetch limits.
     """
     for _ in replay_memory([sample_fetch(), two_batches()], two_lanes(), ""):
         pass
@@ -44,7 +44,7 @@ def sample_fetch() -> pa.RecordBatch:
 
 
 def two_batches() -> pa.RecordBatch:
-    """Two batches in requests on one connection, the second of which is sent while the first is served."""
+    """Two batches in requests on one connection; the second is sent while the first is served."""
     side, number, size = pa.array([PRODUCER] * 2), np.arange(2), np.full(2, 100)
     came = np.full(2, 10)
     return blank_rows(

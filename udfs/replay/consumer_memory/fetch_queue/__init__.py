@@ -1,1 +1,1 @@
-"""The queue of a librdkafka consumer: what it fetches ahead of the application, and holds until that takes it."""
+"""The queue of a librdkafka consumer: messages that it fetches ahead, and holds until the application takes them."""

@@ -1,8 +1,8 @@
 """How much a librdkafka consumer can have in its queue, whatever the application does.
 
-A fetcher asks while the queue is below its thresholds, and what it asks for then comes on top, from each broker. It is
-counted as it is queued, uncompressed; limits of fetches are of compressed bytes. What librdkafka counts are the
-values of messages, without keys and headers (rko_len); each message takes MESSAGE_BYTES more.
+Each fetcher asks while the queue is below its thresholds, and the response then comes on top, one from each broker. The
+queue counts uncompressed bytes, and limits of fetches count compressed bytes. librdkafka counts only the values of
+messages, without keys and headers (rko_len); each message takes MESSAGE_BYTES more.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from udfs.columns.arrays import Ints, Records
 from udfs.columns.groups import group_numbers
 
 MESSAGE_BYTES = 350
-"""Memory that librdkafka takes for a message beside its records: 329 to 439 bytes were measured (VALIDATION.md)."""
+"""Memory that librdkafka takes for a message besides its value: 329 to 439 bytes were measured (VALIDATION.md)."""
 DEFAULT_MAX_BYTES, DEFAULT_MESSAGE_MAX_BYTES = 50 << 20, 1_000_000
-"""fetch.max.bytes and message.max.bytes by default."""
+"""The defaults of fetch.max.bytes and message.max.bytes."""
 
 
 class FetchBounds(NamedTuple):
-    """What bounds a consumer's fetches (bytes).
+    """The limits of a consumer's fetches (bytes).
 
     is_captured: the lane leaves the limits as captured. asks_less: the client itself asks for less, because its queue
     is smaller.
@@ -34,22 +34,23 @@ class FetchBounds(NamedTuple):
 
 
 def default_max_bytes(max_queued_bytes: int) -> int:
-    """What a consumer asks for in one fetch that sets no fetch.max.bytes: no more than queued.max.messages.kbytes, of
-    1,024 bytes here, and no less than message.max.bytes (rd_kafka_conf_finalize).
+    """How many bytes a consumer without its own fetch.max.bytes asks for in a fetch: at most
+    queued.max.messages.kbytes, which are units of 1,024 bytes here, and at least message.max.bytes
+    (rd_kafka_conf_finalize).
     """
     return min(DEFAULT_MAX_BYTES, max(max_queued_bytes // 1000 * 1024, DEFAULT_MESSAGE_MAX_BYTES))
 
 
 def asked_max_bytes(captured: int, captured_queue: int, queue: int) -> int:
-    """What is asked for in one fetch with another queue: bytes. captured: bytes that are asked for with the
-    captured queue; if these are what the client asks for by default, it asks for its default here as well.
+    """How many bytes a fetch asks for with another queue. captured: the bytes that it asks for with the captured queue.
+    If that is the default for the captured queue, the client asks for the default for the other queue.
     """
     return default_max_bytes(queue) if captured == default_max_bytes(captured_queue) else captured
 
 
 class Bound(NamedTuple):
-    """The most that a queue can have. threshold: bytes at which nothing more is asked for. overshoot: bytes that can
-    still come then. messages: how many can be in the queue.
+    """The most that a queue can have. threshold: the bytes from which on nothing more is asked for. overshoot: the
+    bytes that can still come then. messages: how many messages can be in the queue.
     """
 
     threshold: int
@@ -63,14 +64,14 @@ class Bound(NamedTuple):
 
     @property
     def memory(self) -> int:
-        """The most bytes of memory that the queue takes, about."""
+        """About the most bytes of memory that the queue takes."""
         return self.queued + self.messages * MESSAGE_BYTES
 
 
 def bound_of(fetches: Records, brokers: int, limits: FetchBounds, max_bytes: int, min_messages: int) -> Bound | None:
     """The bound of a consumer; None where none of its messages is captured.
 
-    fetches: EXCHANGE[n], its answered fetches. max_bytes, min_messages: as THRESHOLDS have them.
+    fetches: EXCHANGE[n], its answered fetches. max_bytes, min_messages: as in THRESHOLDS.
     """
     messages, value_bytes = int(fetches["records"].sum()), int(fetches["value_bytes"].sum())
     if not messages:
@@ -82,7 +83,7 @@ def bound_of(fetches: Records, brokers: int, limits: FetchBounds, max_bytes: int
 
 
 def overshoot_of(fetches: Records, brokers: int, limits: FetchBounds) -> int:
-    """Bytes of values that come at most when each broker has been asked once more.
+    """The most bytes of values that can come when each broker has been asked once more.
 
     fetches: EXCHANGE[n], the consumer's answered fetches.
     """

@@ -1,9 +1,9 @@
 """What a capture shows of a librdkafka consumer's queue: its responses, how full it can have been, and how fast the
 application takes messages.
 
-A consumer that asks has less in its queue than the thresholds: whatever came before beyond that has been taken. A
-consumer that has a response and does not ask for more at once has a full queue, if the queue can be full. Then the
-capture shows how much the application has taken; as long as the queue is never full, nothing shows it.
+When a consumer asks for more, its queue is below the thresholds: the application has taken all earlier messages beyond
+them. When a consumer has a response and does not ask for more at once, its queue is full, if it can be full. The
+capture then shows how much the application has taken. If the queue is never full, nothing shows that.
 """
 
 from __future__ import annotations
@@ -20,18 +20,17 @@ from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.consumer_memory.fetch_queue.state import RECORDS_RESPONSE, ApplicationPace
 
 AT_ONCE_US = 100_000
-"""A broker that has records to return begins with the response by then (us)."""
+"""A broker that has records to return begins its response within this time (us)."""
 MOST_FETCHERS = 1024
-"""The most threads that a consumer is taken to have."""
+"""The most fetchers that a consumer is taken to have."""
 LATE = 0.5
-"""A fetch that comes at least so many times fetch.queue.backoff.ms after the response before it is late."""
+"""A fetch is late if it comes at least this multiple of fetch.queue.backoff.ms after the response before it."""
 
 
 def responses_with_records(fetches: Records, backoff_us: int) -> Records:
-    """The responses with records: RECORDS_RESPONSE[n]. fetches: EXCHANGE[m], those of a consumer that were answered, in
-    any order.
+    """The responses with records: RECORDS_RESPONSE[n].
 
-    backoff_us: fetch.queue.backoff.ms in us.
+    fetches: EXCHANGE[m], a consumer's answered fetches in any order. backoff_us: fetch.queue.backoff.ms in us.
     """
     fetches = fetches[np.lexsort((fetches["complete_at"], fetches["requested_at"], fetches["connection"]))]
     connection, firsts = group_numbers(fetches["connection"])
@@ -68,10 +67,11 @@ def responses_with_records(fetches: Records, backoff_us: int) -> Records:
 
 
 def fetchers_of(begin: Ints, end: Ints) -> Ints:
-    """The thread that each connection is taken to be of, int64[connections]. begin, end: int64[connections], us.
+    """The fetcher (thread) that each connection is taken to have, int64[connections]. begin, end: int64[connections],
+    us.
 
-    Each has a thread of its own, unless there are more than MOST_FETCHERS, as with a client that cannot hold a
-    connection. Then it has one that has no other connection at the time.
+    Each connection has a fetcher of its own. If there are more than MOST_FETCHERS connections, as with a client that
+    cannot hold a connection, a connection gets a fetcher that has no other connection at the time.
     """
     if len(begin) <= MOST_FETCHERS:
         return np.arange(len(begin))
@@ -87,7 +87,7 @@ def fetchers_of(begin: Ints, end: Ints) -> Ints:
 
 
 def note_reopened(responses: Records, is_first: Bools) -> None:
-    """Have a thread that opens a connection anew ask on it as long after its response before as the capture has it.
+    """If a fetcher opens a connection anew, let it ask there as long after its last response as captured.
 
     is_first: bool[n], the responses to first fetches of connections.
     """
@@ -98,7 +98,7 @@ def note_reopened(responses: Records, is_first: Bools) -> None:
 
 
 def following_responses(fetcher: Ints) -> Ints:
-    """The place of the next response of the same fetcher, or NONE: int64[n]. fetcher: int64[n], of each response."""
+    """The index of the next response of the same fetcher, or NONE: int64[n]. fetcher: int64[n], of each response."""
     order = np.argsort(fetcher, kind="stable")
     following = np.full(len(fetcher), NONE)
     is_same = fetcher[order][1:] == fetcher[order][:-1]
@@ -107,8 +107,8 @@ def following_responses(fetcher: Ints) -> Ints:
 
 
 def cut_responses(responses: Records, max_bytes: int) -> Records:
-    """The responses, where each with more than `max_bytes` of records is cut into several of about the same size:
-    RECORDS_RESPONSE[m]. Each of these is asked for when the one before has come.
+    """The responses, RECORDS_RESPONSE[m]: each with more than `max_bytes` of records is cut into several of about the
+    same size. Each part is asked for when the part before has come.
     """
     count = np.maximum(-(-responses["record_bytes"] // max(max_bytes, 1)), 1)
     if (count == 1).all():
@@ -124,7 +124,7 @@ def cut_responses(responses: Records, max_bytes: int) -> Records:
 
 
 def late_for_full_queue(responses: Records, levels: Records) -> Bools:
-    """Which responses were requested late because the queue was full: bool[n].
+    """Which responses were asked for late because the queue was full: bool[n].
 
     responses: RECORDS_RESPONSE[n]. levels: LEVEL[n].
     """
@@ -132,18 +132,18 @@ def late_for_full_queue(responses: Records, levels: Records) -> Bools:
 
 
 def captured_pace(responses: Records, is_full: Bools, thresholds: Records) -> ApplicationPace | None:
-    """The pace of the application, by when it had taken how many messages; None where the queue was never full.
+    """The pace of the application: how many messages it had taken by when. None if the queue was never full.
 
-    When a consumer asks whose queue was full, the queue has gone below its thresholds since the consumer last looked, a
-    backoff ago: on average half a backoff ago. responses: RECORDS_RESPONSE[n]. is_full: bool[n]. thresholds:
-    THRESHOLDS[1].
+    If a consumer whose queue was full asks again, the queue has gone below its thresholds since the consumer last
+    looked, one backoff ago: on average half a backoff ago. responses: RECORDS_RESPONSE[n]. is_full: bool[n].
+    thresholds: THRESHOLDS[1].
     """
     asked_at = np.sort(responses["requested_at"][is_full])
     if not len(asked_at):
         return None
     come = np.searchsorted(responses["arrived_at"], asked_at, side="right")
     messages, value_bytes = stretch_edges(responses["messages"]), stretch_edges(responses["value_bytes"])
-    # The threshold is within a response: messages of it count as taken in proportion to its bytes.
+    # The threshold is within a response, whose messages count as taken in proportion to its bytes.
     taken_by_bytes = np.interp(value_bytes[come] - thresholds["max_bytes"][0], value_bytes, messages)
     taken = np.maximum(taken_by_bytes, messages[come] - thresholds["min_messages"][0]).astype(np.int64)
     begin = int(responses["arrived_at"].min(initial=NEVER))
@@ -155,5 +155,5 @@ def captured_pace(responses: Records, is_full: Bools, thresholds: Records) -> Ap
 
 
 def stated_pace(us_per_record: int) -> ApplicationPace:
-    """The pace of an application that works for so long on each message."""
+    """The pace of an application that works for `us_per_record` on each message."""
     return ApplicationPace(np.array([0, 1]), np.array([0, us_per_record]))

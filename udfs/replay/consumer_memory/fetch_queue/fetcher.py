@@ -1,9 +1,10 @@
-"""When a librdkafka consumer asks for more, and what it then has in its queue.
+"""When a librdkafka consumer asks for more, and how much it then has in its queue.
 
-The rules are those of rd_kafka_toppar_fetch_decide and rd_kafka_broker_consumer_serve of librdkafka 2.15. Each broker
-has a thread, with one fetch under way at a time. It asks as soon as it has the response, unless the queue has
-queued.min.messages or queued.max.messages.kbytes; then it decides again after fetch.queue.backoff.ms. All partitions
-have one queue together, which the application takes from in the order in which responses come.
+The rules are those of rd_kafka_toppar_fetch_decide and rd_kafka_broker_consumer_serve of librdkafka 2.15. There is a
+thread, the fetcher, for each broker, with one fetch under way at a time. A fetcher asks as soon as it has the response,
+unless the queue has reached queued.min.messages or queued.max.messages.kbytes; then it decides again after
+fetch.queue.backoff.ms. All partitions share one queue. The application takes from it in the order in which responses
+came.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from udfs.kernels.kernel import kernel
 from udfs.replay.consumer_memory.fetch_queue.state import ApplicationPace, QueueSim
 
 LEAST_BACKOFF_US = 1000
-"""Where fetch.queue.backoff.ms is 0, the thread decides whenever it wakes up."""
+"""If fetch.queue.backoff.ms is 0, the fetcher decides whenever it wakes up."""
 
 
 @kernel
 def work_end(pace: ApplicationPace, messages: int) -> float:
-    """How long the application works on the first so many messages (us)."""
+    """How long the application works on the first `messages` messages (us)."""
     last = len(pace.messages) - 1
     if messages >= pace.messages[last]:
         return float(pace.time[last]) / max(pace.messages[last], 1) * messages
@@ -36,7 +37,7 @@ def work_end(pace: ApplicationPace, messages: int) -> float:
 
 @kernel
 def take_finished(sim: QueueSim, time: int) -> None:
-    """Have the application take the responses that it has finished by then."""
+    """Let the application take the responses that it has finished by `time` (us)."""
     queue = sim.queue[0]
     while queue.first < queue.arrived and sim.queued[queue.first].ends_at <= time:
         queue.first += 1
@@ -44,7 +45,7 @@ def take_finished(sim: QueueSim, time: int) -> None:
 
 @kernel
 def share_taken(sim: QueueSim, place: int, time: int) -> float:
-    """Which share of a response that has come the application has taken by then."""
+    """The share of a response that the application has taken by `time` (us). The response has come."""
     queued = sim.queued[place]
     if time >= queued.ends_at:
         return 1.0
@@ -55,7 +56,7 @@ def share_taken(sim: QueueSim, place: int, time: int) -> float:
 
 @kernel
 def queued_at(sim: QueueSim, time: int) -> tuple[int, int]:
-    """(bytes, messages) in the queue, after `take_finished` of the same time."""
+    """(bytes, messages) in the queue. Call `take_finished` with the same time before."""
     queue = sim.queue[0]
     if queue.first == queue.arrived:
         return 0, 0
@@ -101,9 +102,9 @@ def is_time_in_window(sim: QueueSim, time: int) -> bool:
 
 @kernel
 def ask_or_back_off(sim: QueueSim, number: int) -> None:
-    """Have a fetcher ask, or wait for its backoff if the queue is full.
+    """Let a fetcher ask, or wait for its backoff if the queue is full.
 
-    It looks again only when the queue can be below its thresholds: until then each look would find it full.
+    It looks again only when the queue can be below its thresholds, because until then it would find the queue full.
     """
     fetcher, outcome = sim.fetchers[number], sim.outcome[0]
     now, response = fetcher.at, sim.responses[fetcher.response]
@@ -124,7 +125,7 @@ def ask_or_back_off(sim: QueueSim, number: int) -> None:
 
 @kernel
 def enqueue_response(sim: QueueSim, number: int) -> None:
-    """Have a fetcher put a response into the queue, and turn to the next."""
+    """Let a fetcher put a response into the queue, and turn to the next one."""
     fetcher, queue, outcome = sim.fetchers[number], sim.queue[0], sim.outcome[0]
     now, response = fetcher.at, sim.responses[fetcher.response]
     queued = sim.queued[queue.arrived]
@@ -139,7 +140,7 @@ def enqueue_response(sim: QueueSim, number: int) -> None:
     take_finished(sim, now)
     queued_bytes, messages = queued_at(sim, now)
     if is_time_in_window(sim, now):
-        # What ends a time without work: a thread that waited for its backoff could have asked from when that began.
+        # A time without work ends here. A fetcher in its backoff could have asked from the begin of the backoff on.
         outcome.idle_us += max(sim.held_back_until[fetcher.response] - before, 0)
         outcome.most_bytes, outcome.most_messages = (
             max(outcome.most_bytes, queued_bytes), max(outcome.most_messages, messages)
@@ -154,7 +155,7 @@ def enqueue_response(sim: QueueSim, number: int) -> None:
 
 @kernel
 def replay_queue(sim: QueueSim) -> None:
-    """Have all fetchers ask for all responses, in the order of time; those of the lowest number first."""
+    """Let all fetchers ask for all responses, in time order; at the same time, the lowest number comes first."""
     outcome = sim.outcome[0]
     outcome.began_at = NEVER
     for number in range(len(sim.fetchers)):

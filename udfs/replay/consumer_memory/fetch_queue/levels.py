@@ -1,7 +1,7 @@
 """How full a librdkafka consumer's queue can have been, as its fetches show it.
 
-A consumer that asks for more has less in its queue than the thresholds, whatever the application did. What a thread
-has received is in the queue by the time at which that thread asks again; before, it may still be decompressing it.
+When a consumer asks for more, its queue is below the thresholds, whatever the application did. A response is in the
+queue at the latest when its fetcher asks again; before that, the fetcher may still be decompressing it.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from udfs.columns.records import int_fields
 from udfs.kernels.kernel import kernel
 
 PARSED_US = 1_000_000
-"""What has come is in the queue by then (us)."""
+"""A response is in the queue at the latest this time after it came (us)."""
 
 LEVEL = int_fields(
-    "most_bytes",  # that the queue can have had at most when the response had come
-    "may_be_full",  # 1: the queue can have been full between the response before on the connection and this request
-    "is_full_at_most",  # 1: it can, even without what other threads may not have put into it by then
+    "most_bytes",  # the most bytes that the queue can have had when the response had come
+    "may_be_full",  # 1: the queue can have been full between the last response on the connection and this request
+    "is_full_at_most",  # 1: the same, even without responses that other fetchers may not have queued by then
 )
 """What is known of the queue at a response."""
 FETCHER_SHOWN = int_fields(
-    "bytes",  # of its last response, while it may not be in the queue
+    "bytes",  # of its last response, as long as that may not be in the queue
     "messages",
     "arrived_at",  # us
     "may_be_full",
     "is_full_at_most",
 )
-"""What a fetcher, a thread of the consumer, has shown since its last response."""
+"""What a fetcher has shown since its last response."""
 TAKEN = int_fields(
-    "messages",  # that the application has taken, at least
+    "messages",  # the fewest messages that the application can have taken
     "bytes",
-    "by_messages",  # the response that has the last of so many messages
+    "by_messages",  # the response that has the last of these messages
     "by_bytes",
 )
 """How far the application has come."""
@@ -43,8 +43,8 @@ TAKEN = int_fields(
 class CapturedQueue(NamedTuple):
     """A consumer's queue as its responses show it, and what is known of it so far.
 
-    responses: RECORDS_RESPONSE[n], by arrival. order: int64[2 n], arrivals (below n) and requests (from n on) as they
-    come. messages, value_bytes: int64[n + 1], of all responses before. thresholds: THRESHOLDS[1]. shown:
+    responses: RECORDS_RESPONSE[n], by arrival. order: int64[2 n], arrivals (below n) and requests (from n on) in time
+    order. messages, value_bytes: int64[n + 1], sums over all earlier responses. thresholds: THRESHOLDS[1]. shown:
     FETCHER_SHOWN[fetchers]. taken: TAKEN[1].
     """
 
@@ -79,15 +79,15 @@ def known_levels(responses: Records, thresholds: Records) -> Records:
 
 @kernel
 def proportional_share(amount: int, whole: int, total: int) -> int:
-    """The same share of `total` that `amount` is of `whole`; 0 if `whole` is 0."""
+    """The part of `total` in the proportion of `amount` to `whole`; 0 if `whole` is 0."""
     return amount * total // whole if whole > 0 else 0
 
 
 @kernel
 def take_at_least(view: CapturedQueue, messages: int, value_bytes: int) -> None:
-    """Note that the application has taken at least so many messages, and at least so many bytes.
+    """Note that the application has taken at least this number of messages, and at least this number of bytes.
 
-    It takes them in the order of responses: so many messages have so many bytes, and the other way round.
+    It takes them in the order of responses, so a number of messages tells the number of bytes, and the other way round.
     """
     taken, last = view.taken[0], len(view.responses) - 1
     while taken.by_messages < last and view.messages[taken.by_messages + 1] <= messages:
@@ -109,14 +109,14 @@ def take_at_least(view: CapturedQueue, messages: int, value_bytes: int) -> None:
 
 @kernel
 def exceeds_threshold(thresholds: Record, messages: int, value_bytes: int) -> int:
-    """1 if so many messages and bytes fill the queue, else 0."""
+    """1 if these messages or bytes fill the queue, otherwise 0."""
     return 1 if messages >= thresholds.min_messages or value_bytes >= thresholds.max_bytes else 0
 
 
 @kernel
 def note_levels(view: CapturedQueue, time: int, come: int) -> tuple[int, int]:
-    """Have all threads note how full the queue can be, with the first `come` responses. Returns (messages, bytes) that
-    may not be in it: what came more than PARSED_US ago is.
+    """Note for all fetchers how full the queue can be at `time` (us), with the first `come` responses. Returns
+    (messages, bytes) that may not yet be in the queue; responses that came more than PARSED_US ago are in it.
     """
     pending, pending_bytes = 0, 0
     for number in range(len(view.shown)):

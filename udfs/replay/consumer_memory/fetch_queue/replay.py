@@ -1,4 +1,4 @@
-"""The replay of librdkafka consumers: what each has in its queue, and how that agrees with the capture."""
+"""The replay of librdkafka consumers: how much each has in its queue, and how that agrees with the capture."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ QUEUE_DECISIONS = "queue_decisions"
 
 
 class QueueLane(NamedTuple):
-    """What a lane comes to. thresholds: THRESHOLDS[1]. bound: None if sizes are not known. outcome: QUEUE_OUTCOME[1],
+    """The outcome of a lane. thresholds: THRESHOLDS[1]. bound: None if sizes are not known. outcome: QUEUE_OUTCOME[1],
     None if it is not known; unknown_for says why. pace_of: where the application's pace comes from.
     """
 
@@ -55,8 +55,8 @@ class QueueLane(NamedTuple):
 class ReplayedQueue(NamedTuple):
     """A librdkafka consumer in every lane.
 
-    release: of librdkafka, 1000 x major + minor; 0 where it is not known. at_most: bytes that its queue can have had as
-    captured, None where sizes are not known. unmeasured: batches without a known size.
+    release: of librdkafka, 1000 x major + minor; 0 if it is not known. at_most: the most bytes that its queue can have
+    had as captured, None if sizes are not known. unmeasured: batches without a known size.
     """
 
     unit: int
@@ -89,7 +89,7 @@ def replay_consumer(consumers: Consumers, unit: int, lanes: MemoryLanes) -> Repl
     levels = known_levels(responses, captured)
     is_full = late_for_full_queue(responses, levels)
     pace = captured_pace(responses, is_full, captured)
-    responses["gap_us"][is_full] = 0  # the replay decides how long a full queue holds it back
+    responses["gap_us"][is_full] = 0  # the replay itself decides how long a full queue holds a fetch back
     queue = Queue(responses, levels, is_full, None if unmeasured else pace, unmeasured, consumers.window)
     return ReplayedQueue(
         unit=unit,
@@ -105,7 +105,7 @@ def replay_consumer(consumers: Consumers, unit: int, lanes: MemoryLanes) -> Repl
 
 
 def exchanges_of_unit(exchanges: Records, unit: int) -> Records:
-    """The exchanges of a unit, which lie together. exchanges: EXCHANGE[n]."""
+    """The exchanges of a unit, which are next to each other. exchanges: EXCHANGE[n]."""
     first, end = np.searchsorted(exchanges["unit"], [unit, unit + 1]).tolist()
     return exchanges[first:end]
 
@@ -113,7 +113,7 @@ def exchanges_of_unit(exchanges: Records, unit: int) -> Records:
 class Queue(NamedTuple):
     """What the capture shows of a consumer's queue.
 
-    responses: RECORDS_RESPONSE[responses]. levels: LEVEL[responses]. is_full: bool[responses], those that were asked
+    responses: RECORDS_RESPONSE[responses]. levels: LEVEL[responses]. is_full: bool[responses], the response was asked
     for late because the queue was full. pace: None if it is not known. unmeasured: batches without a known size.
     """
 
@@ -131,7 +131,7 @@ class Queue(NamedTuple):
 
 
 def thresholds_of(lanes: MemoryLanes, lane: int, release: int) -> Records:
-    """A consumer's THRESHOLDS[1] in a lane. release: of librdkafka; 0, if it is not known, counts as the newest."""
+    """A consumer's THRESHOLDS[1] in a lane. release: of librdkafka; an unknown release, 0, counts as the newest."""
     kbytes = int(lanes.queue["max_kbytes"][lane])
     if kbytes == AS_CAPTURED:
         earlier = [default for before, default in lanes.older_kbytes if 0 < release < before]
@@ -148,7 +148,7 @@ def thresholds_of(lanes: MemoryLanes, lane: int, release: int) -> Records:
 def replayed_lanes(
     queue: Queue, consumers: Consumers, unit: int, fetches: Records, lanes: MemoryLanes, thresholds: list[Records]
 ) -> list[QueueLane]:
-    """What every lane comes to.
+    """The outcome of every lane.
 
     fetches: EXCHANGE[n], the consumer's answered fetches. thresholds: THRESHOLDS[1] of each lane.
     """
@@ -183,7 +183,7 @@ def fetch_limits_in(
 def replayed_lane(
     queue: Queue, captured: Records, thresholds: Records, us_per_record: int, bound: Bound | None, limits: FetchBounds
 ) -> QueueLane:
-    """What one lane comes to.
+    """The outcome of one lane.
 
     captured, thresholds: THRESHOLDS[1], those in force and those of the lane. us_per_record: how long the application
     works on each record, or AS_CAPTURED.
@@ -249,7 +249,7 @@ def compared_decisions(queue: Queue, captured: Records) -> FidelityCounts:
 
 
 def tolerance_of(responses: Records, captured: Records) -> int:
-    """How far apart two waits may end that count as the same one (us).
+    """How far apart two waits may end and still count as the same wait (us).
 
     responses: RECORDS_RESPONSE[n]. captured: THRESHOLDS[1] in force.
     """
@@ -258,9 +258,9 @@ def tolerance_of(responses: Records, captured: Records) -> int:
 
 
 def are_near(times: Ints, others: Ints, within_us: int) -> Bools:
-    """Which of the times have one of the others within so many us: bool[n]. times, others: int64[n], NONE for no time.
+    """Which of the times have one of the others within `within_us`: bool[n]. times, others: int64[n], NONE for no time.
 
-    Which of a consumer's threads asks first when its queue is no longer full is a matter of milliseconds.
+    When a consumer's queue is no longer full, a few milliseconds decide which of its fetchers asks first.
     """
     known = np.sort(others[others != NONE])
     if not len(known):

@@ -1,4 +1,4 @@
-"""What the queues of librdkafka consumers come to, as rows of the gold table."""
+"""The outcomes of librdkafka consumers' queues, as rows of the gold table."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def lane_columns(queue: ReplayedQueue, lane: QueueLane, is_captured: bool) -> di
 
 
 def replayed_columns(lane: QueueLane) -> dict[str, Any]:
-    """The columns of what the replay of a lane comes to; null where that is not known."""
+    """The columns with the outcome of a lane's replay; null if it is not known."""
     t = LIBRDKAFKA_QUEUE
     names = (t.queued_bytes_max, t.queued_messages_max, t.full_share, t.idle_ms, t.held_back)
     if lane.outcome is None:

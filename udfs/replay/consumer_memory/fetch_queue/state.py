@@ -1,4 +1,4 @@
-"""What the replay of a librdkafka consumer's queue works on: responses, fetchers, the lane's state and outcome."""
+"""The records of the replay of a librdkafka consumer's queue: responses, fetchers, the lane's state and outcome."""
 
 from __future__ import annotations
 
@@ -12,63 +12,63 @@ from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import ALWAYS
 
 THRESHOLDS = int_fields(
-    "max_bytes",  # of values: once the queue has so many, nothing is asked for (queued.max.messages.kbytes)
-    "min_messages",  # once the queue has so many, nothing is asked for (queued.min.messages)
-    "backoff_us",  # us after which that is decided again (fetch.queue.backoff.ms)
+    "max_bytes",  # of values: a queue with this many bytes asks for nothing (queued.max.messages.kbytes)
+    "min_messages",  # a queue with this many messages asks for nothing (queued.min.messages)
+    "backoff_us",  # us after which it decides again (fetch.queue.backoff.ms)
 )
 """When a consumer asks for more."""
 RECORDS_RESPONSE = int_fields(
-    "fetcher",  # the connection by its number
-    "following",  # the next one on it, or NONE
+    "fetcher",  # the number of the fetcher
+    "following",  # the fetcher's next response, or NONE
     "requested_at",  # us
     "arrived_at",  # us
-    "answer_us",  # from the request, or from when there was something to be read
-    "ready_at",  # us: before then there was nothing to be read; ALWAYS: nobody knows that
-    "gap_us",  # between the response before on the connection and the decision to ask for this one
-    "is_late",  # 1: it was asked for so late that a full queue may be the reason
+    "answer_us",  # us from the request, or from `ready_at`, if that is later, to the response
+    "ready_at",  # us: from when on there was something to read; ALWAYS: not known
+    "gap_us",  # us between the fetcher's last response and its decision to ask for this one
+    "is_late",  # 1: it was asked for late, maybe because the queue was full
     "messages",
     "value_bytes",
     "record_bytes",  # as they came, compressed or not
 )
 """A response with records. A consumer's are in the order of their arrival."""
 FETCHER_STATE = int_fields(
-    "response",  # what it asks for next, or has asked for; NONE: nothing
+    "response",  # the response that it asks for next, or has asked for; NONE: there is none
     "at",  # us: when it decides whether to ask, or has the response
     "has_asked",
-    "full_since",  # us: since when it has found the queue full, and not asked; NONE: it has not
+    "full_since",  # us: since when it has not asked because the queue was full; NONE: it was not
 )
 """A fetcher, the thread that librdkafka has for a broker, in the lane that is replayed."""
 QUEUED = int_fields(
     "response",
-    "begins_at",  # us: when the application begins with it
+    "begins_at",  # us: when the application begins to take it
     "ends_at",  # us: when the application has taken all of it
-    "messages_before",  # that came before it
+    "messages_before",  # how many messages came before it
     "bytes_before",
 )
-"""A response that has come, in the order in which they come in the lane."""
+"""A response that has come. Responses are in the order in which they come in the lane."""
 QUEUE = int_fields(
     "arrived",  # responses that have come
     "messages",  # that have come
     "bytes",
     "first",  # the first QUEUED that the application has not taken
-    "full_until",  # us: up to when it is known, and counted, that the queue is full
+    "full_until",  # us: until when the queue is known to be full, and counted as full
 )
 """The queue in the lane that is replayed."""
 QUEUE_OUTCOME = int_fields(
     "most_bytes",
     "most_messages",
     "full_us",  # us in which the queue was at a threshold or above
-    "idle_us",  # us in which the application had nothing, while a fetcher waited for its backoff
+    "idle_us",  # us in which the application had nothing to take while a fetcher waited for its backoff
     "held_back",  # decisions not to ask
     "began_at",  # us
-    "ended_at",  # us: the application has taken all
+    "ended_at",  # us: when the application has taken everything
 )
-"""What a lane came to, within the window."""
+"""The outcome of a lane, within the window."""
 
 
 class ApplicationPace(NamedTuple):
-    """How long the application works: it takes the first `messages` within `time` us. Beyond the last point it goes on
-    as fast as on average.
+    """How long the application works: it takes the first `messages` within `time` us. Beyond the last point, the
+    average pace counts.
 
     messages, time: int64[points], both rising from 0 on.
     """
@@ -81,8 +81,8 @@ class QueueSim(NamedTuple):
     """The replay of a consumer's queue in one lane.
 
     responses: RECORDS_RESPONSE[n]. thresholds: THRESHOLDS[1]. fetchers: FETCHER_STATE[fetchers]. queued: QUEUED[n].
-    queue: QUEUE[1]. held_back_until: int64[n], when a fetcher that had found the queue full asked for a response (us),
-    else NONE. window: int64[2], its begin and end (us). outcome: QUEUE_OUTCOME[1].
+    queue: QUEUE[1]. held_back_until: int64[n], when a fetcher that had found the queue full asked for the response
+    (us); NONE if it had not. window: int64[2], its begin and end (us). outcome: QUEUE_OUTCOME[1].
     """
 
     responses: Records
@@ -104,7 +104,7 @@ def new_queue(responses: Records, pace: ApplicationPace, thresholds: Records, wi
     numbers, firsts = np.unique(responses["fetcher"], return_index=True)
     fetchers["response"][numbers] = firsts
     first = pick_records(responses, fetchers["response"])
-    # What a thread asks for first in the capture it asks for here as well, whatever the queue has of other threads.
+    # A fetcher asks for its first response as captured, however full the queue is.
     fetchers["at"], fetchers["has_asked"] = np.maximum(first["requested_at"] + first["answer_us"], first["ready_at"]), 1
     queue = np.zeros(1, QUEUE)
     queue["full_until"] = ALWAYS

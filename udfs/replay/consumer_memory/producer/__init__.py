@@ -1,1 +1,1 @@
-"""buffer.memory of producers, which Kafka has: BufferPool by captured times or, where batches wait, in closed loop."""
+"""buffer.memory of producers, a setting of Kafka: BufferPool by captured times or, if batches wait, in closed loop."""

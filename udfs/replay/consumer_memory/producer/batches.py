@@ -1,8 +1,8 @@
-"""What producers sent: their batches, from the first record on until the last answer.
+"""What producers sent: their batches, from the first record to the last answer.
 
-A batch that is sent again keeps its memory. One that was too large gives its memory back to the pool when it is split,
-and its parts take none of the pool (RecordAccumulator.splitAndReenqueue and deallocate, Kafka 4.4). Nor does its single
-part, where all of it is within batch.size.
+A batch that is sent again keeps its memory. A batch that was too large gives its memory back to the pool when it is
+split, and its parts take no memory of the pool (RecordAccumulator.splitAndReenqueue and deallocate, Kafka 4.4). Nor
+does a single part, if the whole batch is within batch.size.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 BUFFERED_BATCH = int_fields(
     "unit",
     "stream",  # the number of its partition on its connection
-    "appended_at",  # us: its first record is there
-    "filled_at",  # us: by then the capture has its last record
+    "appended_at",  # us: when its first record was appended
+    "filled_at",  # us: when its last record was appended in the capture
     "size",  # bytes on the wire
     "records",
-    "first_record_size",  # bytes of a batch that has its first record alone
-    "may_grow",  # 1: compressed and of several records, so that it may have come to be larger than what it took
-    "held_us",  # from appended_at on
-    "sending_us",  # for how long of that it was in a request
-    "held_after_us",  # for how long of that it had its first answer, as where it was sent again
+    "first_record_size",  # bytes of a batch with only its first record
+    "may_grow",  # 1: compressed and of several records, so it may have grown beyond the memory that it took
+    "held_us",  # us from appended_at on
+    "sending_us",  # us of these in which it was in a request
+    "held_after_us",  # us of these after its first answer, if it was sent again
 )
 """A batch that took memory."""
 PRODUCER = np.dtype(
@@ -51,16 +51,16 @@ PRODUCER = np.dtype(
     ]
     + [("share_behind", np.float64)]
 )  # fmt: skip
-"""A producer: where what it has begins and ends, and, of the time that its requests were on their way, the share in
-which they were behind others."""
+"""A producer: where its rows begin and end, and the share of the time under way in which its requests were behind
+others."""
 
 
 class Produced(NamedTuple):
     """What several producers sent. producers: PRODUCER[units].
 
-    batches: BUFFERED_BATCH[n], a producer's in the order of time. requests: SERVED_REQUEST[n]. stream_connections:
-    int64[streams], the connection of each stream. Streams and connections are numbered by producer, streams by
-    connection, too.
+    batches: BUFFERED_BATCH[n], those of a producer in time order. requests: SERVED_REQUEST[m]. stream_connections:
+    int64[streams], the connection of each stream. Connections are numbered by producer, and streams by producer and
+    connection.
     """
 
     producers: Records
@@ -71,7 +71,7 @@ class Produced(NamedTuple):
 
 
 def read_produced(sendings: Records, units: int, window: Window = WHOLE) -> Produced:
-    """What so many producers sent. sendings: SENDING[n]."""
+    """What `units` producers sent. sendings: SENDING[n]."""
     rows = sendings[np.lexsort((sendings["sent_at"], sendings["appended_at"], sendings["unit"]))]
     parent, offset = parents_of_sendings(rows)
     is_whole, end_at = held_until(rows, parent, offset)
@@ -105,8 +105,8 @@ def read_produced(sendings: Records, units: int, window: Window = WHOLE) -> Prod
 def batches_of_sendings(rows: Records, end_at: Ints, answered_at: Ints, stream: Ints) -> Records:
     """The first sendings of batches as BUFFERED_BATCH[n].
 
-    rows: SENDING[n]. end_at: int64[n], us, until when each holds its memory. answered_at: int64[n], us, its first
-    answer. stream: int64[n], its number.
+    rows: SENDING[n]. end_at: int64[n], us, until when each batch holds its memory. answered_at: int64[n], us, its first
+    answer. stream: int64[n], the number of its stream.
     """
     appended_at, sent_at, size, records = (rows[name] for name in ("appended_at", "sent_at", "size", "records"))
     several = records > 1
@@ -130,9 +130,9 @@ def batches_of_sendings(rows: Records, end_at: Ints, answered_at: Ints, stream: 
 
 
 def held_until(rows: Records, parent: Ints, offset: Ints) -> tuple[Bools, Ints]:
-    """(whether each sending is that of a whole batch again, until when a batch holds its memory, us).
+    """(whether each sending sends a whole batch again, bool[n]; until when a batch holds its memory, int64[n], us).
 
-    rows: SENDING[n]. parent, offset: int64[n], as `parents_of_sendings` has them.
+    rows: SENDING[n]. parent, offset: int64[n], from `parents_of_sendings`.
     """
     sent_at, answered_at, records = rows["sent_at"], rows["answered_at"], rows["records"]
     is_again = parent != NONE
@@ -148,9 +148,9 @@ def held_until(rows: Records, parent: Ints, offset: Ints) -> tuple[Bools, Ints]:
 
 
 def parents_of_sendings(rows: Records) -> tuple[Ints, Ints]:
-    """(the sending of the same records before, NONE for the first; the place of the first record in that).
+    """(the earlier sending of the same records, NONE for the first; the index of the first record within it).
 
-    rows: SENDING[n], each producer's in the order of their appending, then their sending.
+    rows: SENDING[n], those of each producer in the order of appends, then of sending.
     """
     n, (stream, streams) = len(rows), group_numbers(rows["unit"], rows["stream"])
     none = read_only(np.zeros(n, np.int64))

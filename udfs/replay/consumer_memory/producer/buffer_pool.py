@@ -1,7 +1,7 @@
-"""The producer's BufferPool as Kafka 4.4 has it in its `full` mode (org.apache.kafka.clients.producer.internals).
+"""The producer's BufferPool of Kafka 4.4, in its `full` mode (org.apache.kafka.clients.producer.internals).
 
-Threads are waiters in a queue here, and what a signal wakes happens at once: nobody takes the lock between a signal and
-the thread that it wakes.
+Threads are waiters in a queue here, and a woken thread goes on at once: no other thread takes the lock between a signal
+and the thread that it wakes.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ ALLOCATION = int_fields("size", "accumulated", "state")
 
 
 class Waiters(NamedTuple):
-    """Room for n allocations. allocations: ALLOCATION[n]. order: int64[n], those that had to wait, as they came."""
+    """Room for n allocations. allocations: ALLOCATION[n]. order: int64[n], those that had to wait, first come first."""
 
     allocations: Records
     order: Ints
 
 
 def new_waiters(room: int) -> Waiters:
-    """Room for so many allocations."""
+    """Room for `room` allocations."""
     return Waiters(np.zeros(room, ALLOCATION), np.zeros(room, np.int64))
 
 
 @kernel
 def fill_buffers(pool: Record, total: int, poolable: int) -> None:
-    """Make it a pool with these settings, of which all is free and for which nobody waits."""
+    """Set up the pool with these settings, all memory free, and no waiters."""
     pool.total, pool.poolable, pool.non_pooled = total, poolable, total
     pool.free, pool.first, pool.end = 0, 0, 0
 
 
 @kernel
 def available_memory(pool: Record) -> int:
-    """BufferPool.availableMemory: bytes that nobody holds. Parts that waiters have taken are held."""
+    """BufferPool.availableMemory: bytes that nobody holds. Parts that waiters have taken count as held."""
     return int(pool.non_pooled + pool.free * pool.poolable)
 
 
@@ -62,7 +62,7 @@ def is_awaited(pool: Record) -> bool:
 
 @kernel
 def free_up(pool: Record, size: int) -> None:
-    """Turn free buffers into free bytes until there are so many."""
+    """Turn free buffers into free bytes until there are `size` bytes."""
     while pool.free > 0 and pool.non_pooled < size:
         pool.free -= 1
         pool.non_pooled += pool.poolable
@@ -70,7 +70,7 @@ def free_up(pool: Record, size: int) -> None:
 
 @kernel
 def take_part(pool: Record, allocation: Record) -> bool:
-    """Have a waiter that was woken take what there is for it. Returns whether it then has all that it needs."""
+    """Let a woken waiter take the memory that is free. Returns whether it then has all that it needs."""
     if allocation.accumulated == 0 and allocation.size == pool.poolable and pool.free > 0:
         pool.free -= 1
         allocation.accumulated = allocation.size
@@ -85,7 +85,7 @@ def take_part(pool: Record, allocation: Record) -> bool:
 
 @kernel
 def signal_first(pool: Record, waiters: Waiters) -> None:
-    """Wake the first waiter, and as long as each goes away with memory left, the next."""
+    """Wake the first waiter. Whenever a waiter leaves with memory left in the pool, wake the next one."""
     while is_awaited(pool):
         allocation = waiters.allocations[waiters.order[pool.first]]
         if not take_part(pool, allocation):
@@ -105,8 +105,8 @@ def signal_if_any_left(pool: Record, waiters: Waiters) -> None:
 
 @kernel
 def allocate(pool: Record, waiters: Waiters, number: int, size: int) -> int:
-    """Make the allocation of this number. Returns its state: GRANTED, WAITING behind the other waiters, or ILLEGAL
-    (more than buffer.memory).
+    """Make allocation `number`. Returns its state: GRANTED, WAITING behind the other waiters, or ILLEGAL (more than
+    buffer.memory).
     """
     allocation = waiters.allocations[number]
     allocation.size, allocation.accumulated, allocation.state = size, 0, GRANTED
@@ -138,8 +138,8 @@ def deallocate(pool: Record, waiters: Waiters, size: int) -> None:
 
 @kernel
 def give_up_waiting(pool: Record, waiters: Waiters, number: int) -> None:
-    """Have a waiter leave the queue, and give back its part, because max.block.ms is over (BufferExhaustedException).
-    `signal_if_any_left` is still to be called, as for every allocation.
+    """Let a waiter leave the queue and give back its part, because max.block.ms is over (BufferExhaustedException). The
+    caller still has to call `signal_if_any_left`, as after every allocation.
     """
     place = pool.first
     while waiters.order[place] != number:

@@ -1,10 +1,10 @@
-"""Batches through a BufferPool by captured times: what was in use, who would have blocked, who would have given up.
+"""Batches through a BufferPool by captured times: how much is in use, and which batches would block or give up.
 
-A batch takes max(batch.size, the bytes of its first record) when that is appended, and gives it back with the response
-(RecordAccumulator.append and deallocate, Kafka 4.4). A batch that has to wait is that much later. While one waits none
-lingers, once the sender looks: all that are not sent yet are sent (RecordAccumulator.batchReady). It looks when a batch
-is begun, sent or answered; a thread that begins to wait does not wake it. The captured times of a batch contain what it
-had to wait under the captured settings, which are lane 0.
+A batch takes max(batch.size, the bytes of its first record) when its first record is appended, and gives this back with
+the response (RecordAccumulator.append and deallocate, Kafka 4.4). A batch that has to wait is later by its wait. While
+a batch waits, no batch lingers once the sender looks: it sends all batches that are not yet sent
+(RecordAccumulator.batchReady). The sender looks when a batch is begun, sent or answered; a thread that begins to wait
+does not wake it. The captured times of a batch contain its wait under the captured settings, which are lane 0.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from udfs.replay.shared.event_heap import INDEX, kinds, pop, push
 from udfs.replay.shared.lanes import CAPTURED
 
 RELEASE, EXPIRE, ALLOCATE, SEND = kinds(4)
-"""What happens to a batch, as codes with its number. At the same time the first of these comes first."""
+"""Events of a batch, as codes with its number. Of events at the same time, the first one in this list comes first."""
 RELEASED = -1
 
 
 @kernel
 def grant_memory(sim: BatchSim, lane: int, number: int, time: int) -> None:
-    """Give a batch its memory, and schedule when it is sent and when it gives that back. number: of the batch."""
+    """Give a batch its memory, and schedule when it is sent and when it gives its memory back. number: the batch's."""
     batch, state = sim.batches[number], sim.states[number]
     waited_us = time - batch.appended_at
     state.is_granted = 1
@@ -63,7 +63,7 @@ def grant_memory(sim: BatchSim, lane: int, number: int, time: int) -> None:
 
 @kernel
 def send_if_exhausted(sim: BatchSim, time: int) -> None:
-    """Have the sender look: if somebody waits for memory, it sends all batches that linger."""
+    """Let the sender look: if a batch waits for memory, it sends all batches that linger."""
     if not is_awaited(sim.pool[0]):
         return
     for place in range(sim.lingers[0]):
@@ -77,7 +77,7 @@ def send_if_exhausted(sim: BatchSim, time: int) -> None:
 
 @kernel
 def grant_woken(sim: BatchSim, lane: int, first: int, time: int) -> None:
-    """Give memory to the batches that were woken: those from place `first` of the queue on."""
+    """Give memory to the woken batches: those from index `first` of the queue on."""
     for place in range(first, sim.pool[0].first):
         wait_more(sim.meter, -1)
         grant_memory(sim, lane, sim.waiters.order[place], time)
@@ -87,8 +87,8 @@ def grant_woken(sim: BatchSim, lane: int, first: int, time: int) -> None:
 def memory_of_batch(sim: BatchSim, lane: int, number: int) -> int:
     """Bytes of the pool that a batch takes.
 
-    What it grows beyond that is not the pool's (ByteBufferOutputStream.expandBuffer), as where compression is worse
-    than was estimated. A lane with a smaller batch.size would have several batches in its place.
+    If it grows beyond that, as when it compresses less well than estimated, the additional memory is not the pool's
+    (ByteBufferOutputStream.expandBuffer). A lane with a smaller batch.size would have several batches instead.
     """
     batch = sim.batches[number]
     size = min(batch.size, sim.settings[CAPTURED].batch_size) if batch.may_grow == 1 else batch.size
@@ -113,7 +113,7 @@ def on_allocation(sim: BatchSim, lane: int, number: int, time: int) -> None:
 
 @kernel
 def on_batch_expiry(sim: BatchSim, lane: int, number: int, time: int) -> None:
-    """Have a batch give up that has waited for max.block.ms."""
+    """Let a batch give up after it has waited for max.block.ms."""
     wait_more(sim.meter, -1)
     sim.outcomes[lane].exhausted += 1
     give_up_waiting(sim.pool[0], sim.waiters, number)
@@ -124,7 +124,7 @@ def on_batch_expiry(sim: BatchSim, lane: int, number: int, time: int) -> None:
 
 @kernel
 def on_batch_release(sim: BatchSim, lane: int, number: int, time: int) -> None:
-    """Have a batch give back its memory."""
+    """Let a batch give back its memory."""
     first, size = sim.pool[0].first, sim.waiters.allocations[number].size
     sim.states[number].release_at = RELEASED
     use_bytes(sim.meter, -size)
@@ -135,7 +135,7 @@ def on_batch_release(sim: BatchSim, lane: int, number: int, time: int) -> None:
 
 @kernel
 def is_batch_event_past(sim: BatchSim, kind: int, number: int, time: int) -> bool:
-    """Whether what was to happen to a batch at this time has happened before."""
+    """Whether a batch's event is out of date, because it happened before."""
     state = sim.states[number]
     if kind == EXPIRE:
         return bool(state.is_granted == 1)

@@ -1,4 +1,4 @@
-"""Rows of MEMORY_EVENTS of producers as records: batches in produce requests."""
+"""Turns rows of MEMORY_EVENTS of producers into records: batches in produce requests."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ SENDING = int_fields(
     "connection",  # its id
     "request",  # a number that tells the requests of a connection apart
     "stream",  # a number for the partition, the producer id and its epoch
-    "appended_at",  # us: the first record is there
+    "appended_at",  # us: when the first record was appended
     "sent_at",  # us
-    "answered_at",  # us; NEVER without an answer
+    "answered_at",  # us; NEVER if there is no answer
     "size",  # bytes on the wire
     "sequence",  # of the first record, or NONE
     "records",
@@ -32,7 +32,7 @@ SENDING = int_fields(
     "last_timestamp_ms",
     "is_compressed",
 )
-"""A batch in a produce request: the same batch may be sent again, or be split and its parts sent."""
+"""A sending: a batch in a produce request. A batch may be sent again, or be split and its parts sent."""
 
 
 def sendings_of_units(rows: pa.RecordBatch, unit: Ints) -> Records:
@@ -60,7 +60,8 @@ def sendings_of_units(rows: pa.RecordBatch, unit: Ints) -> Records:
 
 @dataclass
 class ProducerEvents:
-    """The sendings of several producers in the order of their rows, MOST_EXCHANGES of each; the others are counted.
+    """The sendings of several producers in the order of their rows, at most MOST_EXCHANGES of each. The others are
+    counted.
 
     is_java: bool[units], whether each may be a Java client. Only Java clients have the BufferPool that is replayed.
     """
@@ -70,7 +71,7 @@ class ProducerEvents:
     is_java: Bools = field(default_factory=lambda: np.zeros(0, np.bool_))
 
     def add(self, rows: pa.RecordBatch, unit: Ints) -> None:
-        """Take rows of MEMORY_EVENTS, which follow those before. unit: int64[rows]."""
+        """Take rows of MEMORY_EVENTS, in their order. unit: int64[rows]."""
         is_kept = self.counted.places(unit, np.ones(len(unit), np.bool_)) < MOST_EXCHANGES
         self.gathered.add(sendings_of_units(rows, unit)[is_kept])
         self.is_java = resize_to_units(self.is_java, int(unit[-1]) + 1, True)

@@ -1,9 +1,11 @@
 """Which lanes of a producer are replayed by its captured times, and which in closed loop.
 
-Captured times show when memory is held for as long as nobody has to wait for it, and in the captured lane, since they
-contain its waits. Where a batch of a busy producer would wait in another lane, what comes later does not come as
-captured. A producer is busy if its requests were behind others of their connection for some of their time. A producer
-that is not busy sends what lingers when it waits: requests far smaller than any whose time the capture shows.
+Captured times show when memory is held as long as no batch has to wait for memory. They also show it in the captured
+lane, because they contain that lane's waits. If a batch of a busy producer would wait in another lane, all later
+batches come at other times than captured, so the lane is replayed in closed loop. A producer is busy if its requests
+were behind others of their connection for some of their time. A producer that is not busy sends its lingering batches
+when it waits: these requests are far smaller than any whose time the capture shows, so it is replayed by captured
+times.
 """
 
 from __future__ import annotations
@@ -37,18 +39,17 @@ from udfs.replay.shared.lanes import CAPTURED
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
 MOST_PIECES, MOST_PIECES_OF_BATCH = 1 << 20, 64
-"""How many pieces a producer has at most, about, and how many a batch."""
+"""About the most pieces of a producer, and the most pieces of a batch."""
 BUSY = 0.1
-"""A producer is busy if its requests were behind others for this share of the time that they were on their way; see
-VALIDATION.md."""
+"""A producer is busy if its requests were behind others for this share of their time under way; see VALIDATION.md."""
 
 
 class ProducersReplayed(NamedTuple):
-    """Producers in all lanes. outcomes: BUFFER_OUTCOME[units, lanes]. in_loop: bool[units, lanes], those in closed
-    loop.
+    """Producers in all lanes. outcomes: BUFFER_OUTCOME[units, lanes]. in_loop: bool[units, lanes], the lane is replayed
+    in closed loop.
 
-    late: int64[units], captured batches that the closed loop of the captured settings begins too late; NONE where no
-    lane needs it.
+    late: int64[units], how many captured batches the closed loop of the captured settings begins too late; NONE if no
+    lane needs the closed loop.
     """
 
     outcomes: Records
@@ -57,10 +58,10 @@ class ProducersReplayed(NamedTuple):
 
 
 def replay_producers(produced: Produced, settings: Records, numbers: Ints) -> ProducersReplayed:
-    """Replay producers in every lane. If a lane is replayed in closed loop, its outcome replaces that by captured
-    times.
+    """Replay producers in every lane. If a lane is replayed in closed loop, this outcome replaces the outcome by
+    captured times.
 
-    settings: BUFFER_SETTINGS[lanes]. numbers: int64[n], those of the producers to replay.
+    settings: BUFFER_SETTINGS[lanes]. numbers: int64[n], the numbers of the producers to replay.
     """
     units, lanes, meter = len(produced.producers), len(settings), new_meter(produced.window)
     replayed = ProducersReplayed(
@@ -91,8 +92,8 @@ def replay_in_loop(produced: Produced, unit: int, settings: Records, meter: Mete
 
 
 def pieces_of(batches: Records) -> Records:
-    """The batches in pieces, which lie evenly between the times of the first record and the last: PIECE[pieces], in the
-    order of time. The pieces of a batch are about the same in size. batches: BUFFERED_BATCH[n].
+    """The batches in pieces: PIECE[pieces], in time order. The pieces of a batch have about the same size, and are
+    evenly spaced between the times of its first and its last record. batches: BUFFERED_BATCH[n].
     """
     n, appended_at = len(batches), batches["appended_at"]
     most = int(np.clip(MOST_PIECES // max(n, 1), 1, MOST_PIECES_OF_BATCH))
@@ -147,7 +148,7 @@ def loop_of(produced: Produced, unit: int, settings: Records, meter: Meter, outc
         built=np.zeros(n, BUILT),
         streams=streams,
         connections=connections,
-        heap=heap_of(4 * n + 2),  # a piece may wait, and begin a batch, which lingers, is answered and given back
+        heap=heap_of(4 * n + 2),  # a piece may wait and begin a batch, which lingers, is answered and is given back
         threads=np.zeros(1, THREADS),
         pool=np.zeros(1, BUFFERS),
         meter=meter,

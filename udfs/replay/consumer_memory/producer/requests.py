@@ -19,17 +19,17 @@ SERVED_REQUEST = int_fields(
     "connection",
     "sent_at",  # us
     "service_us",  # us for which it was served
-    "behind_us",  # us for which it was behind others of its connection
-    "free_at",  # us: from then on fewer than five requests before it were in flight
+    "behind_us",  # us in which it was behind others of its connection
+    "free_at",  # us: from then on, fewer than five earlier requests were in flight
 )
-"""A captured produce request, and for how long its broker served it."""
+"""A captured produce request, and how long its broker served it."""
 
 
 def requests_of_sendings(connection: Ints, request: Ints, sent_at: Ints, answered_at: Ints) -> tuple[Records, Ints]:
-    """(the requests by connection and time: SERVED_REQUEST[requests]; which of them each sending is in: int64[n]).
+    """(the requests by connection and time, SERVED_REQUEST[requests]; the request of each sending, int64[n]).
 
-    connection: int64[n], of each sending. request: int64[n], a number that tells those of a connection apart. sent_at,
-    answered_at: int64[n], us.
+    connection: int64[n], of each sending. request: int64[n], a number that tells the requests of a connection apart.
+    sent_at, answered_at: int64[n], us.
     """
     number, firsts = group_numbers(connection, request)
     begun_at, done_at = np.full(len(firsts), NEVER), np.zeros(len(firsts), np.int64)
@@ -53,8 +53,8 @@ def requests_of_sendings(connection: Ints, request: Ints, sent_at: Ints, answere
 
 
 def shares_behind(requests: Records, unit: Ints, units: int) -> Floats:
-    """The share of the time that a unit's requests were on their way in which they were behind others of their
-    connection: float64[units]. requests: SERVED_REQUEST[n]. unit: int64[n], of each.
+    """The share of their time under way in which a unit's requests were behind others of their connection:
+    float64[units]. requests: SERVED_REQUEST[n]. unit: int64[n], the unit of each.
     """
     behind_us, service_us = np.zeros((2, units), np.int64)
     np.add.at(behind_us, unit, requests["behind_us"])
@@ -63,11 +63,11 @@ def shares_behind(requests: Records, unit: Ints, units: int) -> Floats:
 
 
 def lingers_of(requests: Records, unit: Ints, units: int, request: Ints, appended_at: Ints) -> Ints:
-    """How long a unit's batches wait for more records (us): the median of its requests, each by the batch that waited
-    longest; int64[units]. Requests that could not be sent when that batch began, because five were in flight, are left
-    out; where none remains, it is 0.
+    """How long a unit's batches wait for more records (us): int64[units], the median over its requests, each with the
+    batch that waited longest. Requests that could not be sent when that batch began, because five were in flight, are
+    left out. The time is 0 if no request remains.
 
-    requests: SERVED_REQUEST[n]. unit: int64[n], of each. request, appended_at: of each batch.
+    requests: SERVED_REQUEST[n]. unit: int64[n], the unit of each. request, appended_at: of each batch.
     """
     first_at = np.full(len(requests), NEVER)
     np.minimum.at(first_at, request, appended_at)

@@ -1,4 +1,4 @@
-"""What the memory of producers comes to, as rows of the gold tables."""
+"""The outcomes of producers, as rows of the gold tables."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ def producer_memory_rows(
 def verdicts_on_producers(
     produced: Produced, replayed: ProducersReplayed, is_java: Bools
 ) -> Iterator[tuple[int, FidelityCounts]]:  # fmt: skip
-    """The cases of each producer by its number.
+    """The fidelity counts of each producer, by its number.
 
-    is_java: bool[units]; any other client may bound its memory otherwise.
+    is_java: bool[units]; any other client may bound its memory in another way.
     """
     batches, captured = produced.producers["batches"], replayed.outcomes[:, CAPTURED]
     waited = captured["late"] + captured["exhausted"] + captured["too_large"]
@@ -79,8 +79,8 @@ def verdicts_on_producers(
 
 
 def cases_of_metric(metric: str, batches: int, reason: str, differing: int) -> FidelityCounts:
-    """The cases of a metric of which so many batches do not agree, for a reason. Of those, some may have begun before
-    the window.
+    """The fidelity counts of a metric: `differing` of `batches` batches do not agree, for `reason`. Some of the
+    differing batches may have begun before the window.
     """
     differing = min(differing, batches)
     verdicts = {NO_REASON: batches - differing, reason: differing}

@@ -1,9 +1,9 @@
-"""A producer's sender in closed loop: what it sends, and how connections serve that (Kafka 4.4).
+"""A producer's sender in closed loop: what it sends, and how connections serve its requests (Kafka 4.4).
 
-It looks when a batch is begun, when one has lingered, and at each answer. It sends to a connection that has fewer than
-five requests in flight and a batch that is full, has lingered, or any at all while a thread waits for memory
-(RecordAccumulator.batchReady): of each partition the first batch (drainBatchesForOneNode). The connection serves
-requests one after the other.
+The sender looks when a batch is begun, when a batch has lingered, and at each answer. It sends to a connection that has
+fewer than five requests in flight and a batch that is due: a batch that is full or has lingered, or any batch while a
+thread waits for memory (RecordAccumulator.batchReady). A request has the first batch of each partition
+(drainBatchesForOneNode). The connection serves requests one after the other.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from udfs.replay.shared.event_heap import kinds, push
 from udfs.replay.shared.requests_in_flight import MAX_IN_FLIGHT
 
 ANSWER, RETURN, EXPIRE, LINGER, DUE = kinds(5)
-"""What happens, as codes with the number of a batch, of a piece for EXPIRE or a connection for LINGER. At the same time
-the first of these comes first."""
+"""Events, as codes with the number of a batch, of a piece (EXPIRE) or of a connection (LINGER). Of events at the same
+time, the first one in this list comes first."""
 REQUESTS_IN_TURN = 16
-"""The service time of so many captured requests of about the same time is used in turn."""
+"""How many captured requests of about the same time have their service times used in turn."""
 MAX_REQUEST_SIZE = 1 << 20
-"""max.request.size by default."""
+"""The default of max.request.size."""
 
 
 @kernel
 def is_batch_due(sim: Loop, lane: int, batch: int, time: int) -> bool:
-    """Whether a stream's first batch is to be sent, although nobody waits: it is full, or has lingered."""
+    """Whether a stream's first batch is due even if no thread waits: it is full, or has lingered."""
     built = sim.built[batch]
     is_full = built.is_sealed == 1 or built.next != NONE or built.size >= sim.settings[lane].batch_size
     return bool(is_full or built.begun_at + sim.linger_us[0] <= time)
@@ -50,7 +50,7 @@ def is_connection_ready(sim: Loop, lane: int, connection: int, time: int) -> boo
 
 @kernel
 def service_us(sim: Loop, connection: int, time: int) -> int:
-    """How long the next request is served (us). Those captured on the connection about that time are used in turn."""
+    """How long the next request is served (us). The captured service times of about that time are used in turn."""
     line = sim.connections[connection]
     while line.next_request < line.end_request and sim.requests[line.next_request].sent_at <= time:
         line.next_request += 1
@@ -99,7 +99,7 @@ def drain_batches(sim: Loop, connection: int, time: int) -> None:
 
 @kernel
 def run_sender(sim: Loop, lane: int, time: int) -> None:
-    """Have the sender send whatever is ready, on every connection."""
+    """Let the sender send everything that is ready, on every connection."""
     for connection in range(len(sim.connections)):
         while sim.connections[connection].in_flight < MAX_IN_FLIGHT and is_connection_ready(
             sim, lane, connection, time
@@ -116,7 +116,7 @@ def give_back_memory(sim: Loop, size: int) -> None:
 
 @kernel
 def on_answer(sim: Loop, first: int, time: int) -> None:
-    """Take the answer to a request, whose batches give back their memory. first: its first batch."""
+    """Take the answer to a request, so that its batches give back their memory. first: its first batch."""
     stream = sim.batches[sim.built[first].captured_batch].stream
     sim.connections[sim.streams[stream].connection].in_flight -= 1
     batch = first

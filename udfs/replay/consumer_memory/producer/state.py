@@ -1,5 +1,5 @@
-"""What the replays of a producer work on: its batches by captured times, and in closed loop its threads, batches,
-streams and connections.
+"""The records of a producer's replays: its batches by captured times, and in closed loop its threads, batches, streams
+and connections.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ BUFFER_OUTCOME = int_fields(
     "granted",  # batches that got memory
     "exhausted",  # BufferExhaustedException: max.block.ms was over
     "too_large",  # larger than buffer.memory
-    "late",  # batches that got their memory only when the capture had their last record
-    "late_us",  # in closed loop: how late a record was appended at most
+    "late",  # batches that got their memory only after their last record was appended in the capture
+    "late_us",  # in closed loop: the most that a record was appended late
     "waits_before",  # how many had to wait before the window
 )
-"""What a lane came to."""
+"""The outcome of a lane."""
 BATCH_STATE = int_fields(
-    "is_granted",  # 1 once it has its memory
-    "release_at",  # us, or RELEASED once it was
-    "waited_us",  # us, at most as long as it was held; in lane 0 alone
+    "is_granted",  # 1: it has its memory
+    "release_at",  # us, or RELEASED after its release
+    "waited_us",  # us, at most as long as it was held; in lane 0 only
 )
-"""A batch in the lane that is replayed by captured times."""
+"""The state of a batch in the lane that is replayed by captured times."""
 
 
 class BatchSim(NamedTuple):
     """The replay of a producer's batches in every lane by captured times.
 
-    batches: BUFFERED_BATCH[n]. settings: BUFFER_SETTINGS[lanes]. waiters: an allocation a batch. states:
-    BATCH_STATE[n]. lingering: int64[n], of which the first lingers[0] are batches that began since the sender saw
-    somebody wait. pool: BUFFERS[1]. outcomes: BUFFER_OUTCOME[lanes]. nothing: BUFFER_OUTCOME[1], of a lane that has not
-    begun.
+    batches: BUFFERED_BATCH[n]. settings: BUFFER_SETTINGS[lanes]. waiters: an allocation for each batch. states:
+    BATCH_STATE[n]. lingering: int64[n], of which the first lingers[0] are batches that began since the sender last saw
+    a batch wait. pool: BUFFERS[1]. outcomes: BUFFER_OUTCOME[lanes]. nothing: BUFFER_OUTCOME[1], the outcome of a lane
+    that has not begun.
     """
 
     batches: Records
@@ -67,7 +67,7 @@ def new_sim(batches: Records, settings: Records, meter: Meter, outcomes: Records
         states=np.zeros(n, BATCH_STATE),
         lingering=np.zeros(n, np.int64),
         lingers=np.zeros(1, np.int64),
-        heap=heap_of(4 * n + 1),  # a batch is to be allocated, sent and given back, now or later; and its wait may end
+        heap=heap_of(4 * n + 1),  # a batch is allocated, sent and given back, now or later; and its wait may end
         pool=np.zeros(1, BUFFERS),
         meter=meter,
         outcomes=outcomes,
@@ -76,48 +76,48 @@ def new_sim(batches: Records, settings: Records, meter: Meter, outcomes: Records
 
 
 def heap_of(room: int) -> Heap:
-    """An empty heap with room for so many events."""
+    """An empty heap with room for `room` events."""
     return Heap(np.zeros(room, np.int64), np.zeros(room, np.int64), np.zeros(1, np.int64))
 
 
 PIECE = int_fields(
-    "due_at",  # us: from when on a thread has it to send
+    "due_at",  # us: from when on a thread can send it
     "size",  # bytes on the wire, without the batch's header
-    "batch",  # the captured batch that it is in
-    "is_first",  # 1: it is the first of that batch
+    "batch",  # the captured batch that it is a piece of
+    "is_first",  # 1: it is the first piece of that batch
 )
-"""Records of a captured batch that a thread appends at once."""
+"""A piece: records of a captured batch that a thread appends at once."""
 STREAM = int_fields(
     "connection",
     "head",  # the batch to be sent first, or NONE
     "tail",  # the batch to be sent last, if there is any
 )
-"""A partition on its connection, with the batches of the lane that are not sent yet."""
+"""A stream: a partition on its connection, with the lane's batches that are not yet sent."""
 SENDER_CONNECTION = int_fields(
     "first_stream", "end_stream",
     "first_request", "end_request",  # its captured requests
     "queued",  # batches that are not sent yet
     "in_flight",  # requests that are not answered yet
-    "busy_until",  # us: until then it serves the requests that it was sent
-    "turn",  # the stream that is drained first, counted from first_stream
+    "busy_until",  # us: until when it serves the requests that were sent
+    "turn",  # the index of the stream that is drained first, from first_stream on
     "next_request",  # the first captured request that was sent later than now
     "sent",  # requests that were sent
 )  # fmt: skip
-"""A connection in the lane that is replayed."""
+"""The state of a connection in the lane that is replayed."""
 BUILT = int_fields(
     "begun_at",  # us
     "size",  # bytes, with the header
     "held",  # bytes of the pool
-    "is_sealed",  # 1: takes no more records
-    "captured_batch",  # the one that has its first record
+    "is_sealed",  # 1: it takes no more records
+    "captured_batch",  # the captured batch with its first record
     "next",  # the next batch of its stream or, once it is sent, of its request; or NONE
 )
 """A batch as it is built in the lane that is replayed."""
 THREADS = int_fields(
-    "next_piece",  # the first one that no thread has taken yet
+    "next_piece",  # the first piece that no thread has taken yet
     "due_piece",  # the piece that the event DUE in the heap is for
-    "free",  # threads that do not wait
-    "gone_on",  # how many of the threads that were woken, waiters.order[:pool.first], have gone on
+    "free",  # how many threads do not wait
+    "gone_on",  # how many of the woken threads, waiters.order[:pool.first], have gone on
     "is_awake",  # 1: the sender is to look for what is ready
     "built",  # batches that were begun
 )
@@ -127,10 +127,10 @@ THREADS = int_fields(
 class Loop(NamedTuple):
     """A producer's closed loop in every lane.
 
-    pieces: PIECE[n]. batches: BUFFERED_BATCH[n], the captured ones. requests: SERVED_REQUEST[n]. linger_us: int64[1].
-    settings: BUFFER_SETTINGS[lanes]. waiters: an allocation a piece. waiting_since: int64[pieces], us. built:
-    BUILT[pieces]. streams: STREAM[n]. connections: SENDER_CONNECTION[n]. threads: THREADS[1]. pool: BUFFERS[1].
-    outcomes: BUFFER_OUTCOME[lanes]. nothing: BUFFER_OUTCOME[1], of a lane that has not begun.
+    pieces: PIECE[pieces]. batches: BUFFERED_BATCH[n], the captured ones. requests: SERVED_REQUEST[n]. linger_us:
+    int64[1]. settings: BUFFER_SETTINGS[lanes]. waiters: an allocation for each piece. waiting_since: int64[pieces], us.
+    built: BUILT[pieces]. streams: STREAM[n]. connections: SENDER_CONNECTION[n]. threads: THREADS[1]. pool: BUFFERS[1].
+    outcomes: BUFFER_OUTCOME[lanes]. nothing: BUFFER_OUTCOME[1], the outcome of a lane that has not begun.
     """
 
     pieces: Records

@@ -1,8 +1,8 @@
 """A producer as a closed loop: threads that send, its BufferPool, its sender, and connections that serve in turn.
 
-A thread that waits for memory sends nothing meanwhile (BufferPool.allocate blocks); when it goes on it sends at once
-what has become due. A batch takes what is sent to its partition until the sender drains it, so that batches become
-smaller where the sender drains sooner, and larger where it does so later (RecordAccumulator.append, Kafka 4.4).
+A thread that waits for memory sends nothing meanwhile (BufferPool.allocate blocks). When it goes on, it sends at once
+all records that have become due. A batch takes the records of its partition until the sender drains it. So batches are
+smaller if the sender drains earlier, and larger if it drains later (RecordAccumulator.append, Kafka 4.4).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from udfs.replay.shared.lanes import CAPTURED
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
 TOLERANCE_US = 100_000
-"""How much later than the capture's last record a batch may have its memory."""
+"""How long after its last captured record a batch may get its memory without being late."""
 
 
 @kernel
@@ -72,7 +72,7 @@ def append_to_new_batch(sim: Loop, piece: int, time: int) -> None:
 
 @kernel
 def append_if_room(sim: Loop, lane: int, piece: int) -> bool:
-    """Append a piece to the batch that its partition fills, if there is one with room. Returns whether there is."""
+    """Append a piece to its partition's current batch, if there is one with room. Returns whether there is."""
     captured_batch = sim.pieces[piece].batch
     stream = sim.streams[sim.batches[captured_batch].stream]
     if stream.head == NONE:
@@ -109,7 +109,7 @@ def note_memory_granted(sim: Loop, lane: int, piece: int, waited_us: int) -> Non
 
 @kernel
 def append_next_piece(sim: Loop, lane: int, time: int) -> None:
-    """Have a free thread append the next piece, or wait for memory for it."""
+    """Let a free thread append the next piece, or wait for memory for it."""
     threads, piece = sim.threads[0], sim.threads[0].next_piece
     threads.next_piece += 1
     if append_if_room(sim, lane, piece):
@@ -133,7 +133,7 @@ def append_next_piece(sim: Loop, lane: int, time: int) -> None:
 
 @kernel
 def wake_thread(sim: Loop, lane: int, time: int) -> None:
-    """Have the thread go on that was woken first. Meanwhile another one may have begun a batch that takes its piece."""
+    """Let the thread go on that was woken first. By now another thread may have begun a batch that takes its piece."""
     threads = sim.threads[0]
     piece = sim.waiters.order[threads.gone_on]
     threads.gone_on += 1
@@ -149,7 +149,7 @@ def wake_thread(sim: Loop, lane: int, time: int) -> None:
 
 @kernel
 def on_thread_expiry(sim: Loop, lane: int, piece: int) -> None:
-    """Have a thread give up that has waited for max.block.ms. Those that were woken before have already gone on."""
+    """Let a thread give up after it waited for max.block.ms. Threads that were woken before have already gone on."""
     give_up_waiting(sim.pool[0], sim.waiters, piece)
     sim.threads[0].gone_on = sim.pool[0].first
     signal_if_any_left(sim.pool[0], sim.waiters)
@@ -169,7 +169,7 @@ def is_piece_due(sim: Loop, time: int) -> bool:
 
 @kernel
 def do_what_is_due(sim: Loop, lane: int, time: int) -> None:
-    """Do all that happens at this time: woken threads go on, the sender looks, free threads take what is due."""
+    """Do all that happens at `time`: woken threads go on, the sender looks, and free threads take due pieces."""
     threads = sim.threads[0]
     while True:
         if threads.gone_on < sim.pool[0].first:
@@ -188,7 +188,7 @@ def do_what_is_due(sim: Loop, lane: int, time: int) -> None:
 
 @kernel
 def start_lane(sim: Loop, lane: int) -> None:
-    """Begin a lane in which nothing was sent yet."""
+    """Set up a lane in which nothing was sent yet."""
     threads, settings, first_at = sim.threads[0], sim.settings[lane], sim.pieces[0].due_at
     fill_buffers(sim.pool[0], settings.buffer_memory, settings.batch_size)
     begin_metering(sim.meter, first_at)
@@ -205,7 +205,7 @@ def start_lane(sim: Loop, lane: int) -> None:
 
 @kernel
 def is_thread_event_past(sim: Loop, kind: int, index: int) -> bool:
-    """Whether an event is out of date: the thread that was to give up no longer waits, or nothing lingers any more."""
+    """Whether an event is out of date: the thread that would give up no longer waits, or no batch lingers any more."""
     if kind == EXPIRE:
         return bool(sim.waiters.allocations[index].state != WAITING)
     return bool(kind == LINGER and sim.connections[index].queued == 0)

@@ -10,7 +10,7 @@ from udfs.replay.shared.event_heap import Heap
 
 @kernel
 def count_from_here(meter: Meter, outcomes: Records, nothing: Records, lane: int) -> None:
-    """Have the lane count from the window's begin on; what is in use, and who waits, stays.
+    """Let the lane count from the window's begin on. Memory in use and waits stay as they are.
 
     outcomes: BUFFER_OUTCOME[lanes]. nothing: BUFFER_OUTCOME[1].
     """
@@ -22,9 +22,9 @@ def count_from_here(meter: Meter, outcomes: Records, nothing: Records, lane: int
 
 @kernel
 def end_window(meter: Meter, outcomes: Records, nothing: Records, lane: int, heap: Heap) -> None:
-    """Stop at the end of the window, or of all that happens; if that is before the window, nothing counts.
+    """Stop at the end of the window, or after the last event. If that is before the window, nothing counts.
 
-    outcomes: BUFFER_OUTCOME[lanes], of which the lane's is written. nothing: BUFFER_OUTCOME[1], zeros.
+    outcomes: BUFFER_OUTCOME[lanes]; the lane's is written. nothing: BUFFER_OUTCOME[1], zeros.
     """
     usage = meter.usage[0]
     if enters_window(meter, usage.window_begins_at):
