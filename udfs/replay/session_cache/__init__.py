@@ -1,1 +1,1 @@
-"""KIP-227: a broker's cache of fetch sessions, and its clients."""
+"""KIP-227: a broker's cache of fetch sessions, and the broker's clients."""

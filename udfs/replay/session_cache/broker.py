@@ -1,4 +1,4 @@
-"""One broker in the replay of fetch sessions: all that is carried from one part of its fetches to the next."""
+"""One broker in the replay of fetch sessions: the state that is carried from one part of its fetches to the next."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ class BrokerReplay:
     lanes: Lanes
     captured: Captured
     window: Window
-    in_window: bool  # the window has begun: what happens is counted
+    in_window: bool  # the window has begun: events count
     dealt: DealtPartitions
-    sizes: Ints  # of `unfinished`, as DealtPartitions.sizes has them
+    sizes: Ints  # of `unfinished`, from DealtPartitions.sizes
     clients: Clients = field(default_factory=new_clients)
     contents: Contents = field(default_factory=new_contents)
     turns: Records = field(default_factory=lambda: turn_of(NONE))
@@ -56,12 +56,12 @@ class BrokerReplay:
         default_factory=lambda: np.zeros(0, SESSION_FETCH)
     )  # fetches that have not been answered yet
     names: list[int] = field(default_factory=list)  # the broker's clients, each by its number in Keys.clients
-    name_of: Ints = field(default_factory=lambda: np.full(0, NONE))  # the place in `names` of each number, or NONE
+    name_of: Ints = field(default_factory=lambda: np.full(0, NONE))  # the index in `names` of each number, or NONE
     evictions: Counter[tuple[int, int, int]] = field(default_factory=Counter)  # by lane, evictor and victim
     fetches: int = 0  # how many have come
-    life: int = 0  # how often all connections to the broker have ended: it may have been restarted then
+    life: int = 0  # how often all connections to the broker have ended; each time it may have been restarted
     begin_us: int = NONE  # when the first request of this life came
-    knows_turn: bool = False  # which shard was the first of this life has been found out, as far as it can be
+    knows_turn: bool = False  # the first shard of this life has been looked for
 
     @property
     def shards(self) -> int:
@@ -70,7 +70,7 @@ class BrokerReplay:
 
 
 def new_broker(name: str, lanes: SessionLanes, seed: str) -> BrokerReplay:
-    """A broker before its first fetch. seed: decides, together with the broker's name, on random session ids."""
+    """A broker before its first fetch. seed: with the broker's name, it seeds the random session ids."""
     start = zlib.crc32(f"{seed}:{name}".encode())
     all_lanes, captured = new_lanes(with_unlimited(lanes.settings), start), new_captured(lanes.settings[:1], start)
     dealt = DealtPartitions(np.unique(lanes.settings["consumers"]))
@@ -120,7 +120,7 @@ def new_captured(settings: Records, seed: int) -> Captured:
 
 
 def make_room_to_play(replay: BrokerReplay, buckets: int, grants: int) -> None:
-    """Memory for all clients that are known, and for so many more buckets of time and full fetches."""
+    """Make room for all known clients, for `buckets` more buckets of time and for `grants` more full fetches."""
     clients, lanes, captured = int(replay.clients.known[0]), replay.lanes, replay.captured
     in_lanes = clients * int(lanes.cache.settings["consumers"].max())
     replay.lanes = lanes._replace(
@@ -136,14 +136,14 @@ def make_room_to_play(replay: BrokerReplay, buckets: int, grants: int) -> None:
 
 
 def make_headroom(replay: BrokerReplay, clients: int) -> None:
-    """Memory for more sessions and evictions. clients: that one captured fetch may be of in a lane."""
+    """Make room for more sessions and evictions. clients: how many clients may send one captured fetch in a lane."""
     count_evictions(replay)
     replay.lanes = replay.lanes._replace(cache=with_headroom(replay.lanes.cache, clients))
     replay.captured = replay.captured._replace(cache=with_headroom(replay.captured.cache, 1))
 
 
 def lengthen_array(values: Ints, length: int, filler: int) -> Ints:
-    """The values, int64[n, ...], if they are long enough; else with `filler` behind them, int64[2 * length, ...]."""
+    """The values, int64[n, ...], if they are long enough; otherwise padded with `filler`, int64[2 * length, ...]."""
     if len(values) >= length:
         return values
     missing = 2 * length - len(values)
@@ -151,7 +151,7 @@ def lengthen_array(values: Ints, length: int, filler: int) -> Ints:
 
 
 def with_buckets(buckets: Buckets, more: int) -> Buckets:
-    """The buckets, with room for so many more."""
+    """The buckets, with room for `more` further ones."""
     used = int(buckets.used[0])
     if used + more <= len(buckets.captured):
         return buckets
@@ -169,14 +169,14 @@ def some_buckets(buckets: Buckets, first: int, end: int) -> Buckets:
 
 
 def complete_buckets(replay: BrokerReplay) -> Buckets:
-    """Take out all buckets of time but the last, which goes on."""
+    """Take out all buckets of time except the last one, which is not over."""
     buckets, used = replay.lanes.buckets, int(replay.lanes.buckets.used[0])
     replay.lanes = replay.lanes._replace(buckets=some_buckets(buckets, used - 1, used))
     return some_buckets(buckets, 0, used - 1)
 
 
 def begin_window(replay: BrokerReplay) -> None:
-    """Forget what was counted before the window. The sessions that there are stay."""
+    """Forget the counts from before the window. Sessions stay."""
     buckets, used = replay.lanes.buckets, int(replay.lanes.buckets.used[0])
     replay.lanes = replay.lanes._replace(buckets=some_buckets(buckets, used, used))
     replay.lanes.cache.totals["not_found"] = 0
@@ -187,7 +187,7 @@ def begin_window(replay: BrokerReplay) -> None:
 
 
 def count_evictions(replay: BrokerReplay) -> None:
-    """Add the evictions that the lanes have noted to `replay.evictions`, and have the lanes begin a new list."""
+    """Add the evictions that the lanes have noted to `replay.evictions`, and empty the lanes' list."""
     noted = replay.lanes.evictions[: replay.lanes.evicted[0]]
     if not len(noted):
         return

@@ -1,7 +1,7 @@
-"""A broker's cache of fetch sessions in many lanes at once: shards, ids, places, and what a use does (KIP-227).
+"""A broker's cache of fetch sessions in many lanes at once: shards, ids, places, and the use of a session (KIP-227).
 
-The rules are those of org.apache.kafka.server.FetchSessionCacheShard and FetchManager, Kafka 4.3; who makes room for
-whom is in eviction.py. A client knows the place of the session that it opened last.
+The rules are those of org.apache.kafka.server.FetchSessionCacheShard and FetchManager, Kafka 4.3; the rules of eviction
+are in eviction.py. A client knows the place (index) of the session that it opened last.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def next_epoch(epoch: int) -> int:
 
 @kernel
 def shard_of(session_id: int, shards: int) -> int:
-    """The shard whose range an id is in, the nearest one for an id that no broker issues."""
+    """The shard in whose range an id is; the nearest shard for an id that no broker issues."""
     return max(0, min(session_id // (GREATEST_ID // shards), shards - 1))
 
 
@@ -58,7 +58,7 @@ def find_by_id(cache: Cache, lane: int, session_id: int) -> int:
 
 @kernel
 def find_owned(cache: Cache, lane: int, owner: int, session_id: int) -> int:
-    """The place of a client's session if it is still in the cache, else NONE."""
+    """The place of a client's session if it is still in the cache, otherwise NONE."""
     place = cache.clients[owner, lane].place
     return place if place >= 0 and session_id > 0 and cache.sessions[lane, place].id == session_id else NONE
 
@@ -89,7 +89,7 @@ def move_owner(cache: Cache, lane: int, session: Record, old: int, new: int) -> 
 
 @kernel
 def close_idle(cache: Cache, lane: int, shard: int, now_ms: int) -> None:
-    """Take out the sessions of a shard that are idle for so long that anybody may evict them."""
+    """Take out the sessions of a shard that are idle for long enough that any session may evict them."""
     first, eviction_ms = shard * cache.totals[lane].room, cache.settings[lane].eviction_ms
     for place in range(first + cache.live[lane, shard] - 1, first - 1, -1):
         if now_ms - cache.sessions[lane, place].last_used_ms > eviction_ms:
@@ -98,10 +98,10 @@ def close_idle(cache: Cache, lane: int, shard: int, now_ms: int) -> None:
 
 @kernel
 def use_session(cache: Cache, lane: int, session: Record, size: int, now_ms: int) -> None:
-    """Use a session. This decides whether it can be evicted, until its next use."""
+    """Use a session. The use decides whether the session can be evicted until its next use."""
     settings = cache.settings[lane]
     if settings.rules == OLDEST_CREATED:
-        now_ms = session.last_used_ms  # before KAFKA-9137 this was taken for the current time
+        now_ms = session.last_used_ms  # before KAFKA-9137, Kafka used this as the current time
     session.last_used_ms = now_ms
     cache.totals[lane].partitions += size - session.size
     session.size = size
@@ -112,7 +112,7 @@ def use_session(cache: Cache, lane: int, session: Record, size: int, now_ms: int
 
 @kernel
 def next_shard(cache: Cache, lane: int) -> int:
-    """The shard of the next full response, whether or not a session comes of it."""
+    """The shard of the next full response, whether or not that response opens a session."""
     totals = cache.totals[lane]
     shard = totals.placed % cache.settings[lane].shards
     totals.placed += 1
@@ -121,13 +121,13 @@ def next_shard(cache: Cache, lane: int) -> int:
 
 @kernel
 def is_shard_full(cache: Cache, lane: int, shard: int) -> bool:
-    """Has the shard no free slot?"""
+    """Whether the shard has no free slot."""
     return bool(cache.live[lane, shard] >= cache.settings[lane].slots)
 
 
 @kernel
 def has_free_slot(cache: Cache, lane: int) -> bool:
-    """Has any shard of the lane a free slot?"""
+    """Whether any shard of the lane has a free slot."""
     least = cache.live[lane, 0]
     for shard in range(1, cache.settings[lane].shards):
         least = min(least, cache.live[lane, shard])
@@ -136,7 +136,7 @@ def has_free_slot(cache: Cache, lane: int) -> bool:
 
 @kernel
 def open_session(cache: Cache, lane: int, session_id: int, fetch: Record, now_ms: int) -> int:
-    """Put a session for a fetch into the shard of its id, which has room, and return its place."""
+    """Put a session for a fetch into the shard of its id, which has room; returns its place."""
     totals, shard = cache.totals[lane], shard_of(session_id, cache.settings[lane].shards)
     place = shard * totals.room + cache.live[lane, shard]
     cache.live[lane, shard] += 1
@@ -154,7 +154,7 @@ def open_session(cache: Cache, lane: int, session_id: int, fetch: Record, now_ms
 
 @kernel
 def session_error(session: Record, epoch: int, fetch: Record) -> int:
-    """The error of an incremental fetch of this epoch in a session that is there; 0 for none."""
+    """The error of an incremental fetch with this epoch in an existing session; 0 if there is none."""
     if session.epoch != epoch:
         return INVALID_FETCH_SESSION_EPOCH
     return FETCH_SESSION_TOPIC_ID_ERROR if session.uses_topic_ids != uses_topic_ids(fetch) else 0

@@ -1,6 +1,6 @@
 """The captured broker's cache of sessions, as far as the capture shows it.
 
-It goes on from what the capture shows, not from what the rules say.
+It follows what the capture shows, even if the rules say something else.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def find_named(cache: Cache, fetch: Record) -> int:
 
 @kernel
 def oldest_session(cache: Cache, shard: int) -> int:
-    """The place of the session of a shard whose last use is the longest ago; the shard has a session."""
+    """The place of the shard's least recently used session. The shard has a session."""
     oldest = first = shard * cache.totals[CAPTURED].room
     for place in range(first, first + cache.live[CAPTURED, shard]):
         if is_older(cache.sessions[CAPTURED, place], cache.sessions[CAPTURED, oldest]):
@@ -45,7 +45,7 @@ def oldest_session(cache: Cache, shard: int) -> int:
 def put_session(cache: Cache, session_id: int, fetch: Record, now_ms: int) -> int:
     """Open the session that the capture shows. Returns its place.
 
-    If its shard is full, the victim by the rules goes or, if they have none, the oldest session.
+    If its shard is full, the session that the rules evict goes or, if they evict none, the oldest session.
     """
     settings = cache.settings[CAPTURED]
     shard = shard_of(session_id, settings.shards)
@@ -57,8 +57,9 @@ def put_session(cache: Cache, session_id: int, fetch: Record, now_ms: int) -> in
 
 @kernel
 def put_unseen(captured: Captured, shard: int, size: int) -> None:
-    """Put a session into a shard that refused one although the rules have room: it was opened before the capture began,
-    and has been idle since. It is taken to be as large as the one that was refused, and a follower's.
+    """Put an unseen session into a shard that refused a session although the rules have room: the unseen session was
+    opened before the capture began, and has been idle since. It counts as a follower's, and as large as the refused
+    one.
     """
     cache, unseen = captured.cache, captured.unseen[0]
     unseen.size = size
@@ -72,7 +73,7 @@ def put_unseen(captured: Captured, shard: int, size: int) -> None:
 
 @kernel
 def has_partial(cache: Cache, shard: int) -> bool:
-    """Is a session in the shard that was opened before the capture began?"""
+    """Whether the shard has a session that was opened before the capture began."""
     first, partial = shard * cache.totals[CAPTURED].room, 0
     for place in range(first, first + cache.live[CAPTURED, shard]):
         partial += cache.sessions[CAPTURED, place].is_partial
@@ -89,7 +90,7 @@ def close_named(captured: Captured, fetch: Record, place: int) -> None:
 
 @kernel
 def go_on_in_session(cache: Cache, fetch: Record, place: int, error: int, now_ms: int) -> None:
-    """Go on from the error that the capture shows for a fetch in a session, 0 for none.
+    """Apply the error that the capture shows for a fetch in a session, 0 for none.
 
     place: the place of the session, or NONE.
     """

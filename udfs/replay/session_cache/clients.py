@@ -1,8 +1,8 @@
-"""Who sends a fetch, and why: each captured fetch as something that a client did, whatever session it had at that time.
+"""Which client sends a fetch, and why: each captured fetch as an act of a client, independent of its captured session.
 
-The rules of a client are those of org.apache.kafka.clients.FetchSessionHandler (kafka-clients 4.3), which
-kafka-python and aiokafka follow too. What they do not explain was the client's own doing, and a lane repeats it: it
-began anew, closed its session, or fetched without one (librdkafka always does).
+The rules of a client are those of org.apache.kafka.clients.FetchSessionHandler (kafka-clients 4.3), which kafka-python
+and aiokafka follow, too. If these rules do not explain a fetch, it was the client's own act: the client began anew,
+closed its session, or fetched without a session (librdkafka always does). A lane repeats such an act.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from udfs.replay.shared.int_map import ABSENT, new_map, place_of_key, put_key, w
 
 @kernel
 def follow_response(client: Record, error: int, response_session_id: int) -> None:
-    """Have the client's session follow from a response, as FetchSessionHandler.handleResponse does.
+    """Update the client's session from a response, as FetchSessionHandler.handleResponse does.
 
-    A response without error is taken for one with the right partitions, as all that were captured are.
-    client: a row of SESSION_CLIENT or of LANE_CLIENT.
+    A response without error is taken to have the right partitions, as all captured ones have. client: a row of
+    SESSION_CLIENT or of LANE_CLIENT.
     """
     if error == FETCH_SESSION_ID_NOT_FOUND:
         client.id, client.epoch = NO_SESSION, INITIAL_EPOCH
@@ -55,7 +55,7 @@ def follow_response(client: Record, error: int, response_session_id: int) -> Non
 
 @kernel
 def new_client(clients: Clients) -> int:
-    """Add a client of which nothing is known. Returns its number."""
+    """Add a client about which nothing is known. Returns its number."""
     owner = clients.known[0]
     clients.known[0] += 1
     client = clients.state[owner]
@@ -66,7 +66,7 @@ def new_client(clients: Clients) -> int:
 
 @kernel
 def owner_of(clients: Clients, connection: int, session_id: int) -> int:
-    """The number of the client behind a connection: if the connection goes on with a session, of that one's client."""
+    """The number of a connection's client. If the connection goes on with a session, it is the session's client."""
     connected, in_session = clients.by_connection.values[place_of_key(clients.by_connection, connection)], ABSENT
     if session_id != NO_SESSION:
         in_session = clients.by_session.values[place_of_key(clients.by_session, session_id)]
@@ -83,10 +83,10 @@ def owner_of(clients: Clients, connection: int, session_id: int) -> int:
 
 @kernel
 def skips_epochs(client: Record, fetch: Record) -> bool:
-    """Did the broker take a later epoch than the session's? Then the fetches between were not captured.
+    """Whether the broker accepted a later epoch than the session's. The fetches between were then not captured.
 
-    FetchManager.newContext takes an epoch before it finds the use of topic ids wrong. If the response was not captured,
-    the epoch is assumed to be taken: a client counts no further than it was answered.
+    FetchManager.newContext accepts an epoch before it finds that the use of topic ids is wrong. If the response was not
+    captured, the epoch counts as accepted: a client counts only as far as it was answered.
     """
     is_taken = fetch.error in (0, FETCH_SESSION_TOPIC_ID_ERROR) and fetch.is_throttled == 0
     return bool(is_taken and client.id == fetch.session_id and 0 < client.epoch < fetch.epoch)
@@ -94,7 +94,7 @@ def skips_epochs(client: Record, fetch: Record) -> bool:
 
 @kernel
 def how_expected(client: Record, fetch: Record) -> int:
-    """Are the request's session and epoch what the client's rules say: AS_EXPECTED, AFTER_LOSS or UNEXPECTED?"""
+    """Whether the client's rules give the request's session and epoch: AS_EXPECTED, AFTER_LOSS or UNEXPECTED."""
     if fetch.epoch == FINAL_EPOCH or (client.id == fetch.session_id and client.epoch == fetch.epoch):
         return AS_EXPECTED
     if skips_epochs(client, fetch):
@@ -104,7 +104,7 @@ def how_expected(client: Record, fetch: Record) -> int:
 
 @kernel
 def act_of(client: Record, fetch: Record) -> int:
-    """What the client does, compared with its rules: an act, such as BY_RULES. fetch.expected is already set."""
+    """What the client does, compared with its rules: an act, such as BY_RULES. `fetch.expected` is already set."""
     if fetch.epoch == FINAL_EPOCH:
         return WITHOUT_SESSION
     if fetch.epoch > 0:
@@ -118,9 +118,9 @@ def act_of(client: Record, fetch: Record) -> int:
 
 @kernel
 def note_loss(client: Record, fetch: Record) -> None:
-    """Note with a fetch whether the capture shows all of its session, from the fetch that opened it on.
+    """Note with a fetch whether the capture shows its whole session, from the fetch that opened it on.
 
-    is_lost is 1 from the first fetch that the capture lacks until the client opens a new session.
+    is_lost is 1 from the first fetch that is missing in the capture until the client opens a new session.
     """
     if fetch.epoch <= 0:
         client.is_lost = 0
@@ -131,13 +131,13 @@ def note_loss(client: Record, fetch: Record) -> None:
         client.is_lost = 1
     fetch.is_lost = client.is_lost
     if fetch.is_lost == 1 and fetch.first == fetch.end:
-        # No message has shown yet which partitions the session has; a broker answers in the session all the same.
+        # No message has shown yet which partitions the session has, but the broker answers in the session.
         fetch.is_known, fetch.response_session_id = 0, fetch.session_id
 
 
 @kernel
 def note_session(fetch: Record, rows: Records) -> int:
-    """Note what the rows of its partitions, LISTED_PARTITION[n], say of a fetch as a whole. Returns its max_wait_ms."""
+    """Note what the rows of its partitions, LISTED_PARTITION[n], say about a fetch. Returns its max_wait_ms."""
     if fetch.first == fetch.end:
         fetch.is_known = 1
         return 0
@@ -148,9 +148,9 @@ def note_session(fetch: Record, rows: Records) -> int:
 
 @kernel
 def note_times(fetch: Record, handled_us: int, max_wait_ms: int) -> None:
-    """Note when the broker takes the request up, and when it answers (us).
+    """Note when the broker handles the request, and when it answers (us).
 
-    A fetch whose response was not captured was answered as well: that is taken to be when its max_wait_ms was over.
+    If the response was not captured, the broker is taken to have answered when max_wait_ms had passed.
     """
     fetch.handled_us, fetch.answered_us = handled_us, max(fetch.response_us, handled_us)
     if fetch.response_us == NO_TIME:
@@ -159,7 +159,7 @@ def note_times(fetch: Record, handled_us: int, max_wait_ms: int) -> None:
 
 @kernel
 def go_on_from(client: Record, fetch: Record) -> None:
-    """Have the client go on from a fetch that it sent and, if that was captured, from the response."""
+    """Update the client from a fetch that it sent and, if captured, from the response."""
     client.id, client.epoch, client.connection = fetch.session_id, fetch.epoch, fetch.connection
     client.answered_us = fetch.response_us
     client.is_certain = 1 if fetch.response_us != NO_TIME else 0
@@ -171,7 +171,7 @@ def go_on_from(client: Record, fetch: Record) -> None:
 
 @kernel
 def note_client(clients: Clients, fetch: Record) -> Record:
-    """Note with a fetch which client sent it and why. Returns the client, as its fetches before left it."""
+    """Note with a fetch which client sent it and why. Returns the client, in its state before this fetch."""
     fetch.owner = owner_of(clients, fetch.connection, fetch.session_id)
     client = clients.state[fetch.owner]
     fetch.expected = how_expected(client, fetch)
@@ -182,9 +182,9 @@ def note_client(clients: Clients, fetch: Record) -> Record:
 
 @kernel
 def note_clients(fetches: Records, first: int, rows: Records, clients: Clients) -> int:
-    """Note with fetches from `first` on who sent them and why, and when the broker worked on them.
+    """Note, for fetches from `first` on, which client sent them and why, and when the broker worked on them.
 
-    Returns the place of the first fetch that is not noted: where memory ran out, or the number of fetches.
+    Returns the index of the first fetch that is not noted: where memory ran out, or the number of fetches.
 
     fetches: SESSION_FETCH[n], in the order of their requests. rows: LISTED_PARTITION[m].
     """
@@ -207,7 +207,7 @@ def note_clients(fetches: Records, first: int, rows: Records, clients: Clients) 
 
 @kernel
 def has_room_for_client(clients: Clients) -> bool:
-    """Is there memory for one more client, connection and session?"""
+    """Whether there is memory for one more client, connection and session."""
     return bool(
         clients.known[0] < len(clients.state)
         and 2 * clients.by_connection.used[0] < len(clients.by_connection.keys)
@@ -225,5 +225,5 @@ def larger_clients(clients: Clients) -> Clients:
 
 
 def new_clients() -> Clients:
-    """Clients of whom only UNSEEN, number 0, is known."""
+    """Clients of which only UNSEEN, number 0, is known."""
     return Clients(np.zeros(16, SESSION_CLIENT), np.ones(1, np.int64), new_map(), new_map())

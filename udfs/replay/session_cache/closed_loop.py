@@ -1,9 +1,9 @@
 """Brokers and clients in closed loop, in every lane: what each client would have sent, and what it would have got.
 
-The intent of each captured fetch is the same in all lanes: when, by whom, which partitions. Session and epoch are the
-lane's own. A client whose fetch gets an error of its session asks again with a full fetch. So a captured fetch with
-such an error is followed by a full one. A lane that has an error for the first one as well sends both; a lane that has
-none leaves out the first, and sends the second as the incremental fetch that it needs.
+The intent of each captured fetch is the same in all lanes: its time, its client and its partitions. Session and epoch
+are the lane's own. A client whose fetch gets a session error asks again with a full fetch. So in the capture, a fetch
+with such an error is followed by a full fetch. If the first fetch gets an error in a lane, too, the lane has both
+fetches. If it gets none, the lane leaves it out, and sends the second one as the incremental fetch that it needs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from udfs.replay.session_cache.state import (
 
 @kernel
 def follow_act(lanes: Lanes, lane: int, fetch: Record, now_ms: int) -> None:
-    """Change the client's session as the client did of its own accord, before it sends its fetch."""
+    """Change the client's session by the client's own act, before it sends its fetch."""
     client = lanes.cache.clients[fetch.owner, lane]
     if fetch.act == BEGIN_ANEW:
         client.id, client.epoch = NO_SESSION, INITIAL_EPOCH
@@ -54,7 +54,7 @@ def count_incremental(outcome: Record, fetch: Record) -> None:
 
 @kernel
 def request_full(lanes: Lanes, lane: int, fetch: Record) -> None:
-    """Take up a full fetch, which closes the session that it names."""
+    """Handle a full fetch, which closes the session that it names."""
     client, outcome = lanes.cache.clients[fetch.owner, lane], outcome_in_bucket(lanes, lane)
     place = find_owned(lanes.cache, lane, fetch.owner, client.id)
     if place != NONE:
@@ -68,7 +68,7 @@ def request_full(lanes: Lanes, lane: int, fetch: Record) -> None:
 
 @kernel
 def request_incremental(lanes: Lanes, lane: int, fetch: Record, now_ms: int) -> int:
-    """FetchManager.newContext for a fetch in a session; returns its error, 0 for none."""
+    """FetchManager.newContext for a fetch in a session; returns its error, 0 if there is none."""
     cache, client = lanes.cache, lanes.cache.clients[fetch.owner, lane]
     count_incremental(outcome_in_bucket(lanes, lane), fetch)
     place = find_owned(cache, lane, fetch.owner, client.id)
@@ -90,7 +90,7 @@ def request_incremental(lanes: Lanes, lane: int, fetch: Record, now_ms: int) -> 
 
 @kernel
 def send_client_fetch(lanes: Lanes, lane: int, fetch: Record, now_ms: int) -> None:
-    """Have a client send its fetch and, if that gets an error, a full one."""
+    """Let a client send its fetch and, if that gets an error, a full fetch."""
     client = lanes.cache.clients[fetch.owner, lane]
     follow_act(lanes, lane, fetch, now_ms)
     if client.epoch > 0:
@@ -106,7 +106,7 @@ def send_client_fetch(lanes: Lanes, lane: int, fetch: Record, now_ms: int) -> No
 
 @kernel
 def answer_session_error(lanes: Lanes, lane: int, fetch: Record, error: int) -> None:
-    """Answer a fetch with an error of its session, from which the client begins anew."""
+    """Answer a fetch with a session error, after which the client begins anew."""
     outcome = outcome_in_bucket(lanes, lane)
     outcome.not_found += error == FETCH_SESSION_ID_NOT_FOUND
     lanes.cache.totals[lane].not_found += error == FETCH_SESSION_ID_NOT_FOUND
@@ -116,7 +116,7 @@ def answer_session_error(lanes: Lanes, lane: int, fetch: Record, error: int) -> 
 
 @kernel
 def error_of_refusal(lanes: Lanes, lane: int, fetch: Record) -> int:
-    """The error of a fetch that the captured broker refused; 0 where the lane has none for it."""
+    """The error of a fetch that the captured broker refused; 0 if it gets none in the lane."""
     client = lanes.cache.clients[fetch.owner, lane]
     if client.epoch <= 0 or fetch.act == FROM_BEFORE:
         return 0
@@ -130,9 +130,9 @@ def error_of_refusal(lanes: Lanes, lane: int, fetch: Record) -> int:
 
 @kernel
 def request_refused(lanes: Lanes, lane: int, fetch: Record) -> None:
-    """Have a client send a fetch that the captured broker refused, if the lane refuses it as well.
+    """Let a client send a fetch that the captured broker refused, if the lane refuses it, too.
 
-    If not, the client sends nothing here: its next fetch, which the capture shows whole, takes the place of this one.
+    If not, the client sends nothing here: its next fetch, which the capture shows whole, replaces this one.
     """
     error = error_of_refusal(lanes, lane, fetch)
     if error != 0:
@@ -142,7 +142,7 @@ def request_refused(lanes: Lanes, lane: int, fetch: Record) -> None:
 
 @kernel
 def build_response(lanes: Lanes, lane: int, fetch: Record, now_ms: int) -> None:
-    """Have the broker build its response, and the client take it."""
+    """Let the broker build its response, and the client take it."""
     client, outcome = lanes.cache.clients[fetch.owner, lane], outcome_in_bucket(lanes, lane)
     issued, size = NO_SESSION, fetch.response_full
     if client.answer == INCREMENTAL:
@@ -155,14 +155,14 @@ def build_response(lanes: Lanes, lane: int, fetch: Record, now_ms: int) -> None:
 
 @kernel
 def consumers_of(lanes: Lanes, lane: int, fetch: Record) -> int:
-    """How many consumers share in a lane what a captured fetch asks for; a follower stays one."""
+    """How many consumers share a captured fetch in a lane; 1 for a follower."""
     return 1 if fetch.privileged == 1 else int(lanes.cache.settings[lane].consumers)
 
 
 @kernel
 def sends_share(lanes: Lanes, lane: int, fetch: Record, captured: Record) -> bool:
-    """Whether one of several consumers sends its share of a captured fetch: it has a partition to ask for; or nobody
-    has one, and it has a session.
+    """Whether one of several consumers sends its share of a captured fetch: it does if it has a partition to ask for,
+    or if none of them has one and it has a session.
     """
     if lanes.cache.settings[lane].consumers == 1 or fetch.size > 0:
         return True
@@ -171,7 +171,7 @@ def sends_share(lanes: Lanes, lane: int, fetch: Record, captured: Record) -> boo
 
 @kernel
 def play_request(lanes: Lanes, shares: Records, now_ms: int) -> None:
-    """Play a request in every lane. shares: SESSION_FETCH[shares] of it, as of `shares_of_fetches`."""
+    """Replay a request in every lane. shares: SESSION_FETCH[shares] of it, from `shares_of_fetches`."""
     captured = shares[0]
     is_refused = captured.error != 0
     if not is_refused:
@@ -189,9 +189,9 @@ def play_request(lanes: Lanes, shares: Records, now_ms: int) -> None:
 
 @kernel
 def play_response(lanes: Lanes, shares: Records, now_ms: int) -> None:
-    """Play the response to a request in every lane, unless the client has sent another one since.
+    """Replay the response to a request in every lane, unless the client has sent another request since.
 
-    shares: SESSION_FETCH[shares] of the fetch, as of `shares_of_fetches`.
+    shares: SESSION_FETCH[shares] of the fetch, from `shares_of_fetches`.
     """
     captured = shares[0]
     if lanes.awaited[captured.owner] != captured.number:

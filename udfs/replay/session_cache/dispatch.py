@@ -1,4 +1,4 @@
-"""What a broker does, one event after the other: it is compared with the capture, and played in every lane."""
+"""The events of a broker, one after the other: each is compared with the capture, and replayed in every lane."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from udfs.replay.session_cache.state import NO_SESSION, NO_TIME, Buckets, Cache,
 from udfs.replay.shared.lanes import CAPTURED
 
 BUCKET_US = 10_000_000
-"""What lanes come to is summed up over ten seconds."""
+"""The length of a bucket of time: the results of lanes are summed up over ten seconds."""
 
 
 class Played(NamedTuple):
-    """What is played: SESSION_FETCH[n], what of these each consumer has, SESSION_FETCH[n, shares] as of
-    `shares_of_fetches`, and EVENT[m], each of one of these fetches.
+    """What is replayed: fetches, SESSION_FETCH[n]; each consumer's share of them, SESSION_FETCH[n, shares], from
+    `shares_of_fetches`; and the events of these fetches, EVENT[m].
     """
 
     fetches: Records
@@ -32,14 +32,16 @@ class Played(NamedTuple):
 
 @kernel
 def has_room_for_event(cache: Cache, lanes: Lanes, clients: int) -> bool:
-    """Is there memory for the next event? cache: that of the captured broker. clients: that one may be of in a lane."""
+    """Whether there is memory for the next event. cache: the captured broker's. clients: how many clients may send one
+    captured fetch in a lane.
+    """
     has_evictions = lanes.evicted[0] + clients * len(lanes.cache.totals) <= len(lanes.evictions)
     return has_evictions and has_headroom(cache, 1) and has_headroom(lanes.cache, clients)
 
 
 @kernel
 def is_in_bucket(buckets: Buckets, number: int) -> bool:
-    """Is the bucket of time with this number the current one?"""
+    """Whether the bucket of time with this number is the current one."""
     last = buckets.used[0] - 1
     return last >= 0 and buckets.captured[last].number == number
 
@@ -58,7 +60,7 @@ def begin_bucket(lanes: Lanes, number: int) -> None:
 
 @kernel
 def end_bucket(lanes: Lanes) -> None:
-    """Note what the lanes hold at the end of the current bucket of time."""
+    """Note the sessions that the lanes hold at the end of the current bucket of time."""
     cache, last = lanes.cache, lanes.buckets.used[0] - 1
     if last < 0:
         return
@@ -71,9 +73,9 @@ def end_bucket(lanes: Lanes) -> None:
 
 @kernel
 def on_request(captured: Captured, lanes: Lanes, fetch: Record, shares: Records, us: int) -> None:
-    """Have the broker take up a request: count it, judge it against the capture, and play it in every lane.
+    """Let the broker handle a request: count it, compare it with the capture, and replay it in every lane.
 
-    shares: SESSION_FETCH[shares] of it, as of `shares_of_fetches`.
+    shares: SESSION_FETCH[shares] of it, from `shares_of_fetches`.
     """
     bucket = lanes.buckets.captured[lanes.buckets.used[0] - 1]
     bucket.fetches += 1
@@ -88,9 +90,9 @@ def on_request(captured: Captured, lanes: Lanes, fetch: Record, shares: Records,
 
 @kernel
 def on_response(captured: Captured, lanes: Lanes, event: Record, fetch: Record, shares: Records) -> None:
-    """Have the broker answer: count the response, judge it against the capture, and play it in every lane.
+    """Let the broker answer: count the response, compare it with the capture, and replay it in every lane.
 
-    shares: SESSION_FETCH[shares] of the fetch, as of `shares_of_fetches`.
+    shares: SESSION_FETCH[shares] of the fetch, from `shares_of_fetches`.
     """
     bucket = lanes.buckets.captured[lanes.buckets.used[0] - 1]
     bucket.response_bytes += max(fetch.response_bytes, 0)
@@ -109,7 +111,7 @@ def on_response(captured: Captured, lanes: Lanes, event: Record, fetch: Record, 
 
 @kernel
 def dispatch_event(captured: Captured, lanes: Lanes, played: Played, event: Record) -> None:
-    """Have the broker take up a request, or answer it. Of a cut fetch only the time of its answer is known."""
+    """Let the broker handle a request, or answer it. Of a fetch that was cut off, only the answer's time is known."""
     fetch, shares = played.fetches[event.fetch], played.shares[event.fetch]
     if event.is_response == 1:
         fetch.is_answered = 1
@@ -123,7 +125,7 @@ def dispatch_event(captured: Captured, lanes: Lanes, played: Played, event: Reco
 
 @kernel
 def play_from(played: Played, first: int, captured: Captured, lanes: Lanes) -> int:
-    """Play events from `first` on. Returns the place of the first that is not played, which is where memory ran out."""
+    """Replay events from `first` on. Returns the index of the first one that is not replayed, where memory ran out."""
     events, clients, done = played.events, played.shares.shape[1], first
     while done < len(events) and has_room_for_event(captured.cache, lanes, clients):
         number = events[done].us // BUCKET_US

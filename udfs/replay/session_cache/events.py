@@ -1,4 +1,4 @@
-"""Rows of SESSION_EVENTS as the records that the replay of fetch sessions takes."""
+"""Turns rows of SESSION_EVENTS into the records that the replay of fetch sessions takes."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from udfs.replay.shared.columns import int_column, known_rows, numbers_of
 from udfs.replay.shared.key_numbers import key_numbers
 
 OF_FETCH = -1
-"""The position of a row that is a fetch; the rows of its partitions come behind it."""
+"""The position of a row that is a fetch; the rows of its partitions follow it."""
 ROWS_AT_A_TIME = 50_000
-"""How many rows are gathered into a part: so many that what each part costs does not matter."""
+"""How many rows are gathered into a part: enough that the cost of a part itself does not matter."""
 
 _T = SESSION_EVENTS
 FETCH_COLUMNS: Mapping[str, tuple[str, int]] = {
@@ -39,7 +39,7 @@ FETCH_COLUMNS: Mapping[str, tuple[str, int]] = {
     "privileged": (_T.is_follower, 0),
     "is_cut": (_T.is_cut, 0),
 }
-"""The column of each field of SESSION_FETCH, and what stands for null."""
+"""The column of each field of SESSION_FETCH, and the value that stands for null."""
 PARTITION_COLUMNS: Mapping[str, tuple[str, int]] = {
     "topic": (_T.topic_key, 0),
     "fetch_offset": (_T.fetch_offset, -1),
@@ -62,7 +62,7 @@ PARTITION_COLUMNS: Mapping[str, tuple[str, int]] = {
     "is_returned": (_T.is_returned, 0),
     "error": (_T.error_code, 0),
 }
-"""The column of each field of a partition, and what stands for null."""
+"""The column of each field of a partition, and the value that stands for null."""
 
 
 @dataclass
@@ -74,8 +74,8 @@ class Keys:
 
 
 class ListedFetches(NamedTuple):
-    """Whole fetches, SESSION_FETCH[n], and the rows that they come from, LISTED_PARTITION[m], blank for a row that is a
-    fetch.
+    """Whole fetches, SESSION_FETCH[n], and the rows from which they come, LISTED_PARTITION[m], blank for a row that is
+    a fetch.
     """
 
     fetches: Records
@@ -83,9 +83,9 @@ class ListedFetches(NamedTuple):
 
 
 def parts_by_life(batches: Iterable[pa.RecordBatch], keys: Keys) -> Iterator[ListedFetches]:
-    """The fetches of rows of SESSION_EVENTS, each part of one broker and one of its lives.
+    """The fetches of rows of SESSION_EVENTS. Each part has fetches of one broker and one of its lives (broker.py).
 
-    The rows are sorted by broker, request time, fetch and position; batches may be cut anywhere.
+    The rows are sorted by broker, request time, fetch and position; batches may be split anywhere.
     """
     for whole in parts_of_whole_fetches(batches, keys):
         whole.fetches["is_throttled"] &= returned_partitions(whole) == 0
@@ -99,15 +99,15 @@ def parts_by_life(batches: Iterable[pa.RecordBatch], keys: Keys) -> Iterator[Lis
 def returned_partitions(part: ListedFetches) -> Ints:
     """How many partitions the response to each fetch has, int64[n].
 
-    Where a quota was exceeded, a broker before 2.0 (KIP-219) sent the whole response late, with its session; since then
-    it sends one without partitions at once.
+    If a quota was exceeded, a broker before 2.0 (KIP-219) sent the whole response later, with its session. Since then,
+    a broker sends a response without partitions at once.
     """
     before = stretch_edges(part.rows["is_returned"])
     return before[part.fetches["end"]] - before[part.fetches["first"]]
 
 
 def parts_of_whole_fetches(batches: Iterable[pa.RecordBatch], keys: Keys) -> Iterator[ListedFetches]:
-    """The fetches of some batches at a time. The last of them waits, for the next batch may have more of its
+    """The fetches of some batches at a time. The last fetch is kept back, because the next batch may have more of its
     partitions.
     """
     held: list[ListedFetches] = []
@@ -126,7 +126,7 @@ def parts_of_whole_fetches(batches: Iterable[pa.RecordBatch], keys: Keys) -> Ite
 
 
 def join_parts(parts: list[ListedFetches]) -> ListedFetches:
-    """The parts as one. Writes to each fetch its end, which is where the next fetch begins."""
+    """The parts joined. Each fetch gets its end, which is where the next fetch begins."""
     behind = stretch_edges([len(part.rows) for part in parts])
     for part, before in zip(parts, behind[:-1].tolist(), strict=True):
         part.fetches["first"] += before
@@ -147,7 +147,7 @@ def part_of_batch(batch: pa.RecordBatch, keys: Keys) -> ListedFetches:
         fetches[name] = np.where(known, numbers_of(columns[column])[places], missing)
     for name, (column, missing) in PARTITION_COLUMNS.items():
         rows[name] = numbers_of(columns[column])
-        if columns[column].null_count:  # every row that is a fetch, and often no other
+        if columns[column].null_count:  # null in every row that is a fetch, and often in no other
             rows[name][np.flatnonzero(~(known_rows(columns[column]) | is_fetch))] = missing
     fetches["first"] = places + 1
     broker, *client = (columns[c].take(places) for c in (_T.broker, _T.client_id, _T.client_address))

@@ -1,8 +1,8 @@
-"""Who makes room in a full shard of the session cache (KIP-227).
+"""Which session is evicted from a full shard of the session cache (KIP-227).
 
-The rules are those of org.apache.kafka.server.FetchSessionCacheShard, Kafka 4.3. A lane may have others: those before
-KAFKA-9137 (Kafka 1.1 to 2.4), where a session's last use stays the time of its creation, or those of the KIP's text,
-where a session's age is that at the time of the comparison.
+The rules are those of org.apache.kafka.server.FetchSessionCacheShard, Kafka 4.3. A lane may have other rules: those
+before KAFKA-9137 (Kafka 1.1 to 2.4), where the last use of a session stays the time of its creation; or those of the
+KIP's text, where the age of a session is its age at the time of the comparison.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def is_smaller(one: Record, other: Record) -> bool:
 
 @kernel
 def yields_place(session: Record, fetch: Record, settings: Record, now_ms: int) -> bool:
-    """Can the session of a full fetch take this one's place, if this is the smallest that can be evicted?
+    """Whether the session of a full fetch can replace this one, if this is the smallest that can be evicted.
 
-    At the same size it cannot: the new session's key is the smaller one, as its id is still 0.
+    At the same size it cannot: the new session's key is the smaller one, because its id is still 0.
     """
     if settings.rules == KIP_TEXT:
         is_aged = now_ms - session.created_ms > settings.eviction_ms
@@ -45,7 +45,7 @@ def yields_place(session: Record, fetch: Record, settings: Record, now_ms: int) 
 
 @kernel
 def can_be_evicted(session: Record, fetch: Record, settings: Record, now_ms: int) -> bool:
-    """Is a session in the map that a full fetch chooses from: evictableByPrivileged or evictableByAll?"""
+    """Whether a session is in the map from which a full fetch chooses: evictableByPrivileged or evictableByAll."""
     if settings.rules == KIP_TEXT:
         return yields_place(session, fetch, settings, now_ms)
     return bool((session.by_privileged if fetch.privileged else session.by_all) == 1)
@@ -53,7 +53,7 @@ def can_be_evicted(session: Record, fetch: Record, settings: Record, now_ms: int
 
 @kernel
 def find_victim(cache: Cache, lane: int, shard: int, fetch: Record, now_ms: int) -> int:
-    """The place of the session that makes room for that of a full fetch; NONE where that is refused (tryEvict)."""
+    """The place of the session that is evicted for a full fetch; NONE if the full fetch is refused one (tryEvict)."""
     sessions, settings = cache.sessions[lane], cache.settings[lane]
     first = shard * cache.totals[lane].room
     oldest, smallest = NONE, NONE

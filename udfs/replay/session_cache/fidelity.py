@@ -1,7 +1,7 @@
-"""Does the cache under the captured settings do what the capture shows? Each request and response gets a verdict.
+"""Does the cache under the captured settings agree with the capture? Each request and response gets a verdict.
 
-The captured requests are answered one by one. Where the rules differ from the capture, that is counted, and the cache
-goes on from what the capture shows, so that one fault is not counted again with everything that follows from it.
+The captured requests are answered one by one. If the rules differ from the capture, the difference is counted, and the
+cache then follows the capture, so that one difference does not cause others.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from udfs.replay.shared.fidelity_rows import AGREED
 from udfs.replay.shared.lanes import CAPTURED
 
 CLOCK_MS = 2
-"""How far the packets' times may be from the broker's clock."""
+"""The most that the packets' times may differ from the broker's clock."""
 
 METRICS = SESSIONS.metrics
 """What is compared, in the order of the verdicts' rows."""
@@ -64,7 +64,7 @@ def error_verdict(predicted: int, fetch: Record) -> int:
 
 @kernel
 def judge_request(captured: Captured, fetch: Record, now_ms: int) -> None:
-    """Compare the error of a request, and go on from what the capture shows."""
+    """Compare the error of a request with the capture, and follow the capture."""
     cache, place = captured.cache, find_named(captured.cache, fetch)
     if fetch.epoch <= 0:
         if place != NONE:
@@ -75,7 +75,7 @@ def judge_request(captured: Captured, fetch: Record, now_ms: int) -> None:
         predicted = session_error(cache.sessions[CAPTURED, place], fetch.epoch, fetch)
     shown = predicted
     if fetch.response_us == NO_TIME and (fetch.act == FROM_BEFORE or fetch.expected == AFTER_LOSS):
-        shown = 0  # the request shows that those before it were answered
+        shown = 0  # the request shows that the earlier ones were answered
     elif fetch.response_us != NO_TIME and fetch.is_throttled == 0:  # a throttled response has no error
         captured.verdicts[fetch.name, ERRORS, error_verdict(predicted, fetch)] += 1
         shown = fetch.error
@@ -84,7 +84,7 @@ def judge_request(captured: Captured, fetch: Record, now_ms: int) -> None:
 
 @kernel
 def is_session_granted(cache: Cache, shard: int, fetch: Record, now_ms: int) -> bool:
-    """Do the rules give a full fetch a session?"""
+    """Whether the rules give a full fetch a session."""
     return not is_shard_full(cache, CAPTURED, shard) or find_victim(cache, CAPTURED, shard, fetch, now_ms) != NONE
 
 
@@ -111,7 +111,7 @@ def grant_verdict(captured: Captured, shard: int, event: Record, fetch: Record, 
 
 @kernel
 def shard_verdict(issued: int, event: Record) -> int:
-    """The verdict on the shard of the id that a full response issues. issued: that shard."""
+    """The verdict on the shard of the id that a full response issues. issued: the shard."""
     if event.expected_shard == NONE:
         return SHARD_UNKNOWN
     if issued == event.expected_shard:
@@ -121,13 +121,13 @@ def shard_verdict(issued: int, event: Record) -> int:
 
 @kernel
 def judge_grant(captured: Captured, event: Record, fetch: Record, now_ms: int) -> None:
-    """Compare the response to a full fetch, and go on from what the capture shows."""
+    """Compare the response to a full fetch with the capture, and follow the capture."""
     settings, verdicts = captured.cache.settings[CAPTURED], captured.verdicts[fetch.name]
     issued = issued_shard(fetch, settings.shards)
     if issued != NONE:
         verdicts[SHARDS, shard_verdict(issued, event)] += 1
     shard = event.expected_shard if issued == NONE else issued
-    if shard == NONE and settings.slots == 0:  # without slots it makes no difference which shard's turn it is
+    if shard == NONE and settings.slots == 0:  # without slots, it does not matter which shard is next
         shard = 0
     if shard == NONE:
         verdicts[GRANTS, SHARD_UNKNOWN] += 1
@@ -152,9 +152,10 @@ def request_verdict(fetch: Record) -> int:
 
 @kernel
 def response_verdict(fetch: Record) -> int:
-    """The verdict on the partitions of an incremental response. Of a session that goes on from an earlier capture set
-    its partitions are known, but not what the broker had sent of them, so that the first response may leave some out;
-    nor is that known of a session with a response that was not captured.
+    """The verdict on the partitions of an incremental response.
+
+    If a session goes on from an earlier capture set, its partitions are known, but not what the broker had sent of
+    them, so the first response may leave some out. Nor is it known after a response that was not captured.
     """
     if fetch.misreturned == 0:
         return AGREED
@@ -165,7 +166,7 @@ def response_verdict(fetch: Record) -> int:
 
 @kernel
 def judge_contents(verdicts: Ints, fetch: Record) -> None:
-    """Compare the partitions of a request and its response. verdicts: int64[metrics, verdicts], those of the client."""
+    """Compare the partitions of a request and its response. verdicts: int64[metrics, verdicts], the client's."""
     verdicts[REQUESTS, request_verdict(fetch)] += 1
     if fetch.response_us == NO_TIME or fetch.error != 0 or fetch.is_throttled == 1 or fetch.epoch < 0:
         return

@@ -1,4 +1,5 @@
-"""Sessions come and go in a lane: who gets one, which one is evicted for it, and those from before the capture."""
+"""How sessions begin and end in a lane: who gets one, which one is evicted for it, and those from before the
+capture."""
 
 from __future__ import annotations
 
@@ -22,13 +23,13 @@ from udfs.replay.session_cache.state import NO_SESSION, Lanes
 
 @kernel
 def outcome_in_bucket(lanes: Lanes, lane: int) -> Record:
-    """What a lane has come to in the current bucket of time."""
+    """The lane's outcome in the current bucket of time."""
     return lanes.buckets.outcomes[lanes.buckets.used[0] - 1, lane]
 
 
 @kernel
 def evict_session(lanes: Lanes, lane: int, place: int, fetch: Record) -> None:
-    """Evict the session at `place` to make room for that of a full fetch, and note who lost it to whom."""
+    """Evict the session at `place` to make room for a full fetch's, and note which client lost it to which."""
     eviction = lanes.evictions[lanes.evicted[0]]
     lanes.evicted[0] += 1
     eviction.lane, eviction.evictor = lane, fetch.name
@@ -39,7 +40,7 @@ def evict_session(lanes: Lanes, lane: int, place: int, fetch: Record) -> None:
 
 @kernel
 def grant_session(lanes: Lanes, lane: int, session_id: int, fetch: Record, now_ms: int) -> int:
-    """Open a session in a shard that has room, and return its place."""
+    """Open a session in a shard that has room; returns its place."""
     cache, occupied = lanes.cache, lanes.buckets.occupied[lanes.buckets.used[0] - 1, lane]
     place = open_session(cache, lane, session_id, fetch, now_ms)
     shard = shard_of(session_id, cache.settings[lane].shards)
@@ -49,9 +50,9 @@ def grant_session(lanes: Lanes, lane: int, session_id: int, fetch: Record, now_m
 
 @kernel
 def create_session(lanes: Lanes, lane: int, fetch: Record, now_ms: int) -> int:
-    """maybeCreateSession: the id that a full response issues, NO_SESSION where it is refused.
+    """maybeCreateSession: the id that a full response issues, NO_SESSION if the session is refused.
 
-    The id is the captured one, if that is of the shard whose turn it is; else it is drawn.
+    The id is the captured one if that belongs to the shard whose turn it is; otherwise it is drawn.
     """
     cache, outcome, shard = lanes.cache, outcome_in_bucket(lanes, lane), next_shard(lanes.cache, lane)
     if cache.settings[lane].idle_go:
@@ -74,7 +75,7 @@ def create_session(lanes: Lanes, lane: int, fetch: Record, now_ms: int) -> int:
 
 @kernel
 def admit_session(lanes: Lanes, lane: int, fetch: Record, now_ms: int) -> None:
-    """Take in a session that was opened before the capture began, if the lane has room for it."""
+    """Add a session that was opened before the capture began, if the lane has room for it."""
     cache, client = lanes.cache, lanes.cache.clients[fetch.owner, lane]
     client.id, client.epoch = fetch.session_id, fetch.epoch
     shard = shard_of(client.id, cache.settings[lane].shards)

@@ -1,4 +1,4 @@
-"""Memory for the session caches of all lanes: empty at first, doubled where a shard needs more."""
+"""Memory for the session caches of all lanes: empty at first, doubled when a shard needs more."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from udfs.kernels.kernel import kernel
 from udfs.replay.session_cache.state import LANE_CLIENT, SESSION, TOTALS, Cache
 
 FIRST_PLACES = 64
-"""As many as the setting allows shards, so that each has a place."""
+"""As many sessions as the setting allows shards, so that each shard has a place."""
 
 
 def new_cache(settings: Records, seed: int) -> Cache:
@@ -37,20 +37,20 @@ def clients_without_session(count: int, lanes: int) -> Records:
 
 
 def note_room(cache: Cache) -> None:
-    """Note how many sessions of a shard there is memory for."""
+    """Note for how many sessions of a shard there is memory."""
     totals = cache.totals
     totals["room"] = cache.sessions.shape[1] // cache.settings["shards"]
     cache.headroom[0] = (totals["room"] - totals["fullest"]).min()
 
 
 def note_fullest(cache: Cache) -> None:
-    """Note the most sessions that a shard has now, by lane, as the most that one has had."""
+    """Update, for each lane, the most sessions that a shard has had."""
     cache.totals["fullest"] = cache.live.max(axis=1)
     note_room(cache)
 
 
 def empty_cache(cache: Cache) -> None:
-    """Take out all sessions, and begin with the first shard, as a broker does that starts."""
+    """Take out all sessions, and begin with the first shard, like a broker that starts."""
     cache.sessions[...] = np.zeros(1, SESSION)
     cache.live[...] = 0
     for count in ("partitions", "followers", "placed"):
@@ -59,7 +59,7 @@ def empty_cache(cache: Cache) -> None:
 
 
 def with_clients(cache: Cache, clients: int) -> Cache:
-    """The same caches for so many clients."""
+    """The same caches, for `clients` clients."""
     known, lanes = cache.clients.shape
     if known >= clients:
         return cache
@@ -67,7 +67,7 @@ def with_clients(cache: Cache, clients: int) -> Cache:
 
 
 def with_headroom(cache: Cache, more: int) -> Cache:
-    """The same caches with memory for so many more sessions in every shard."""
+    """The same caches, with memory for `more` further sessions in every shard."""
     if has_headroom(cache, more):
         return cache
     lanes, room = cache.sessions.shape
@@ -85,5 +85,5 @@ def with_headroom(cache: Cache, more: int) -> Cache:
 
 @kernel
 def has_headroom(cache: Cache, more: int) -> bool:
-    """Is there memory for so many more sessions in every shard?"""
+    """Whether there is memory for `more` further sessions in every shard."""
     return cache.headroom[0] >= more

@@ -1,8 +1,9 @@
-"""Lanes with `traffic.consumers`: so many consumers share what one captured consumer fetches.
+"""Lanes with `traffic.consumers`: this number of consumers shares the partitions that one captured consumer fetches.
 
-The members of a group get more, and the partitions of each captured one are dealt among as many consumers, in the order
-in which it first asked for them. All of them send their fetches when the captured one did, each with a session of its
-own, and each only where the captured fetch wants a partition of its own. Bytes are divided as these partitions are.
+Each captured member of a group is replaced by `traffic.consumers` consumers, and its partitions are dealt to them in
+turn, in the order in which the captured consumer first asked for them. Each consumer has a session of its own. It sends
+its fetches when the captured consumer did, but only those that want one of its own partitions. Bytes are divided in
+proportion to the partitions.
 """
 
 from __future__ import annotations
@@ -25,15 +26,16 @@ BYTES = (
     ("response_full", "response_empty"),
     ("response_incremental", "response_empty"),
 )
-"""What is divided: counts of partitions, and bytes of messages, beside those of the same without any partition."""
+"""The fields that are divided: counts of partitions, and bytes of messages; with the fields that have the bytes of the
+same messages without any partition."""
 
 
 @dataclass
 class DealtPartitions:
-    """In which place each client's partitions came: with n consumers, those in place % n are one's.
+    """The order in which each client's partitions came: with n consumers, consumer i has those with place % n = i.
 
-    counts: int64[m], the numbers of consumers that lanes have, the lowest first. places: of each partition, by client.
-    known: how many partitions each client has had.
+    counts: int64[m], the numbers of consumers that lanes have, the lowest first. places: the place of each partition
+    among its client's. known: how many partitions each client has had.
     """
 
     counts: Ints
@@ -58,7 +60,7 @@ class DealtPartitions:
         return sizes
 
     def places_of(self, owner: Ints, rows: Records) -> Ints:
-        """The place of each row's partition among those of its client: int64[n]. owner: int64[n], the client."""
+        """The place of each row's partition among its client's: int64[n]. owner: int64[n], the client."""
         columns = map(as_int64s, (owner, rows["topic"], rows["partition"]))
         keys = number_of_all(*map(pa.array, columns)).to_numpy()
         distinct, first, which = np.unique(keys, return_index=True, return_inverse=True)
@@ -79,12 +81,12 @@ def first_shares(settings: Records) -> Ints:
 
 
 def shares_of_fetches(fetches: Records, sizes: Ints, counts: Ints) -> Records:
-    """What each consumer has of captured fetches: SESSION_FETCH[n, shares].
+    """Each consumer's share of captured fetches: SESSION_FETCH[n, shares].
 
-    For each number of consumers that lanes have there are as many columns, with the lowest number first. A consumer
-    has the number `owner` x the highest of these numbers + its place. A follower's fetches are not divided.
+    For each number of consumers in any lane, the lowest first, there are as many columns. A consumer's number is
+    `owner` x the highest of these numbers + its index. A follower's fetches are not divided.
 
-    fetches: SESSION_FETCH[n]. sizes: int64[n, shares] and counts: int64[m], as DealtPartitions has them.
+    fetches: SESSION_FETCH[n]. sizes: int64[n, shares] and counts: int64[m], from DealtPartitions.
     """
     if counts[-1] == 1:
         return fetches.reshape((-1, 1))
@@ -100,7 +102,7 @@ def shares_of_fetches(fetches: Records, sizes: Ints, counts: Ints) -> Records:
 
 
 def divide_fetches(fetches: Records, size: Ints) -> None:
-    """Leave fetches with so many of their partitions, int64[n]. fetches: SESSION_FETCH[n], changed in place."""
+    """Reduce fetches to `size` of their partitions, int64[n]. fetches: SESSION_FETCH[n], written in place."""
     whole = np.maximum(fetches["size"], 1)
     for name in COUNTS:
         fetches[name] = (fetches[name] * size + whole // 2) // whole

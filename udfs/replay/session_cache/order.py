@@ -1,11 +1,11 @@
-"""The order in which a broker did things: requests and responses by their times, and where responses overlap, by ids.
+"""The order in which a broker worked: requests and responses by their times, and overlapping full responses by ids.
 
-A counter picks the shard of each full response when it is built, whether or not a session comes of it
-(org.apache.kafka.server.FetchSession.FetchSessionCache.getNextCacheShard, Kafka 4.3); its first packet comes a little
-later. Where the packets of two full responses are close and their order contradicts the shards of the ids that they
-issue, the responses were built in the other order.
+When a broker builds a full response, a counter picks its shard, whether or not the response opens a session
+(org.apache.kafka.server.FetchSession.FetchSessionCache.getNextCacheShard, Kafka 4.3). Its first packet comes a little
+later. If the packets of two full responses are close together, and their order contradicts the shards of the issued
+ids, the responses were built in the other order.
 
-Times are us since 1970. Each event or response is one of the fetches that a function takes with it.
+Times are us since 1970. The events and responses that a function takes belong to the fetches that it takes.
 """
 
 from __future__ import annotations
@@ -19,20 +19,19 @@ from udfs.replay.session_cache.cache import shard_of
 from udfs.replay.session_cache.state import EPOCH_UNKNOWN, EVENT, INITIAL_EPOCH, NO_SESSION, NO_TIME
 
 OVERLAP_US = 100_000
-"""Most time between the packets of two responses that may have been built in the other order.
+"""The most time between the packets of two responses that may have been built in the other order.
 
-Brokers that had just started, on a busy machine, were seen to need 73 ms.
+Brokers that had just started on a busy machine needed up to 73 ms.
 """
 
 TURN = np.dtype([("shard", np.int64), ("is_certain", np.int64)])
-"""Whose turn it is. shard: that of the next full response, NONE if it is not known. is_certain: 1 if the capture surely
-has all full responses since the last id."""
+"""The state of the counter. shard: the shard of the next full response, NONE if it is not known. is_certain: 1 if the
+capture has all full responses since the last id for sure."""
 
 
 def events_to_play(fetches: Records) -> Records:
-    """The events of these fetches that have not been replayed yet, EVENT[n], in the order of their times. Of events at
-    the same time, those of the earlier fetch come first, and its request before its response. fetches:
-    SESSION_FETCH[fetches].
+    """The events of these fetches that have not been replayed yet: EVENT[n], in time order. Of events at the same time,
+    those of the earlier fetch come first, and its request before its response. fetches: SESSION_FETCH[fetches].
     """
     requests = np.flatnonzero(fetches["is_handled"] == 0)
     requests = requests[np.argsort(fetches["handled_us"][requests], kind="stable")]
@@ -44,9 +43,9 @@ def events_to_play(fetches: Records) -> Records:
 
 @kernel
 def merge_events(fetches: Records, requests: Ints, responses: Ints, events: Records) -> None:
-    """Merge requests and responses into `events`, EVENT[requests + responses], in the order of their times.
+    """Merge requests and responses into `events`, EVENT[requests + responses], in time order.
 
-    requests, responses: int64 each, places in `fetches`, sorted by time.
+    requests, responses: int64[n], int64[m], indices in `fetches`, sorted by time.
     """
     request = response = 0
     for place in range(len(events)):
@@ -64,7 +63,7 @@ def merge_events(fetches: Records, requests: Ints, responses: Ints, events: Reco
 
 @kernel
 def is_first(fetches: Records, request: int, response: int) -> bool:
-    """Does the request of one fetch come before the response of another, or of the same one?
+    """Whether the request of one fetch comes before the response of another, or of the same fetch.
 
     fetches: SESSION_FETCH[n].
     """
@@ -74,19 +73,21 @@ def is_first(fetches: Records, request: int, response: int) -> bool:
 
 @kernel
 def is_placed(fetch: Record) -> bool:
-    """Has the counter a shard for the response: is it that of a full fetch, and neither an error nor throttled?"""
+    """Whether the counter picks a shard for the response: it answers a full fetch, and is neither an error nor
+    throttled.
+    """
     return bool(fetch.epoch == INITIAL_EPOCH and fetch.error == 0 and fetch.is_throttled == 0)
 
 
 @kernel
 def issued_shard(fetch: Record, shards: int) -> int:
-    """The shard of the id that a response issues, or NONE where it issues none."""
+    """The shard of the id that a response issues, or NONE if it issues none."""
     return shard_of(fetch.response_session_id, shards) if fetch.response_session_id > NO_SESSION else NONE
 
 
 @kernel
 def could_come_before(fetches: Records, events: Records, later: int, early: int) -> bool:
-    """Can the full response events[later] have been built before that of events[early]?
+    """Whether the full response events[later] can have been built before events[early].
 
     fetches: SESSION_FETCH[n]. events: EVENT[m].
     """
@@ -97,16 +98,17 @@ def could_come_before(fetches: Records, events: Records, later: int, early: int)
 
 @kernel
 def first_built(fetches: Records, events: Records, early: int, expected: int, shards: int) -> int:
-    """The place of the full response that was built first of events[early] and those close behind it.
+    """The index of the full response that was built first among events[early] and the responses close behind it.
 
-    expected: the shard whose turn it is. If events[early] issues an id of that shard, it was first; else the next
-    response that issues one was. If none does, but refused responses, which issue no id, can fill the turns before that
-    of events[early], the first of these was. fetches: SESSION_FETCH[n]. events: EVENT[m].
+    expected: the shard whose turn it is. If events[early] issues an id of that shard, it was first. Otherwise the next
+    response that issues such an id was first. If there is none, but enough responses without an id (refused sessions)
+    follow to fill the turns before events[early], the first of these was first. fetches: SESSION_FETCH[n]. events:
+    EVENT[m].
     """
     issued = issued_shard(fetches[events[early].fetch], shards)
     if issued == expected:
         return early
-    needed = NONE if issued == NONE else (issued - expected) % shards  # turns before that of events[early]
+    needed = NONE if issued == NONE else (issued - expected) % shards  # turns before the one of events[early]
     ahead, refused, first_refused = 1, 0, NONE
     for later in range(early + 1, len(events)):
         if events[later].us - events[early].us > OVERLAP_US:
@@ -125,7 +127,7 @@ def first_built(fetches: Records, events: Records, early: int, expected: int, sh
 
 @kernel
 def move_before(events: Records, later: int, early: int) -> None:
-    """Put the full response events[later] before events[early], and give it the time of that."""
+    """Put the full response events[later] before events[early], and give it the time of events[early]."""
     fetch = events[later].fetch
     for place in range(later, early, -1):
         events[place] = events[place - 1]
@@ -134,9 +136,9 @@ def move_before(events: Records, later: int, early: int) -> None:
 
 @kernel
 def place_response(turn: Record, event: Record, fetch: Record, shards: int) -> None:
-    """Note with a full response the shard it was expected in, and whose turn is next.
+    """Note with a full response the shard that was expected, and move the counter on.
 
-    An id that no order explains sets the counter; what it was expected to be stays with the event.
+    If no order explains the issued id, the id sets the counter; the event keeps the expected shard.
     """
     event.expected_shard, event.is_certain = turn.shard, turn.is_certain
     issued = issued_shard(fetch, shards)
@@ -150,10 +152,10 @@ def place_response(turn: Record, event: Record, fetch: Record, shards: int) -> N
 
 @kernel
 def order_responses(fetches: Records, events: Records, end: int, turns: Records, shards: int) -> None:
-    """Put full responses among events[:end] in the order of the counter, and note the shard it has for each.
+    """Put the full responses among events[:end] into the order of the counter, and note the expected shard of each.
 
-    fetches: SESSION_FETCH[n]. events: EVENT[m], with those up to OVERLAP_US behind the end. turns: TURN[1], whose turn
-    it is.
+    fetches: SESSION_FETCH[n]. events: EVENT[m], including those up to OVERLAP_US after the end. turns: TURN[1], the
+    counter.
     """
     turn = turns[0]
     for place in range(end):
@@ -169,7 +171,7 @@ def order_responses(fetches: Records, events: Records, end: int, turns: Records,
 
 
 def full_responses(fetches: Records) -> tuple[Records, Records]:
-    """(The fetches whose responses the counter has a shard for, SESSION_FETCH[m]; the events of these responses,
+    """(The fetches for whose responses the counter picks a shard, SESSION_FETCH[m]; the events of these responses,
     EVENT[m]).
 
     fetches: SESSION_FETCH[n].
@@ -181,9 +183,9 @@ def full_responses(fetches: Records) -> tuple[Records, Records]:
 
 
 def first_shard(fetches: Records, responses: Records, shards: int) -> int:
-    """The shard that the counter had for the first of these full responses, or NONE if no shard explains any id.
+    """The shard that the counter picked for the first of these full responses, or NONE if no shard explains any id.
 
-    Each shard is tried: the one is taken with which most of the issued ids are of the shard whose turn it is. fetches:
+    Each shard is tried. The result is the shard with which the most issued ids belong to the expected shard. fetches:
     SESSION_FETCH[n]. responses: EVENT[m].
     """
     fits = [order_by_turn(fetches, responses.copy(), first, shards) for first in range(shards)]
@@ -191,7 +193,8 @@ def first_shard(fetches: Records, responses: Records, shards: int) -> int:
 
 
 def begins_again(fetches: Records, responses: Records, expected: int, shards: int) -> bool:
-    """Do more ids of these full responses come in their turn when shard 0 is the first than when `expected` is?
+    """Whether more ids of these full responses belong to the expected shard if the counter begins at shard 0 than if it
+    begins at `expected`.
 
     fetches: SESSION_FETCH[n]. responses: EVENT[m].
     """
@@ -200,7 +203,7 @@ def begins_again(fetches: Records, responses: Records, expected: int, shards: in
 
 
 def order_by_turn(fetches: Records, responses: Records, first: int, shards: int) -> int:
-    """Put the responses in order as if shard `first` began. Returns how many ids are of the shard whose turn it is.
+    """Put the responses in order as if the counter began at `first`. Returns how many ids belong to the expected shard.
 
     fetches: SESSION_FETCH[n]. responses: EVENT[m].
     """
@@ -209,7 +212,7 @@ def order_by_turn(fetches: Records, responses: Records, first: int, shards: int)
 
 
 def turn_of(shard: int) -> Records:
-    """TURN[1]: it is this shard's turn."""
+    """A counter, TURN[1], at this shard."""
     turns = np.zeros(1, TURN)
     turns["shard"], turns["is_certain"] = shard, 1
     return turns
@@ -217,7 +220,7 @@ def turn_of(shard: int) -> Records:
 
 @kernel
 def issued_in_turn(fetches: Records, responses: Records, shards: int) -> int:
-    """How many of these full responses issue an id of the shard that was expected for them.
+    """How many of these full responses issue an id of the expected shard.
 
     fetches: SESSION_FETCH[n]. responses: EVENT[m].
     """

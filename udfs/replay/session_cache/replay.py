@@ -1,4 +1,4 @@
-"""The pass over brokers: each captured fetch as an intent, played in every lane, and the captured lane judged."""
+"""The pass over brokers: it replays each captured fetch, as an intent, in every lane, and judges the captured lane."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ from udfs.replay.session_cache.slots import note_all_gone
 from udfs.replay.session_cache.state import INITIAL_EPOCH, SESSION_FETCH
 
 BROKERS_AT_ONCE, BUCKETS_AT_ONCE = 100, 100
-"""The results of so many brokers, and so many buckets of one broker, are held before rows are made of them."""
+"""How many brokers' results, and how many buckets of a broker, are held before they become rows."""
 TURN_SHOWN_WITHIN_US = (10_000_000, 60_000_000)
-"""The ids of the first 10 s show which shard's turn it is; if they do not, those of the first 60 s."""
+"""How long ids are looked at to find the first shard: the ids of the first 10 s or, if they do not show it, of 60 s."""
 
 
 def replay_sessions(
@@ -84,9 +84,9 @@ def rows_of_brokers(
 
 
 def take_fetches(replay: BrokerReplay, part: ListedFetches) -> None:
-    """Take whole fetches of the broker with all their partitions, and play the events before the last of them.
+    """Take whole fetches of the broker with all their partitions, and replay the events before the last fetch.
 
-    Those at its time or later wait: the next part may have others that come before them.
+    Events at its time or later are kept back: the next part may have others that come before them.
     """
     fetches = needed_fetches(replay, part.fetches)
     if not len(fetches):
@@ -102,10 +102,10 @@ def take_fetches(replay: BrokerReplay, part: ListedFetches) -> None:
 
 
 def needed_fetches(replay: BrokerReplay, fetches: Records) -> Records:
-    """The fetches that the window needs: those in it, and those that come a little after it in the same connections.
+    """The fetches that the window needs: those in it, and those that come a little after it.
 
-    Those after it show in which order the last responses in the window were built, and which shard came first.
-    fetches: SESSION_FETCH[n], at least one, in the order of request_us and of one life of the broker.
+    The later ones show in which order the last responses in the window were built, and which shard came first. fetches:
+    SESSION_FETCH[n], at least one, of one life of the broker, in the order of request_us.
     """
     goes_on = replay.begin_us != NONE and replay.life == fetches["life"][0]
     if not goes_on and fetches["request_us"][0] >= replay.window.end:
@@ -114,9 +114,9 @@ def needed_fetches(replay: BrokerReplay, fetches: Records) -> Records:
 
 
 def begin_life(replay: BrokerReplay, life: int, begin_us: int) -> None:
-    """Begin another life of the broker if all its connections have ended; fetches that these left unanswered stay so.
+    """Begin another life of the broker if all its connections have ended. Their unanswered fetches stay unanswered.
 
-    life: the number of the life that the next fetches belong to. begin_us: when the first of them came.
+    life: the number of the life to which the next fetches belong. begin_us: when the first of them came.
     """
     if replay.begin_us == NONE:
         replay.captured.unseen["handled_us"] = begin_us
@@ -142,7 +142,7 @@ def number_names(replay: BrokerReplay, fetches: Records) -> None:
 
 
 def note_intents(replay: BrokerReplay, fetches: Records, rows: Records) -> None:
-    """Note with each fetch whose it is, why it was sent, and what is in it.
+    """Note with each fetch its client, why it was sent, and its contents.
 
     fetches: SESSION_FETCH[n]. rows: LISTED_PARTITION[m].
     """
@@ -156,7 +156,7 @@ def note_intents(replay: BrokerReplay, fetches: Records, rows: Records) -> None:
 
 
 def play_until(replay: BrokerReplay, before_us: int | None) -> None:
-    """Play the events before this time, or all of them if it is None; none after the window."""
+    """Replay the events before this time, or all of them if it is None; none after the window."""
     if not replay.knows_turn and not finds_first_turn(replay, before_us):
         return
     fetches, events = replay.unfinished, events_to_play(replay.unfinished)
@@ -171,17 +171,17 @@ def play_until(replay: BrokerReplay, before_us: int | None) -> None:
     play_events(replay, events[window_begin:end])
     is_left = fetches["is_answered"] == 0
     replay.unfinished, replay.sizes = fetches.compress(is_left), replay.sizes.compress(is_left, axis=0)
-    # Where a later response was put before some of these events, as many of them are left to be played.
+    # If later responses were put before some of these events, as many of these events are left for the next time.
     if before_us is None and end and (events["us"][end:] < end_us).any():
         play_until(replay, None)
 
 
 def finds_first_turn(replay: BrokerReplay, before_us: int | None) -> bool:
-    """Find the shard of the first full response in the broker's life at hand. Returns False if later fetches are needed
+    """Find the shard of the first full response in the broker's current life. Returns False if later fetches are needed
     for that.
 
-    Where the ids fit a counter that begins again better than one that goes on, the broker was restarted. before_us: all
-    fetches before this time have come; None if all of the capture has.
+    If the ids fit a counter that begins again better than a counter that goes on, the broker was restarted. before_us:
+    all fetches before this time have come; None if all fetches of the capture have come.
     """
     if before_us is not None and before_us < replay.begin_us + TURN_SHOWN_WITHIN_US[0]:
         return False
@@ -206,7 +206,7 @@ def finds_first_turn(replay: BrokerReplay, before_us: int | None) -> bool:
 
 
 def restart_broker(replay: BrokerReplay) -> None:
-    """Have the broker start anew: without sessions, and with its counter at the first shard."""
+    """Start the broker anew: without sessions, and with its counter at the first shard."""
     replay.turns = turn_of(0)
     for cache in (replay.lanes.cache, replay.captured.cache):
         empty_cache(cache)
@@ -214,7 +214,7 @@ def restart_broker(replay: BrokerReplay) -> None:
 
 
 def play_events(replay: BrokerReplay, events: Records) -> None:
-    """Play these events, EVENT[n], of unfinished fetches in every lane, with as much memory as they need."""
+    """Replay these events, EVENT[n], of unfinished fetches in every lane, with as much memory as they need."""
     fetches = replay.unfinished
     buckets = len(np.unique(events["us"] // BUCKET_US))
     make_room_to_play(replay, buckets, int((fetches["epoch"] == INITIAL_EPOCH).sum()))

@@ -1,4 +1,4 @@
-"""What brokers' replayed fetch sessions come to, as rows of the gold tables."""
+"""The outcomes of brokers' fetch sessions, as rows of the gold tables."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ Reader = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class BrokerResult:
-    """What the replay of a broker came to.
+    """The outcome of a broker's replay.
 
-    fullest: int64[lanes], the most sessions that a shard had at a time. not_found: int64[lanes], fetches whose session
+    fullest: int64[lanes], the most sessions that a shard had at once. not_found: int64[lanes], fetches whose session
     was gone. evictions: how many there were, by lane, evictor and victim.
     """
 
@@ -51,13 +51,13 @@ class BrokerResult:
     buckets: Buckets
     fullest: Ints
     not_found: Ints
-    slots: tuple[int, int | None]  # that the captured broker had at least, and at most
+    slots: tuple[int, int | None]  # the fewest and the most that the captured broker can have had
     evictions: Mapping[tuple[int, int, int], int]
     verdicts: Ints  # int64[names, metrics, verdicts]
 
 
 def result_of(replay: BrokerReplay, keys: Keys, settings: Records) -> BrokerResult:
-    """What a broker came to, once all its events were played. settings: CACHE_SETTINGS[lanes]."""
+    """The outcome of a broker, once all its events were replayed. settings: CACHE_SETTINGS[lanes]."""
     names = list(keys.clients)
     captured, buckets = replay.captured, replay.lanes.buckets
     unseen_until_us = int(captured.unseen["handled_us"][0] + settings["eviction_ms"][0] * US_PER_MS)
@@ -76,7 +76,7 @@ def result_of(replay: BrokerReplay, keys: Keys, settings: Records) -> BrokerResu
 def all_rows(
     results: Sequence[BrokerResult], lanes: SessionLanes, run_id: str
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
-    """The rows of brokers all of whose events were played."""
+    """The rows of brokers, once all their events were replayed."""
     yield SESSION_CACHE, cache_rows([(result.broker, result.buckets) for result in results], lanes, run_id)
     yield SESSION_EVICTIONS, eviction_rows(results, lanes, run_id)
     yield SESSION_SLOTS, slot_rows(results, lanes, run_id)
@@ -118,7 +118,9 @@ def bucket_lengths(numbers: Ints, window: Window) -> Ints:
 
 
 def shard_lists(occupied: Ints, shards: Ints) -> pa.Array[Any]:
-    """A list for each bucket and lane, of as many shards as the lane has. occupied: int64[buckets, lanes, shards]."""
+    """A list for each bucket and lane, with a value for each shard of the lane. occupied: int64[buckets, lanes,
+    shards].
+    """
     is_shard = np.arange(occupied.shape[2]) < shards[:, None]
     values = occupied[np.broadcast_to(is_shard, occupied.shape)]
     offsets = stretch_edges(np.tile(shards, len(occupied)))
@@ -126,7 +128,7 @@ def shard_lists(occupied: Ints, shards: Ints) -> pa.Array[Any]:
 
 
 def eviction_rows(results: Sequence[BrokerResult], lanes: SessionLanes, run_id: str) -> pa.RecordBatch:
-    """Rows of `session_evictions`. Clients that share an id are one, whatever their addresses."""
+    """Rows of `session_evictions`. Clients with the same client.id count as one, whatever their addresses."""
     t, counts = SESSION_EVICTIONS, Counter[tuple[str, ...]]()
     for result in results:
         for (lane, evictor, victim), count in result.evictions.items():
@@ -153,7 +155,7 @@ def slot_rows(results: Sequence[BrokerResult], lanes: SessionLanes, run_id: str)
     rows, fullest = n * len(results), np.array([result.fullest for result in results])
     unlimited, without_idle = unlimited_lanes(lanes.settings)
     zero_harm, not_found = fullest[:, unlimited] * shards, np.array([result.not_found for result in results])
-    # A client that comes back to a session that went for being idle needed it: then fewer slots are not enough.
+    # A client that comes back to a session that was taken out as idle needed it. Fewer slots are then not enough.
     nobody_came_back = not_found[:, without_idle] <= not_found[:, unlimited]
     at_least, at_most = zip(*(result.slots for result in results), strict=True)
     return make_rows(
@@ -174,16 +176,15 @@ def slot_rows(results: Sequence[BrokerResult], lanes: SessionLanes, run_id: str)
 
 
 def unlimited_lanes(settings: Records) -> tuple[Ints, Ints]:
-    """For each lane, where the lanes without a limit are that go with it: (that with as many shards and consumers, that
-    in which idle sessions go). Both int64[lanes], places in what `with_unlimited` returns. settings:
-    CACHE_SETTINGS[lanes].
+    """For each lane its two lanes without a limit: (the one with the same shards and consumers; the one in which idle
+    sessions go). int64[lanes] both, indices in the result of `with_unlimited`. settings: CACHE_SETTINGS[lanes].
     """
     ways, way_of_lane = ways_to_need_slots(settings)
     return len(settings) + way_of_lane, len(settings) + len(ways) + ways_to_be_idle(settings)[1]
 
 
 def session_fidelity(result: BrokerResult) -> Iterator[FidelityCounts]:
-    """The cases of each client and metric."""
+    """The fidelity counts of each client and metric."""
     verdicts = result.verdicts[: len(result.readers)]
     for name, metric in np.argwhere(verdicts.any(axis=2)).tolist():
         by_code = verdicts[name, metric]

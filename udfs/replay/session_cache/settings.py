@@ -1,4 +1,4 @@
-"""What a lane sets of a broker's cache of fetch sessions, as arrays by lane."""
+"""The settings of each lane for a broker's cache of fetch sessions, as arrays."""
 
 from __future__ import annotations
 
@@ -25,17 +25,18 @@ CACHE_SHARDS = "broker.NumFetchSessionCacheShards"
 SHARE_LIMIT = "broker.group.share.max.share.sessions"
 
 SHARDS = 8
-"""NumFetchSessionCacheShards since SHARDED_SINCE (KAFKA-9401); there was one cache before."""
+"""NumFetchSessionCacheShards since SHARDED_SINCE (KAFKA-9401). Before that, there was one cache."""
 SHARDED_SINCE = (3, 8)
 """The first release whose cache has several shards."""
 NEWEST_CREATED_SINCE = (2, 5)
-"""The first release that no longer evicts by when sessions were created (KAFKA-9137)."""
+"""The first release that no longer evicts sessions by their time of creation (KAFKA-9137)."""
 MARKS_STALE_SINCE = (4, 2)
-"""The first release in which the end of a connection leaves a share session alone that another has opened since."""
+"""From this release on, the end of a connection does not end a share session that another connection has opened
+since."""
 UNLIMITED = (1 << 31) - 1
-"""Slots of a shard that no broker ever fills: the setting cannot be larger."""
+"""More slots of a shard than any broker can fill: the setting cannot be larger."""
 CURRENT, OLDEST_CREATED, KIP_TEXT = range(3)
-"""Rules of eviction: those of today, those before KAFKA-9137, and those of KIP-227's text."""
+"""Rules of eviction: the current ones, those before KAFKA-9137, and those of KIP-227's text."""
 
 CACHE_SETTINGS = np.dtype(
     [
@@ -43,11 +44,11 @@ CACHE_SETTINGS = np.dtype(
         ("shards", np.int64),
         ("eviction_ms", np.int64),  # min.incremental.fetch.session.eviction.ms
         ("rules", np.int64),  # of eviction: CURRENT, OLDEST_CREATED or KIP_TEXT
-        ("consumers", np.int64),  # so many share what each captured one fetches
-        ("idle_go", np.int64),  # 1: sessions go once anybody may evict them for being idle, even if there is room
+        ("consumers", np.int64),  # how many share the partitions of each captured one
+        ("idle_go", np.int64),  # 1: an idle session goes as soon as any session may evict it, even if there is room
     ]
 )
-"""What a lane sets of its cache."""
+"""The settings of a lane for its cache."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class ShareSettings:
 
 
 def share_settings(lanes: LaneSettings, window: Window = WHOLE) -> ShareSettings:
-    """What each lane sets of the cache of share sessions (KIP-932)."""
+    """The settings of each lane for the cache of share sessions (KIP-932)."""
     settings = np.zeros(len(lanes.names), SHARE_SETTINGS)
     settings["limit"] = lanes.ints(SHARE_LIMIT)
     releases = [None if release is None else stated_release_numbers(release) for release in lanes.values(KAFKA_RELEASE)]
@@ -78,7 +79,7 @@ def share_settings(lanes: LaneSettings, window: Window = WHOLE) -> ShareSettings
 
 
 def with_unlimited_shares(settings: Records) -> Records:
-    """The lanes, SHARE_SETTINGS[lanes], and behind them the captured one without a limit, which never has to refuse."""
+    """The lanes, SHARE_SETTINGS[lanes], and after them the captured lane without a limit, which never has to refuse."""
     unlimited = np.asarray(settings)[:1].copy()
     unlimited["limit"] = UNLIMITED
     joined: Records = np.concatenate([np.asarray(settings), unlimited])
@@ -86,7 +87,7 @@ def with_unlimited_shares(settings: Records) -> Records:
 
 
 def session_lanes(lanes: LaneSettings) -> SessionLanes:
-    """The settings of each lane; the number of shards is that of the lane's release, unless it is set."""
+    """The settings of each lane. The number of shards is that of the lane's release, unless the lane sets it."""
     releases, stated_shards = lanes.values(KAFKA_RELEASE), lanes.values(CACHE_SHARDS)
     shards = [
         shards_of_release(release) if number is None else int(number)
@@ -100,7 +101,7 @@ def session_lanes(lanes: LaneSettings) -> SessionLanes:
 
 
 def shards_of_release(release: Value | None) -> int:
-    """The shards of a release's cache; the newest one's where no release is known. The KIP's text has one cache."""
+    """The shards of a release's cache; of the newest release if none is known. The KIP's text has one cache."""
     if release is None:
         return SHARDS
     numbers = stated_release_numbers(release)
@@ -121,7 +122,7 @@ def cache_settings(
 ) -> Records:  # fmt: skip
     """CACHE_SETTINGS[lanes] from a value for each lane, or one for all.
 
-    slots: those of all shards together. Slots that do not divide evenly among the shards are lost, as in Kafka.
+    slots: of all shards together. Slots that do not divide evenly among the shards are lost, as in Kafka.
     """
     columns = np.broadcast_arrays(np.asarray(slots) // shards, shards, eviction_ms, rules, consumers, idle_go)
     settings = np.zeros(np.size(columns[0]), CACHE_SETTINGS)
@@ -131,7 +132,7 @@ def cache_settings(
 
 
 def with_unlimited(settings: Records) -> Records:
-    """The lanes, and behind them lanes without a limit, which never have to refuse or evict.
+    """The lanes, and after them lanes without a limit, which never have to refuse or evict.
 
     There is one for each of `ways_to_need_slots`, and one for each of `ways_to_be_idle`. settings:
     CACHE_SETTINGS[lanes].
@@ -142,7 +143,7 @@ def with_unlimited(settings: Records) -> Records:
 def ways_to_need_slots(settings: Records) -> tuple[Records, Ints]:
     """(lanes without a limit, CACHE_SETTINGS[ways]; the way of each lane, int64[lanes]).
 
-    A way is a combination of how many shards there are, and how many consumers in place of one. settings:
+    A way is a combination of the number of shards and the number of consumers that replace one. settings:
     CACHE_SETTINGS[lanes].
     """
     (shards, consumers), way_of_lane = ways_of(settings, "shards", "consumers")
@@ -153,8 +154,8 @@ def ways_to_be_idle(settings: Records) -> tuple[Records, Ints]:
     """(lanes without a limit in which sessions go once they are idle, CACHE_SETTINGS[ways]; the way of each lane,
     int64[lanes]).
 
-    A way is a combination of what decides on when a session is idle, and how many consumers there are in place of one.
-    settings: CACHE_SETTINGS[lanes].
+    A way is a combination of the settings that decide when a session is idle, and the number of consumers that replace
+    one. settings: CACHE_SETTINGS[lanes].
     """
     (shards, eviction_ms, rules, consumers), way_of_lane = ways_of(
         settings, "shards", "eviction_ms", "rules", "consumers"
@@ -163,6 +164,6 @@ def ways_to_be_idle(settings: Records) -> tuple[Records, Ints]:
 
 
 def ways_of(settings: Records, *names: str) -> tuple[Ints, Ints]:
-    """(the combinations of these settings that lanes have, int64[names, ways]; which each lane has, int64[lanes])."""
+    """(the distinct combinations of these settings, int64[names, ways]; each lane's combination, int64[lanes])."""
     ways, way_of_lane = np.unique(np.stack([settings[name] for name in names], axis=1), axis=0, return_inverse=True)
     return ways.T, way_of_lane.ravel()

@@ -1,4 +1,4 @@
-"""What the replay of fetch sessions takes from silver tables: each fetch, and behind it each partition of it."""
+"""What the replay of fetch sessions takes from silver tables: each fetch, and after it each of its partitions."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ LIFE_COLUMNS = (CONNECTIONS.broker, CONNECTIONS.connection_id, CONNECTIONS.first
 
 
 def fetch_events(batches: Iterable[pa.RecordBatch], lives: ByConnection) -> Iterator[pa.RecordBatch]:
-    """A row for each Fetch request, from rows of EXCHANGES. A request that is cut, or could not be decoded, has one if
-    its version has sessions.
+    """A row for each Fetch request, from rows of EXCHANGES. A request that is cut off, or could not be decoded, has a
+    row if its version has sessions.
 
-    lives: as `lives_of` returns them.
+    lives: from `lives_of`.
     """
     t, x = SESSION_EVENTS, EXCHANGES
     for batch in batches:
@@ -70,8 +70,8 @@ def fetch_events(batches: Iterable[pa.RecordBatch], lives: ByConnection) -> Iter
         is_fetch = pc.and_(pc.equal(batch[x.api_key], FETCH_REQUEST.api_key), is_known(batch[x.request_time]))
         rows = rows_where(batch, pc.and_(is_fetch, may_have_session))
         is_whole = pc.equal(pc.add(rows[x.missing_bytes], rows[x.unsent_bytes]), 0)
-        # Of a response that is cut nothing is known, not even its session. Of one to a request without epoch the time
-        # is used, and nothing else.
+        # Nothing is known of a response that is cut off, not even its session. Of a response to a request without an
+        # epoch, only the time is used.
         is_decoded = pc.or_(is_known(rows[x.error_code]), pc.invert(is_known(rows[x.fetch_session_epoch])))
         answered = pc.coalesce(rows[x.response_first_time], rows[x.response_time])
         null = pa.scalar(None, pa.int64())
@@ -97,7 +97,7 @@ def fetch_events(batches: Iterable[pa.RecordBatch], lives: ByConnection) -> Iter
 
 
 def partition_events(batches: Iterable[pa.RecordBatch], lives: ByConnection) -> Iterator[pa.RecordBatch]:
-    """A row for each partition of a fetch, from rows of FETCH_PARTITIONS. lives: as `lives_of` returns them."""
+    """A row for each partition of a fetch, from rows of FETCH_PARTITIONS. lives: from `lives_of`."""
     t, f = SESSION_EVENTS, FETCH_PARTITIONS
     as_they_are = (
         t.broker, t.connection_id, t.exchange_no, t.max_wait_ms, t.session_known, t.response_session_id, t.partition,
@@ -122,10 +122,10 @@ def partition_events(batches: Iterable[pa.RecordBatch], lives: ByConnection) -> 
 
 
 def lives_of(connections: pa.Table) -> ByConnection:
-    """How often all connections to a connection's broker had ended before it was opened, where that is above 0.
+    """How often all connections to its broker had ended before a connection was opened, for each connection with more
+    than 0. A broker that is restarted has no earlier sessions.
 
-    A broker that is started again has no session from before. connections: broker, connection_id, first_time and
-    last_time of CONNECTIONS.
+    connections: broker, connection_id, first_time and last_time of CONNECTIONS.
     """
     c = CONNECTIONS
     rows = connections.filter(pc.is_valid(connections[c.broker]))

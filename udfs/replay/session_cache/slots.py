@@ -1,7 +1,8 @@
-"""How many slots the captured broker can have had: at least the sessions that live at once, at most those at a refusal.
+"""How many slots the captured broker can have had: at least the sessions alive at once, at most those at a refusal.
 
-A session lives from the response that opens it at least to the last fetch that found it, be it refused for its epoch or
-its topic ids, and at most until it is closed, or a fetch finds it gone. A shard that refuses a session is full.
+A session is alive from the response that opens it. It is alive at least until the last fetch that found it, even if
+that was refused for its epoch or its topic ids. It is alive at most until it is closed, or a fetch finds it gone. A
+shard that refuses a session is full.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def with_spans(spans: SessionSpans, more: int) -> SessionSpans:
 
 @kernel
 def note_gone(spans: SessionSpans, session_id: int, us: int) -> None:
-    """Note that a session is gone, if it is one whose beginning was captured."""
+    """Note that a session is gone, if its begin was captured."""
     known = spans.by_id.values[place_of_key(spans.by_id, session_id)] if session_id > NO_SESSION else ABSENT
     if known != ABSENT:
         spans.spans[known].gone_us = min(spans.spans[known].gone_us, us)
@@ -62,7 +63,7 @@ def note_served(spans: SessionSpans, fetch: Record, us: int) -> None:
 
 @kernel
 def note_session_granted(spans: SessionSpans, event: Record, fetch: Record, shards: int) -> None:
-    """Note that a full fetch got a session, or was refused one. There is room."""
+    """Note that a full fetch got a session, or was refused one. The caller has made room."""
     if fetch.response_session_id > NO_SESSION:
         number = spans.used[0]
         spans.used[0] += 1
@@ -77,9 +78,9 @@ def note_session_granted(spans: SessionSpans, event: Record, fetch: Record, shar
 
 
 def slots_range(spans: SessionSpans, shards: int, unseen_until_us: int) -> tuple[int, int | None]:
-    """(the fewest slots of the broker that the capture allows; the most, None if nothing bounds them from above).
+    """(the fewest slots of the broker that the capture allows; the most, None if there is no upper bound).
 
-    unseen_until_us: up to here a refusal may be for a session that the capture does not show.
+    unseen_until_us: until then, a refusal may be caused by a session that the capture does not show.
     """
     sessions, refusals = spans.spans[: spans.used[0]], spans.refusals[: spans.used[1]]
     least, most = 0, None
@@ -96,7 +97,7 @@ def slots_range(spans: SessionSpans, shards: int, unseen_until_us: int) -> tuple
 
 
 def _count_alive(opened: Ints, ended: Ints, times: Ints, before_us: int = 0) -> Ints:
-    """How many sessions live at each of these times: int64[times].
+    """How many sessions are alive at each of these times: int64[times].
 
     opened, ended: int64[sessions] each, sorted, us. before_us: a session still counts if it ended at most this long
     before a time.

@@ -23,17 +23,17 @@ UNSEEN = 0
 """The number of the client that stands for those whose sessions the capture does not show."""
 
 BY_RULES, BEGIN_ANEW, RENEW, WITHOUT_SESSION, FROM_BEFORE, WRONG_EPOCH = range(6)
-"""What a client does: what its rules say; a full fetch of a client that knows of no session; a full fetch that closes
-the session; a fetch that wants no session; the first one of a session that was opened before the capture began; a fetch
-whose epoch is not the session's, and that the broker refuses."""
+"""The acts of a client: what its rules say; a full fetch without a session; a full fetch that closes the session; a
+fetch that wants no session; the first captured fetch of a session that was opened before the capture began; a fetch
+with a wrong epoch, which the broker refuses."""
 AS_EXPECTED, AFTER_LOSS, UNEXPECTED = range(3)
-"""Whether the client's rules explain a fetch. AFTER_LOSS: they cannot tell, as a message before it was not captured, or
-it is the first one of a new connection."""
+"""Whether the client's rules explain a fetch. AFTER_LOSS: that cannot be told, because a message before it was not
+captured, or because it is the first fetch of a new connection."""
 
 SESSION_FETCH = np.dtype(
     [
         # As captured.
-        ("number", np.int64),  # its place among the broker's fetches
+        ("number", np.int64),  # its index among the broker's fetches
         ("connection", np.int64),
         ("request_us", np.int64),  # us since 1970
         ("response_us", np.int64),  # or NO_TIME
@@ -45,33 +45,33 @@ SESSION_FETCH = np.dtype(
         ("client", np.int32),
         ("life", np.int32),  # how often all connections to the broker had ended before
         ("session_id", np.int32),
-        ("epoch", np.int32),  # or EPOCH_UNKNOWN, of a request that is cut before it
+        ("epoch", np.int32),  # or EPOCH_UNKNOWN, if the request is cut off before it
         ("response_session_id", np.int32),
         ("version", np.int16),
         ("error", np.int16),  # of the session, or 0
         ("privileged", np.int8),  # a follower sends it
-        ("is_cut", np.int8),  # nothing of the request is known but its times, and maybe its session and epoch
+        ("is_cut", np.int8),  # of the request only its times are known, and maybe its session and epoch
         ("is_throttled", np.int8),
         ("is_known", np.int8),  # all partitions that it wants are known
-        # When the broker works on it, whose it is, and why it was sent (clients.py).
+        # When the broker works on it, which client sent it, and why (clients.py).
         ("handled_us", np.int64),  # the broker answers a connection's requests one by one
         ("answered_us", np.int64),
         ("owner", np.int32),  # the client, by its number among the broker's
         ("name", np.int32),  # the client's id and address, and whether it is a follower, by number
-        ("act", np.int8),  # what the client does: BY_RULES or one of those behind it
+        ("act", np.int8),  # the client's act: BY_RULES, or one of the acts after it
         ("expected", np.int8),  # AS_EXPECTED, AFTER_LOSS or UNEXPECTED
-        ("is_lost", np.int8),  # the capture lacks the fetch that opened its session, or one since
+        ("is_lost", np.int8),  # the capture lacks the fetch that opened its session, or a later one
         ("is_handled", np.int8),  # its request has been replayed
         ("is_answered", np.int8),  # its response has been replayed
-        # What is in it (contents).
+        # Its contents (contents/).
         ("size", np.int32),  # partitions wanted
         ("listed", np.int32),  # partitions that an incremental request names
-        ("mislisted", np.int32),  # those of `listed` that the captured incremental request does not name
+        ("mislisted", np.int32),  # partitions of `listed` that the captured incremental request does not name
         ("returned", np.int32),  # partitions that an incremental response has
         ("misreturned", np.int32),  # partitions that only one of that and the captured incremental response has
-        ("strayed", np.int32),  # partitions that a response has and the session has not, or that a full response lacks
+        ("strayed", np.int32),  # partitions of a response that are not in the session, or that a full response lacks
         ("request_full", np.int64),  # bytes on the wire
-        ("request_empty", np.int64),  # ... were no partition in it
+        ("request_empty", np.int64),  # bytes without any partition
         ("request_incremental", np.int64),
         ("response_full", np.int64),
         ("response_incremental", np.int64),
@@ -96,7 +96,7 @@ LISTED_PARTITION = np.dtype(
         ("diverging_epoch", np.int32),  # or NONE
         ("preferred_read_replica", np.int32),  # or NONE
         ("name_length", np.int32),  # bytes of the topic's name
-        ("max_wait_ms", np.int32),  # the same of all partitions of a fetch, like the next two
+        ("max_wait_ms", np.int32),  # the same for all partitions of a fetch, as are the next two
         ("response_session_id", np.int32),
         ("session_known", np.int8),
         ("is_wanted", np.int8),  # the broker reads it for the fetch
@@ -112,14 +112,14 @@ EVENT = np.dtype(
     [
         ("us", np.int64),
         ("fetch", np.int32),  # which of the fetches
-        ("expected_shard", np.int32),  # the shard that the counter has for a full response, or NONE
+        ("expected_shard", np.int32),  # the shard that the counter picks for a full response, or NONE
         ("is_response", np.int8),
-        ("is_inferred", np.int8),  # its place follows from ids, not from packets
-        ("is_certain", np.int8),  # the capture surely has all full responses since the last id
+        ("is_inferred", np.int8),  # its order follows from ids, not from packets
+        ("is_certain", np.int8),  # the capture has all full responses since the last id for sure
     ],
     align=True,
 )
-"""Something that the broker does: it takes up a request, or answers it."""
+"""An event: the broker handles a request, or answers it."""
 
 SESSION_CLIENT = np.dtype(
     [
@@ -128,10 +128,10 @@ SESSION_CLIENT = np.dtype(
         ("connection", np.int64),
         ("answered_us", np.int64),  # when its last fetch was answered, or NO_TIME
         ("is_certain", np.int64),  # the last response was captured
-        ("is_lost", np.int64),  # the capture lacks the fetch that opened its session, or one since
+        ("is_lost", np.int64),  # the capture lacks the fetch that opened its session, or a later one
     ]
 )
-"""A client, as its captured fetches leave it."""
+"""The state of a client after its captured fetches so far."""
 
 SESSION = np.dtype(
     [
@@ -155,31 +155,31 @@ FULL, INCREMENTAL, SESSIONLESS = range(3)
 """How a fetch is answered."""
 LANE_CLIENT = np.dtype(
     [
-        ("place", np.int32),  # of the session that it opened last, or NONE
+        ("place", np.int32),  # place of the session that it opened last, or NONE
         ("id", np.int32),  # session id of the next request
         ("epoch", np.int32),
-        ("answer", np.int32),  # to the fetch at hand: FULL, INCREMENTAL or SESSIONLESS
+        ("answer", np.int32),  # to the current fetch: FULL, INCREMENTAL or SESSIONLESS
     ]
 )
-"""A client, as a lane leaves it."""
+"""The state of a client in a lane."""
 
 TOTALS = np.dtype(
     [
         ("partitions", np.int64),  # of all sessions
         ("followers", np.int64),  # sessions of followers
-        ("placed", np.int64),  # full responses: the counter that picks the shard
+        ("placed", np.int64),  # how many full responses there were: the counter that picks the shard
         ("random_state", np.int64),  # state of the random ids
-        ("fullest", np.int64),  # most sessions that a shard has had
+        ("fullest", np.int64),  # the most sessions that a shard has had
         ("not_found", np.int64),  # fetches whose session was gone
-        ("room", np.int64),  # how many sessions of a shard there is memory for
+        ("room", np.int64),  # for how many sessions of a shard there is memory
     ]
 )
 """Counts and state of a lane's whole cache."""
 
 
 class Cache(NamedTuple):
-    """The caches of all lanes. A shard's sessions lie together, in no order: shard s of a lane has the places from
-    s * room on, of which the first `live` are taken.
+    """The caches of all lanes. A shard's sessions are next to each other, in no order: shard s of a lane has the places
+    from s * room on, of which the first `live` are taken.
     """
 
     settings: Records  # CACHE_SETTINGS[lanes]
@@ -187,7 +187,7 @@ class Cache(NamedTuple):
     sessions: Records  # SESSION[lanes, places]
     live: Ints  # int64[lanes, shards]: sessions of each shard
     clients: Records  # LANE_CLIENT[clients, lanes]
-    headroom: Ints  # int64[1]: how many more sessions there is surely memory for in any shard
+    headroom: Ints  # int64[1]: for how many more sessions there is memory in every shard
 
 
 CACHE_SUMS = (
@@ -211,20 +211,20 @@ CAPTURED_SUMS = ("fetches", "created", "refused", "not_found", "request_bytes", 
 BUCKET = np.dtype([(name, np.int64) for name in ("number", *CAPTURED_SUMS, "unknown_fetches")])
 """A bucket of time, and what the capture shows in it. number: its begin, in lengths of a bucket since 1970."""
 EVICTION = np.dtype([("lane", np.int64), ("evictor", np.int64), ("victim", np.int64)])
-"""A session is evicted for another one. evictor, victim: the numbers of the clients' names."""
+"""An eviction of a session for another one. evictor, victim: the numbers of the clients' names."""
 
 
 class Buckets(NamedTuple):
-    """The buckets of time that are not written yet."""
+    """The buckets of time that have not been written yet."""
 
     captured: Records  # BUCKET[room]
     outcomes: Records  # CACHE_OUTCOME[room, lanes]
-    occupied: Ints  # int64[room, lanes, shards]: the most sessions of each shard at a time
+    occupied: Ints  # int64[room, lanes, shards]: the most sessions of each shard at once
     used: Ints  # int64[1]: how many buckets there are
 
 
 class Lanes(NamedTuple):
-    """All lanes of a broker, in closed loop. Where a lane has more consumers (more_consumers.py), each is a client."""
+    """All lanes of a broker, in closed loop. If a lane has more consumers (more_consumers.py), each is a client."""
 
     cache: Cache
     first_share: Ints  # int64[lanes]: the column of `shares_of_fetches` with the first consumer of each lane
@@ -236,7 +236,7 @@ class Lanes(NamedTuple):
 
 
 SESSION_SPAN = np.dtype([("shard", np.int64), ("opened_us", np.int64), ("served_us", np.int64), ("gone_us", np.int64)])
-"""A captured session: when a response opened it, when the last fetch found it, and when it was gone at the latest."""
+"""A captured session: when a response opened it, when the last fetch found it, and the latest time of its end."""
 REFUSAL = np.dtype([("shard", np.int64), ("us", np.int64)])
 """A full response without a session."""
 
@@ -245,7 +245,7 @@ class SessionSpans(NamedTuple):
     """The captured sessions of a broker, and the refusals."""
 
     spans: Records  # SESSION_SPAN[room]
-    by_id: IntMap  # which span a session id has
+    by_id: IntMap  # the span of each session id
     refusals: Records  # REFUSAL[room]
     used: Ints  # int64[2]: spans and refusals
 
@@ -253,7 +253,7 @@ class SessionSpans(NamedTuple):
 class Captured(NamedTuple):
     """The captured broker, and how its rules agree with what it did."""
 
-    cache: Cache  # of one lane; it goes on from what the capture shows
+    cache: Cache  # of one lane; it follows the capture
     verdicts: Ints  # int64[names, metrics, verdicts]
     closed_us: Ints  # int64[shards]: when a session of the shard was closed last
     unseen: Records  # SESSION_FETCH[1]: a fetch of the client UNSEEN, handled when the first captured fetch was
@@ -261,7 +261,7 @@ class Captured(NamedTuple):
 
 
 class Clients(NamedTuple):
-    """A broker's clients, and which of them a connection or a session belongs to."""
+    """A broker's clients, and the client of each connection and session."""
 
     state: Records  # SESSION_CLIENT[room]
     known: Ints  # int64[1]: how many clients there are
@@ -271,17 +271,17 @@ class Clients(NamedTuple):
 
 @kernel
 def uses_topic_ids(fetch: Record) -> int:
-    """Does a request name topics by their ids, as those of a session do from its first fetch to its last (KIP-516)?"""
+    """Whether a request names topics by their ids; in a session all requests do, or none (KIP-516)."""
     return 1 if fetch.version >= FIRST_WITH_TOPIC_IDS else 0
 
 
 @kernel
 def is_incremental(fetch: Record) -> bool:
-    """Is the captured request one in a session?"""
+    """Whether the captured request is in a session."""
     return bool(fetch.epoch > 0)
 
 
 @kernel
 def is_answer_known(fetch: Record) -> bool:
-    """Is the response captured, and did no quota empty it?"""
+    """Whether the response is captured, and no quota emptied it."""
     return bool(fetch.response_us != NO_TIME and fetch.is_throttled == 0)

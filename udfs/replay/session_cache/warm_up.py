@@ -1,4 +1,4 @@
-"""Have every kernel of this replay compiled."""
+"""Compiles every kernel of this replay."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from udfs.replay.shared.int_map import new_map, with_room_for
 
 
 def warm_up() -> None:
-    """A full fetch of one partition, and one of a share group."""
+    """Run a full fetch of one partition, and one of a share group."""
     events = blank_rows(SESSION_EVENTS, 2, position=np.array([-1, 0]))
     lanes = SessionLanes(("captured",), cache_settings(1, 1, 1, CURRENT))
     for _ in replay_sessions([events], lanes, "", ""):

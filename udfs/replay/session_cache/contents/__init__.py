@@ -1,1 +1,1 @@
-"""What is in each fetch: the partitions that it lists and is answered, and its bytes on the wire."""
+"""The contents of each fetch: the partitions in its request and its response, and their bytes on the wire."""

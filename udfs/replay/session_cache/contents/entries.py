@@ -1,4 +1,4 @@
-"""A client's next fetch among its entries: which of them it wants, in which order, and which it gives up."""
+"""A client's next fetch against its entries: which of them it wants, in which order, and which it gives up."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LEAST_ROOM = 4
 
 @kernel
 def has_room_for_fetch(contents: Contents, client: Record, rows: int) -> bool:
-    """Is there memory for a fetch of so many rows by a client?"""
+    """Whether there is memory for a fetch of `rows` rows by a client."""
     end = contents.end[0] + 2 * (client.count + rows) + LEAST_ROOM
     return end <= len(contents.entries) and 2 * (contents.topics.used[0] + client.count) <= len(contents.topics.keys)
 
@@ -42,7 +42,7 @@ def index_entries(contents: Contents, client: Record) -> None:
 
 @kernel
 def make_room_for_entries(contents: Contents, client: Record, more: int) -> None:
-    """Move the client's entries to where there is room for so many more."""
+    """Move the client's entries to where there is room for `more` further ones."""
     if client.count + more <= client.room:
         return
     room = LEAST_ROOM
@@ -58,7 +58,7 @@ def make_room_for_entries(contents: Contents, client: Record, more: int) -> None
 
 @kernel
 def find_entry(contents: Contents, client: Record, row: Record) -> int:
-    """The place of a partition's entry. If there is none, one is made behind the others."""
+    """The index of a partition's entry. If there is none, one is made behind the others."""
     likely = contents.reading[0].likely
     if client.first <= likely < client.first + client.count:
         entry = contents.entries[likely]
@@ -92,7 +92,7 @@ def set_request(entry: Record, row: Record) -> None:
 
 @kernel
 def is_altered(entry: Record, row: Record) -> bool:
-    """Does the client say something else of the partition than before?"""
+    """Whether the client says something else about the partition than before."""
     return (
         entry.fetch_offset != row.fetch_offset
         or entry.partition_max_bytes != row.partition_max_bytes
@@ -116,7 +116,7 @@ def take_order(contents: Contents, client: Record, fetch: Record) -> None:
         return
     for target in range(wanted):
         source = places[target]
-        while source < target:  # the entry had to make way, and went to where the other one came from
+        while source < target:  # the entry was swapped away, to where the other one came from
             source = places[source]
         swap_entries(contents, client.first + target, client.first + source)
     client.count = wanted

@@ -1,7 +1,7 @@
-"""What is in a fetch, were it full and were it incremental: partitions listed and answered, and bytes on the wire.
+"""The contents of a fetch as a full and as an incremental fetch: partitions in request and response, and bytes.
 
-What an incremental request and an incremental response list does not depend on the lane (request_lists.py,
-response_lists.py): it is worked out here, once for all lanes.
+The partitions of an incremental request and of an incremental response do not depend on the lane (request_lists.py,
+response_lists.py). So they are worked out here once for all lanes.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def begin_lists(contents: Contents) -> None:
 
 @kernel
 def read_partitions(contents: Contents, client: Record, rows: Records, fetch: Record) -> None:
-    """Take a fetch's partitions among the client's entries, and write the lists that have them as the broker reads.
+    """Add a fetch's partitions to the client's entries, and write the lists that are in the broker's reading order.
 
-    rows: LISTED_PARTITION[n], of which those from fetch.first to fetch.end are of this fetch.
+    rows: LISTED_PARTITION[n]; those from fetch.first to fetch.end belong to this fetch.
     """
     reading = contents.reading[0]
     reading.likely, reading.changes, reading.errors = client.first, 0, 0
@@ -74,13 +74,13 @@ def write_lists(contents: Contents, client: Record, rows: Records, fetch: Record
 
 @kernel
 def bytes_on_wire(captured: int, captured_body: int, body: int) -> int:
-    """Bytes of a message that differs from the captured one in its body alone; a captured size below 0 is unknown."""
+    """Bytes of a message that differs from the captured one only in its body; a captured size below 0 is unknown."""
     return body if captured < 0 else captured + body - captured_body
 
 
 @kernel
 def note_request(contents: Contents, fetch: Record) -> None:
-    """Note with a fetch the bytes of its request, were it full and were it incremental; a refused one is never full."""
+    """Note with a fetch the bytes of its request as full and as incremental; a refused request is never full."""
     tallies, flexible = contents.tallies, contents.sizes.is_flexible[fetch.version]
     empty = contents.sizes.request[fetch.version]
     full = empty + tallied_bytes(tallies[WANTED], flexible) if fetch.error == 0 else 0
@@ -94,7 +94,7 @@ def note_request(contents: Contents, fetch: Record) -> None:
 
 @kernel
 def note_response(contents: Contents, fetch: Record) -> None:
-    """Note with a fetch the bytes of its response, were it full, incremental and empty; none if it was not captured."""
+    """Note with a fetch the bytes of its response as full, incremental and empty; none if it was not captured."""
     tallies, flexible = contents.tallies, contents.sizes.is_flexible[fetch.version]
     empty = contents.sizes.response[fetch.version]
     fetch.returned = tallies[RETURNED].partitions
@@ -112,9 +112,10 @@ def note_response(contents: Contents, fetch: Record) -> None:
 
 @kernel
 def measure_refused(contents: Contents, rows: Records, fetch: Record) -> None:
-    """Write the lists of a fetch of a session that the broker refused: what it lists, and an answer without partitions.
+    """Write the lists of a fetch in a session that the broker refused: its partitions, and an answer without
+    partitions.
 
-    What it forgets is not known. rows: LISTED[rows], as of `read_partitions`.
+    Its forgotten partitions are not known. rows: LISTED_PARTITION[rows], as in `read_partitions`.
     """
     for row in range(fetch.first, fetch.end):
         if rows[row].is_listed == 1:
@@ -123,7 +124,7 @@ def measure_refused(contents: Contents, rows: Records, fetch: Record) -> None:
 
 @kernel
 def measure_fetch(contents: Contents, client: Record, rows: Records, fetch: Record) -> None:
-    """Note with a fetch what is in it. client: the STRETCH of its owner. rows: LISTED_PARTITION[n]. There is room."""
+    """Note with a fetch its contents; there is room. client: the owner's STRETCH. rows: LISTED_PARTITION[n]."""
     begin_lists(contents)
     if fetch.error != 0:
         measure_refused(contents, rows, fetch)
@@ -135,7 +136,7 @@ def measure_fetch(contents: Contents, client: Record, rows: Records, fetch: Reco
 
 @kernel
 def measure_all(fetches: Records, first: int, rows: Records, contents: Contents) -> int:
-    """Note with fetches from `first` on what is in them. Returns the first that is not noted, where memory ran out.
+    """Note the contents of fetches from `first` on. Returns the first fetch that is not noted, where memory ran out.
 
     fetches: SESSION_FETCH[n], whose owners are known. rows: LISTED_PARTITION[m].
     """

@@ -1,7 +1,7 @@
-"""The lists of an incremental request: what it names and what it forgets.
+"""The lists of an incremental request: the partitions that it names, and those that it forgets.
 
-A client keeps its session equal to what it wants (org.apache.kafka.clients.FetchSessionHandler), and so what an
-incremental request lists is the difference between this fetch and the client's last, whatever the lane.
+A client keeps its session equal to the partitions that it wants (org.apache.kafka.clients.FetchSessionHandler). So in
+every lane, an incremental request lists the difference between this fetch and the client's last one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def list_partition(contents: Contents, partition: Record, version: int) -> None:
 
 @kernel
 def topic_number(contents: Contents, topic: int) -> int:
-    """The number of a topic of which partitions are forgotten."""
+    """The number of a topic that has forgotten partitions."""
     number: int = contents.topics.values[place_of_key(contents.topics, topic)]
     if number == ABSENT:
         number = contents.topics.used[0]
@@ -35,7 +35,7 @@ def topic_number(contents: Contents, topic: int) -> int:
 
 @kernel
 def list_forgotten(contents: Contents, client: Record, old: int, fetch: Record) -> None:
-    """Write the entries that the fetch does not want. A topic comes once in this list, wherever its partitions stand.
+    """Write the entries that the fetch does not want. A topic comes once in this list, wherever its partitions are.
 
     old: how many entries the client had before this fetch.
     """
@@ -60,7 +60,7 @@ def list_forgotten(contents: Contents, client: Record, old: int, fetch: Record) 
 
 @kernel
 def list_altered(contents: Contents, entry: Record, row: Record, fetch: Record) -> None:
-    """Write an entry if the client says something else of it than before, or the captured request shows that it did."""
+    """Write an entry if the client says something else about it than before, or the captured request shows it."""
     altered, is_listed = is_altered(entry, row), row.is_listed == 1
     fetch.mislisted += is_incremental(fetch) and altered and not is_listed
     if altered or (is_incremental(fetch) and is_listed):

@@ -1,10 +1,10 @@
 """The lists of a full request and of responses: partitions in the order in which the broker reads them.
 
-What an incremental response lists is the difference between two answers, whatever the lane (maybeUpdateResponseData of
+In every lane, an incremental response lists the difference between two answers (maybeUpdateResponseData of
 org.apache.kafka.server.FetchSession.CachedPartition, Kafka 4.3).
 
-An answer with an error has no high watermark. A broker remembers -1 for it after a full response, which says -1, and
-after an incremental one, for which it sets -1.
+An answer with an error has no high watermark. The broker then remembers -1: after a full response because the response
+says -1, and after an incremental response because the broker sets -1.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from udfs.wire.fetch_sizes import name_bytes, record_length_bytes, tally_partiti
 
 @kernel
 def must_return(entry: Record, row: Record) -> bool:
-    """CachedPartition.maybeUpdateResponseData: does an incremental response have the partition?"""
+    """CachedPartition.maybeUpdateResponseData: whether an incremental response has the partition."""
     return bool(
         row.records_bytes > 0
         or entry.high_watermark != row.high_watermark
@@ -33,14 +33,14 @@ def must_return(entry: Record, row: Record) -> bool:
 
 @kernel
 def remember_answer(entry: Record, row: Record) -> None:
-    """Have the broker remember what it answered."""
+    """Let the broker remember its answer."""
     entry.high_watermark = NONE if row.error != 0 else row.high_watermark
     entry.log_start_offset = row.log_start_offset
 
 
 @kernel
 def note_wanted(contents: Contents, client: Record, row: Record, number: int, fetch: Record) -> int:
-    """Note that a fetch wants a partition; returns the place of its entry. number: of the row."""
+    """Note that a fetch wants a partition; returns the index of its entry. number: of the row."""
     reading, place = contents.reading[0], find_entry(contents, client, row)
     entry = contents.entries[place]
     reading.likely = place + 1
@@ -53,7 +53,7 @@ def note_wanted(contents: Contents, client: Record, row: Record, number: int, fe
 
 @kernel
 def note_answered(contents: Contents, entry: Record, row: Record, fetch: Record) -> None:
-    """Count a partition among those of its topic in the lists of responses that it is in."""
+    """Count a partition with its topic, in each list of a response that has it."""
     reading = contents.reading[0]
     records = record_length_bytes(row.records_bytes, reading.flexible)
     returns, is_in_capture = must_return(entry, row), row.is_returned == 1
@@ -79,7 +79,7 @@ def begin_topic(reading: Record) -> None:
 
 @kernel
 def write_topic(contents: Contents, row: Record, version: int) -> None:
-    """Write what was counted of the topic of a row in the lists that it is in."""
+    """Write the counts of a row's topic, in each list that has the topic."""
     reading, tallies, sizes = contents.reading[0], contents.tallies, contents.sizes
     flexible = reading.flexible
     topic, name = row.topic, name_bytes(row.name_length, version, flexible)
@@ -96,7 +96,7 @@ def write_topic(contents: Contents, row: Record, version: int) -> None:
 
 @kernel
 def read_topic(contents: Contents, client: Record, rows: Records, first: int, fetch: Record) -> int:
-    """Read the partitions of one topic that stand together, from row `first` on. Returns the row behind them.
+    """Read successive partitions of one topic, from row `first` on. Returns the row behind them.
 
     rows: LISTED_PARTITION[n].
     """
@@ -122,7 +122,7 @@ def read_topic(contents: Contents, client: Record, rows: Records, first: int, fe
 
 @kernel
 def answer_errors(contents: Contents, rows: Records, fetch: Record) -> None:
-    """Write the partitions whose answer has an error, which come behind the others in a response.
+    """Write the partitions whose answer has an error. They come after the others in a response.
 
     rows: LISTED_PARTITION[n].
     """

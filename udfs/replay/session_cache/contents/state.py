@@ -1,7 +1,7 @@
 """The partitions that each client fetches, as the client and the broker remember them.
 
-One array holds the entries of all clients: each has a stretch of it in its own order, and a hash table beside it. A
-client that needs more moves to the end; what it leaves is not used again.
+One array holds the entries of all clients. Each client has a stretch of it, in the client's own order, and a hash
+table. A client that needs more room moves to the end, and its old stretch is not used again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CONTENT_ENTRY = np.dtype(
     [
         ("topic", np.int64),
         ("fetch_offset", np.int64),
-        ("high_watermark", np.int64),  # as the broker remembers to have sent, or NONE
+        ("high_watermark", np.int64),  # the last one that the broker sent, as it remembers, or NONE
         ("log_start_offset", np.int64),
         ("reader_log_start_offset", np.int64),
         ("wanted_by", np.int64),  # the number of the last fetch that wants it
@@ -37,11 +37,11 @@ STRETCH = np.dtype([("first", np.int64), ("count", np.int64), ("room", np.int64)
 
 READING = np.dtype(
     [
-        ("likely", np.int64),  # where the next partition's entry is if the order is as before
-        ("changes", np.int64),  # 1: the client says something else of a partition, or the captured request names one
+        ("likely", np.int64),  # the index of the next partition's entry if the order has not changed
+        ("changes", np.int64),  # 1: the client altered a partition, or the captured request names one
         ("errors", np.int64),  # partitions whose answer has an error
         ("flexible", np.int64),  # 1: of a version whose lengths are varints
-        # Partitions of the current topic in each list, and bytes of their records.
+        # The partitions of the current topic in each list, and the bytes of their records.
         ("wanted", np.int64),
         ("answered", np.int64),
         ("answered_bytes", np.int64),
@@ -51,19 +51,19 @@ READING = np.dtype(
         ("in_capture_bytes", np.int64),
     ]
 )
-"""How far a fetch has been read."""
+"""The state of the reading of a fetch."""
 
 LISTED, FORGOTTEN, WANTED, ANSWERED, RETURNED, IN_CAPTURE, TALLIES = range(7)
 """The lists of a fetch: two of an incremental request, and one each of a full request, a full response, an incremental
-response and the captured response."""
+response, and the captured response."""
 
 
 class Contents(NamedTuple):
-    """The partitions of all clients, and what a fetch is read with."""
+    """The partitions of all clients, and the working memory to read a fetch."""
 
     clients: Records  # STRETCH[clients]
     entries: Records  # CONTENT_ENTRY[room]
-    slots: Ints  # int64[2 * room]: by client the hash table of its entries, twice as long as its room
+    slots: Ints  # int64[2 * room]: each client's hash table of its entries, twice as long as its room
     end: Ints  # int64[1]: entries in use
     reading: Records  # READING[1]
     tallies: Records  # TALLY[TALLIES]
@@ -93,7 +93,7 @@ def new_contents() -> Contents:
 
 
 def with_stretches(contents: Contents, clients: int) -> Contents:
-    """The contents, with room for so many clients."""
+    """The contents, with room for `clients` clients."""
     stretches = np.zeros(max(clients, len(contents.clients)), STRETCH)
     stretches[: len(contents.clients)] = contents.clients
     return contents._replace(clients=stretches)

@@ -1,1 +1,1 @@
-"""Share sessions (KIP-932): a broker's cache of them, which is none of the cache of fetch sessions."""
+"""Share sessions (KIP-932): a broker's cache of them, which is separate from its cache of fetch sessions."""

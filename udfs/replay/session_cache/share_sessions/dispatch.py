@@ -1,4 +1,5 @@
-"""What happens to a broker's share sessions, one event after the other: compared with the capture, played in lanes."""
+"""The events of a broker's share sessions, one after the other: compared with the capture, and replayed in all
+lanes."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from udfs.replay.session_cache.share_sessions.state import BEGAN_BEFORE, END, RE
 
 @kernel
 def play_shares(events: Records, buckets: Ints, captured: CapturedBroker, lanes: ShareLanes) -> None:
-    """Play the events, SHARE_EVENT[n], of one life of a broker. buckets: int64[n], the bucket of time of each."""
+    """Replay the events, SHARE_EVENT[n], of one life of a broker. buckets: int64[n], the bucket of time of each."""
     for number in range(len(events)):
         event, bucket = events[number], buckets[number]
         if event.kind == REQUEST:

@@ -1,4 +1,4 @@
-"""Rows of SHARE_EVENTS as the records that the replay of share sessions takes."""
+"""Turns rows of SHARE_EVENTS into the records that the replay of share sessions takes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NUMBERS: Mapping[str, tuple[str, int]] = {
     "is_acknowledge": (_T.is_acknowledge, 0),
     "error": (_T.error_code, NO_ANSWER),
 }
-"""The column of each field of SHARE_EVENT, and what stands for null."""
+"""The column of each field of SHARE_EVENT, and the value that stands for null."""
 
 
 @dataclass
@@ -53,7 +53,7 @@ def parts_of_brokers(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, p
 
 
 def share_events_of(batch: pa.RecordBatch, keys: ShareKeys) -> Records:
-    """Rows of one broker as SHARE_EVENT[n]; new members, clients and connections get numbers."""
+    """Rows of one broker as SHARE_EVENT[n]. New members, clients and connections get numbers."""
     events = np.zeros(batch.num_rows, SHARE_EVENT)
     for name, (column, missing) in NUMBERS.items():
         events[name] = int_column(batch, column, missing)

@@ -1,4 +1,4 @@
-"""The pass over brokers: what happens to their share sessions, played in every lane, and the captured lane judged."""
+"""The pass over brokers: it replays the events of share sessions in every lane, and judges the captured lane."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def new_share_cache(settings: Records) -> ShareCache:
 
 
 def take_part(broker: BrokerShares, events: Records, window: Window) -> None:
-    """Take some events of the broker, in order; those behind the window are left out. events: SHARE_EVENT[n]."""
+    """Take some events of the broker, in order. Events after the window are left out. events: SHARE_EVENT[n]."""
     make_room(broker)
     within = events[: np.searchsorted(events["us"], window.end)]
     begin = 0 if broker.in_window else int(np.searchsorted(within["us"], window.begin))
@@ -109,7 +109,7 @@ def take_part(broker: BrokerShares, events: Records, window: Window) -> None:
 
 
 def play_lives(broker: BrokerShares, events: Records) -> None:
-    """Play these events; a broker that begins another life has no session."""
+    """Replay these events. A broker that begins another life has no session."""
     cuts = [0, *(np.flatnonzero(np.diff(events["life"])) + 1).tolist(), len(events)]
     for first, end in pairwise(cuts):
         if end == first:
@@ -128,7 +128,7 @@ def play_lives(broker: BrokerShares, events: Records) -> None:
 
 
 def make_room(broker: BrokerShares) -> None:
-    """Memory for all members and connections that are known."""
+    """Make room for all known members and connections."""
     members, connections = len(broker.keys.members), len(broker.keys.connections)
     lanes, captured = broker.lanes, broker.captured
     broker.lanes = lanes._replace(
@@ -151,14 +151,14 @@ def make_room(broker: BrokerShares) -> None:
 
 
 def with_room(cache: ShareCache, members: int, connections: int) -> ShareCache:
-    """The caches with room for so many members and connections."""
+    """The caches, with room for `members` members and `connections` connections."""
     return cache._replace(
         sessions=longer(cache.sessions, members, ()), opened=longer(cache.opened, connections, (("member", NONE),))
     )
 
 
 def longer(values: Any, rows: int, fillers: Iterable[tuple[str, int]]) -> Any:
-    """An array with at least so many rows: those that it lacks are zeros, but for the fields in `fillers`."""
+    """An array with at least `rows` rows. New rows are zeros, except for the fields in `fillers`."""
     if len(values) >= rows:
         return values
     more = np.zeros((2 * rows - len(values), *values.shape[1:]), values.dtype)
@@ -168,7 +168,7 @@ def longer(values: Any, rows: int, fillers: Iterable[tuple[str, int]]) -> Any:
 
 
 def empty_shares(broker: BrokerShares) -> None:
-    """Take out all sessions, as of a broker that starts."""
+    """Take out all sessions, as when a broker starts."""
     for cache in (broker.lanes.cache, broker.captured.cache):
         cache.live[...] = 0
         cache.sessions["epoch"] = cache.sessions["is_closing"] = 0
@@ -178,7 +178,7 @@ def empty_shares(broker: BrokerShares) -> None:
 
 
 def begin_share_window(broker: BrokerShares) -> None:
-    """Forget what was counted before the window. The sessions that there are stay."""
+    """Forget the counts from before the window. Sessions stay."""
     broker.lanes.cache.fullest[...] = broker.lanes.cache.live
     for name in ("requests", "created", "refused", "waited_us"):
         broker.lanes.members[name] = 0
@@ -187,7 +187,7 @@ def begin_share_window(broker: BrokerShares) -> None:
 
 
 def result_of_shares(broker: BrokerShares) -> ShareBroker:
-    """What a broker came to, once all its events were played."""
+    """The outcome of a broker, once all its events were replayed."""
     return ShareBroker(
         name=broker.name,
         members=list(broker.keys.members),
@@ -202,6 +202,6 @@ def result_of_shares(broker: BrokerShares) -> ShareBroker:
 
 
 def allowed_sessions(shown: Records) -> tuple[int, int | None]:
-    """(the fewest sessions that the captured broker allowed, the most, None where it refused none)."""
+    """(the fewest sessions that the captured broker can have allowed; the most, None if it refused none)."""
     at_least, at_most = int(shown["at_least"][0]), int(shown["at_most"][0])
     return at_least, None if at_most == NEVER else at_most

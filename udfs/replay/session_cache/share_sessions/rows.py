@@ -1,4 +1,4 @@
-"""What brokers' replayed share sessions come to, as rows of the gold tables."""
+"""The outcomes of brokers' share sessions, as rows of the gold tables."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SHARE_REASONS: Mapping[int, str] = {AGREED: NO_REASON} | {code: word for word, c
 
 
 class ShareBuckets(NamedTuple):
-    """Some buckets of time, in order. numbers: int64[n], the begin of each in lengths of a bucket since 1970."""
+    """Some buckets of time, in order. numbers: int64[n], the begin of each, in lengths of a bucket since 1970."""
 
     numbers: Ints
     captured: Records  # CAPTURED_SHARES[n]
@@ -39,10 +39,10 @@ class ShareBuckets(NamedTuple):
 
 @dataclass(frozen=True)
 class ShareBroker:
-    """What the replay of a broker came to. The last lane is the one without a limit.
+    """The outcome of a broker's replay. The last lane is the one without a limit.
 
     members: group and member id of each number; clients: the client ids. shown: the fewest sessions that the captured
-    broker allowed, and the most, None where it refused none.
+    broker can have allowed, and the most, None if it refused none.
     """
 
     name: str
@@ -57,7 +57,7 @@ class ShareBroker:
 
 
 def share_tables(broker: ShareBroker, settings: ShareSettings, run_id: str) -> Iterator[tuple[Table, pa.RecordBatch]]:
-    """The rows of a broker all of whose events were played; none if no request of a share group is in the window."""
+    """The rows of a broker, once all its events were replayed; none if the window has no request of a share group."""
     if not broker.verdicts.any():
         return
     yield SHARE_SESSIONS, session_rows(broker, settings, run_id)
@@ -67,7 +67,7 @@ def share_tables(broker: ShareBroker, settings: ShareSettings, run_id: str) -> I
 
 
 def joined_buckets(parts: Sequence[ShareBuckets]) -> ShareBuckets:
-    """All buckets, each once: where a part goes on with a bucket, counts are summed, and the last holdings stay."""
+    """All buckets, each once. If a bucket is in two parts, counts are added up, and the later sessions held stay."""
     numbers = np.concatenate([part.numbers for part in parts])
     captured = np.concatenate([np.asarray(part.captured) for part in parts])
     outcomes = np.concatenate([np.asarray(part.outcomes) for part in parts])
@@ -151,7 +151,7 @@ def limit_rows(broker: ShareBroker, settings: ShareSettings, run_id: str) -> pa.
 
 
 def share_fidelity(broker: ShareBroker) -> Iterator[FidelityCounts]:
-    """The cases of each client and metric: of all its members."""
+    """The fidelity counts of each client and metric, over all members of the client."""
     clients = broker.shown_members["client"][: len(broker.members)]
     for client, name in enumerate(broker.clients):
         of_client = broker.verdicts[: len(broker.members)][clients == client].sum(axis=0)

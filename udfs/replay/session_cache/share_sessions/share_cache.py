@@ -1,9 +1,9 @@
-"""A broker's cache of share sessions: who is in it, and what opens, continues and takes out a session.
+"""A broker's cache of share sessions: which sessions are in it, and what opens, continues and takes out a session.
 
 The rules are those of org.apache.kafka.server.share.session.ShareSessionCache, and of newContext and
 acknowledgeSessionUpdate of kafka.server.share.SharePartitionManager, Kafka 4.3. A session belongs to a group's member.
-Nobody is evicted for another: a session goes when its member closes it, opens another, or loses the connection that
-opened it.
+No session is evicted for another: a session goes when its member closes it, opens another one, or loses the connection
+that opened it.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ def next_share_epoch(epoch: int) -> int:
 
 @kernel
 def has_share_session(cache: ShareCache, lane: int, member: int) -> bool:
-    """Has the member a session?"""
+    """Whether the member has a session."""
     return bool(cache.sessions[member, lane].epoch != INITIAL_EPOCH)
 
 
 @kernel
 def remove_share_session(cache: ShareCache, lane: int, member: int) -> None:
-    """Take out a member's session. The connection that opened it has none to take away any more."""
+    """Take out a member's session. The end of the connection that opened it then takes out nothing."""
     session = cache.sessions[member, lane]
     opened = cache.opened[session.connection, lane]
     if opened.member != NONE and cache.settings[lane].marks_stale == 1:
@@ -41,7 +41,7 @@ def remove_share_session(cache: ShareCache, lane: int, member: int) -> None:
 
 @kernel
 def put_share_session(cache: ShareCache, lane: int, member: int, connection: int, epoch: int) -> None:
-    """Put a session into the cache whose next request has this epoch, whether or not there is room."""
+    """Put a session into the cache, whether or not there is room. epoch: of its next request."""
     session, opened = cache.sessions[member, lane], cache.opened[connection, lane]
     session.epoch, session.connection, session.is_closing = epoch, connection, 0
     opened.member, opened.is_stale = member, 0
@@ -51,7 +51,7 @@ def put_share_session(cache: ShareCache, lane: int, member: int, connection: int
 
 @kernel
 def share_session_error(cache: ShareCache, lane: int, member: int, epoch: int) -> int:
-    """The error of a request in a session, or of one that closes it (epoch below 0); 0 for none."""
+    """The error of a request in a session, or of one that closes it (epoch below 0); 0 if there is none."""
     if not has_share_session(cache, lane, member):
         return SHARE_SESSION_NOT_FOUND
     return INVALID_SHARE_SESSION_EPOCH if epoch >= 0 and cache.sessions[member, lane].epoch != epoch else 0
@@ -59,7 +59,7 @@ def share_session_error(cache: ShareCache, lane: int, member: int, epoch: int) -
 
 @kernel
 def drop_opened(cache: ShareCache, lane: int, connection: int) -> bool:
-    """Have a connection end: the session that it opened goes, unless it went before. Returns whether one goes."""
+    """End a connection: the session that it opened goes, unless it went before. Returns whether one goes."""
     opened = cache.opened[connection, lane]
     member, is_stale = opened.member, opened.is_stale
     opened.member = NONE

@@ -1,6 +1,6 @@
-"""Does the cache of share sessions under the captured settings do what the capture shows? Each request gets a verdict.
+"""Does the cache of share sessions under the captured settings agree with the capture? Each request gets a verdict.
 
-Where the rules differ from the capture, that is counted, and the cache goes on from what the capture shows.
+If the rules differ from the capture, the difference is counted, and the cache then follows the capture.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ OTHER_ERROR, OTHER_EPOCH = SHARES.codes[SHARES.other_share_error], SHARES.codes[
 
 @kernel
 def fails_before_session(error: int) -> bool:
-    """Is it an error of checks that a broker makes before it looks at the session (KafkaApis, Kafka 4.3)?"""
+    """Whether the error comes from checks that a broker makes before it looks at the session (KafkaApis, Kafka 4.3)."""
     return error in (UNSUPPORTED_VERSION, INVALID_REQUEST, GROUP_AUTHORIZATION_FAILED)
 
 
 @kernel
 def is_session_error(error: int) -> bool:
-    """Does a member begin anew after this error (ShareSessionHandler.handleResponse)?"""
+    """Whether a member begins anew after this error (ShareSessionHandler.handleResponse)."""
     return error in (SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_LIMIT_REACHED)
 
 
@@ -92,7 +92,7 @@ def epoch_verdict(captured: CapturedBroker, event: Record, act: int) -> int:
 
 @kernel
 def closes_soon(captured: CapturedBroker, us: int) -> bool:
-    """Is a session about to go: its close is requested, or the packets show its connection's end a moment later?"""
+    """Whether a session is about to go: its close is requested, or the packets show the end of its connection soon."""
     if captured.shown[0].closing > 0:
         return True
     for member in range(len(captured.members)):
@@ -126,7 +126,7 @@ def put_shown(captured: CapturedBroker, event: Record, epoch: int) -> None:
 
 @kernel
 def note_most_sessions(captured: CapturedBroker, us: int) -> None:
-    """Note how many sessions the capture shows now, unless one of them may be gone already."""
+    """Note how many sessions the capture shows now, unless one of them may already be gone."""
     shown = captured.shown[0]
     if captured.cache.live[CAPTURED] > shown.at_least and not closes_soon(captured, us):
         shown.at_least = captured.cache.live[CAPTURED]
@@ -148,7 +148,7 @@ def note_connection_seen(captured: CapturedBroker, connection: int) -> None:
 
 @kernel
 def judge_opening(captured: CapturedBroker, event: Record) -> None:
-    """Compare the answer to a request for a session, and go on from what the capture shows."""
+    """Compare the answer to a request for a session with the capture, and follow the capture."""
     cache, shown = captured.cache, captured.shown[0]
     if has_share_session(cache, CAPTURED, event.member):
         remove_shown(captured, event.member)
@@ -186,7 +186,7 @@ def share_error_verdict(captured: CapturedBroker, event: Record, predicted: int,
 
 @kernel
 def judge_going_on(captured: CapturedBroker, event: Record, act: int) -> None:
-    """Compare the error of a request in a session, or of one that closes it, and go on from what the capture shows."""
+    """Compare the error of a request in a session, or of one that closes it, and follow the capture."""
     cache = captured.cache
     if act == FROM_BEFORE and event.error != SHARE_SESSION_NOT_FOUND:
         put_shown(captured, event, event.epoch)
@@ -210,7 +210,7 @@ def judge_going_on(captured: CapturedBroker, event: Record, act: int) -> None:
 
 @kernel
 def close_shown(captured: CapturedBroker, event: Record) -> None:
-    """Have the captured session close with the response, or at once if none is captured."""
+    """Close the captured session with the response, or at once if no response is captured."""
     cache, shown = captured.cache, captured.shown[0]
     if not has_share_session(cache, CAPTURED, event.member):
         return
@@ -224,7 +224,7 @@ def close_shown(captured: CapturedBroker, event: Record) -> None:
 
 @kernel
 def judge_share_request(captured: CapturedBroker, bucket: int, event: Record) -> int:
-    """Count a request, compare it and its answer with what the rules give; returns why it was sent."""
+    """Count a request, and compare it and its answer with the rules; returns why it was sent."""
     act, member, counts = act_of_member(captured, event), captured.members[event.member], captured.counts[bucket]
     opens = event.epoch == INITIAL_EPOCH and event.is_acknowledge == 0
     counts.requests += 1
@@ -254,7 +254,7 @@ def note_release(captured: CapturedBroker, event: Record) -> None:
 
 @kernel
 def note_end(captured: CapturedBroker, event: Record) -> None:
-    """Have a captured connection end."""
+    """End a captured connection."""
     was_unseen, shown = captured.unseen[event.connection] == 1, captured.shown[0]
     opened = captured.cache.opened[event.connection, CAPTURED]
     was_closing = opened.member >= 0 and captured.cache.sessions[opened.member, CAPTURED].is_closing == 1

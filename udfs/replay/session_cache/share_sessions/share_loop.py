@@ -1,8 +1,8 @@
 """Brokers and members in closed loop, in every lane: what each member would have sent, and what it would have got.
 
-When a member sends a request is as captured, in every lane; its epoch is the lane's own, by the rules of
-org.apache.kafka.clients.consumer.internals.ShareSessionHandler (Kafka 4.3). A member that is refused a session, or
-whose session is gone, asks for one again with its next request.
+In every lane, a member sends its requests at the captured times. The epoch of a request is the lane's own, by the rules
+of org.apache.kafka.clients.consumer.internals.ShareSessionHandler (Kafka 4.3). A member that is refused a session, or
+whose session is gone, asks for a session again with its next request.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from udfs.replay.session_cache.share_sessions.state import (
 
 @kernel
 def take_up(lanes: ShareLanes, bucket: int, event: Record, act: int, is_refused_before: bool) -> None:
-    """Play a request in every lane. is_refused_before: it failed before the broker looked at the session."""
+    """Replay a request in every lane. is_refused_before: it failed before the broker looked at the session."""
     for lane in range(len(lanes.cache.settings)):
         member, outcome = lanes.members[event.member, lane], lanes.outcomes[bucket, lane]
         follow_own_act(lanes, lane, event, act)
         is_first = member.epoch == INITIAL_EPOCH and act != WRONG_EPOCH
         if event.is_acknowledge == 1 and is_first:
-            continue  # ShareSessionHandler.newShareAcknowledgeBuilder: no session can be begun with it
+            continue  # ShareSessionHandler.newShareAcknowledgeBuilder: it cannot begin a session
         outcome.requests += 1
         member.requests += 1
         if is_refused_before:
@@ -55,7 +55,7 @@ def take_up(lanes: ShareLanes, bucket: int, event: Record, act: int, is_refused_
 
 @kernel
 def follow_own_act(lanes: ShareLanes, lane: int, event: Record, act: int) -> None:
-    """Change a member's session as the member did of its own accord, before it sends its request."""
+    """Change a member's session by the member's own act, before it sends its request."""
     member, cache = lanes.members[event.member, lane], lanes.cache
     if act == BEGIN_ANEW:
         member.epoch = INITIAL_EPOCH
@@ -69,7 +69,7 @@ def follow_own_act(lanes: ShareLanes, lane: int, event: Record, act: int) -> Non
 
 @kernel
 def open_share_session(lanes: ShareLanes, lane: int, bucket: int, event: Record) -> None:
-    """Have the broker take up a request for a session: it takes the place of the member's last one, or needs room."""
+    """Let the broker handle a request for a session, which replaces the member's last session, or needs room."""
     cache, member, outcome = lanes.cache, lanes.members[event.member, lane], lanes.outcomes[bucket, lane]
     if has_share_session(cache, lane, event.member):
         remove_share_session(cache, lane, event.member)
@@ -90,7 +90,7 @@ def open_share_session(lanes: ShareLanes, lane: int, bucket: int, event: Record)
 
 @kernel
 def go_on_in_lane(lanes: ShareLanes, lane: int, bucket: int, event: Record, act: int) -> None:
-    """Have the broker take up a request in a session, or one that closes it."""
+    """Let the broker handle a request in a session, or one that closes it."""
     cache, member, outcome = lanes.cache, lanes.members[event.member, lane], lanes.outcomes[bucket, lane]
     session = cache.sessions[event.member, lane]
     epoch = next_share_epoch(session.epoch) if act == WRONG_EPOCH else member.epoch
@@ -103,14 +103,14 @@ def go_on_in_lane(lanes: ShareLanes, lane: int, bucket: int, event: Record, act:
         session.epoch = member.epoch = next_share_epoch(session.epoch)
     elif event.error != NO_ANSWER:
         session.is_closing = 1
-    else:  # no response will tell when it goes
+    else:  # no response will tell when the session goes
         remove_share_session(cache, lane, event.member)
         outcome.closed += 1
 
 
 @kernel
 def release_closed(lanes: ShareLanes, bucket: int, event: Record) -> None:
-    """Take out the session of a member whose request to close it is answered, in every lane."""
+    """In every lane, take out the session of a member whose request to close it is answered."""
     for lane in range(len(lanes.cache.settings)):
         if lanes.cache.sessions[event.member, lane].is_closing == 1:
             remove_share_session(lanes.cache, lane, event.member)
@@ -119,6 +119,6 @@ def release_closed(lanes: ShareLanes, bucket: int, event: Record) -> None:
 
 @kernel
 def end_connection(lanes: ShareLanes, bucket: int, event: Record) -> None:
-    """Have a connection end in every lane."""
+    """End a connection in every lane."""
     for lane in range(len(lanes.cache.settings)):
         lanes.outcomes[bucket, lane].dropped += drop_opened(lanes.cache, lane, event.connection)

@@ -31,13 +31,15 @@ SHARE_CONNECTION_COLUMNS = (
     _C.connection_id, _C.broker, _C.first_time, _C.last_time, _C.ended, _C.began_before_capture,
 )  # fmt: skip
 CONNECTION_IDS = pa.schema([pa.field("connection_id", pa.int64())])
-"""Ids of connections, each once in a batch."""
+"""Ids of connections, without duplicates in a batch."""
 
 
 @dataclass(frozen=True)
 class ShareConnections:
-    """The connections of share groups. lives: as `lives_of` returns them; ends: us since 1970 of those whose end is
-    known, or taken to be with their last response, as in a log; logged: those of a log.
+    """The connections of share groups.
+
+    lives: from `lives_of`. ends: us since 1970, for connections whose end is known, or, in a request log, taken to be
+    their last response. logged: the connections of a request log.
     """
 
     ids: Ints
@@ -53,7 +55,7 @@ def distinct_connections(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Recor
 
 
 def share_connections(ids: Ints, connections: pa.Table) -> ShareConnections:
-    """What is known of the connections of share groups. ids: int64[n]. connections: SHARE_CONNECTION_COLUMNS of all."""
+    """The connections of share groups. ids: int64[n]. connections: SHARE_CONNECTION_COLUMNS of all connections."""
     c = CONNECTIONS
     ids = np.unique(ids)
     own = connections.filter(pc.is_in(connections[c.connection_id], value_set=arrow_array(ids))).sort_by(
@@ -84,7 +86,7 @@ def share_events(batches: Iterable[pa.RecordBatch], known: ShareConnections) -> 
 
 
 def request_events(rows: pa.RecordBatch, kind: int, time: pa.Array[Any], known: ShareConnections) -> pa.RecordBatch:
-    """A row of SHARE_EVENTS for each of these rows of `share_fetches`. time: when it happens, us since 1970."""
+    """A row of SHARE_EVENTS for each of these rows of `share_fetches`. time: of the event, us since 1970."""
     t, s = SHARE_EVENTS, SHARE_FETCHES
     answered = pc.and_(is_known(rows[s.response_time]), is_known(rows[s.error_code]))
     columns = {
@@ -99,7 +101,7 @@ def request_events(rows: pa.RecordBatch, kind: int, time: pa.Array[Any], known: 
 def common_columns(
     rows: pa.RecordBatch, kind: int, time: pa.Array[Any], known: ShareConnections
 ) -> dict[str, pa.Array[Any]]:
-    """The columns that events of requests and of connections have."""
+    """The columns that events of requests and events of connections have in common."""
     t = SHARE_EVENTS
     connection = rows[t.connection_id]
     return {
@@ -112,8 +114,8 @@ def common_columns(
 
 
 def connection_events(batches: Iterable[pa.RecordBatch], known: ShareConnections) -> Iterator[pa.RecordBatch]:
-    """A row for the end of each connection of a share group that has one, and one for the begin of each that began
-    before the capture; a log does not say when connections began.
+    """A row for the end of each connection of a share group, if it is known, and a row for each connection that began
+    before the capture. A request log does not say when connections began.
     """
     c = CONNECTIONS
     for batch in batches:

@@ -9,19 +9,20 @@ import numpy as np
 from udfs.columns.arrays import Ints, Records
 
 RELEASE, END, BEGAN_BEFORE, REQUEST = range(4)
-"""What an event is: the response to a request that closes a session, a connection's end, a connection that began before
-the capture, or a request. Of events at one time, they come in this order.
+"""Kinds of events: the response to a request that closes a session, a connection's end, a connection that began before
+the capture, and a request. Events at the same time come in this order.
 """
 INITIAL_EPOCH, FINAL_EPOCH, GREATEST_EPOCH = 0, -1, (1 << 31) - 1
-"""org.apache.kafka.common.requests.ShareRequestMetadata: the epochs that open and close a session; and the last one."""
+"""org.apache.kafka.common.requests.ShareRequestMetadata: the epochs that open and close a session; the greatest
+epoch."""
 NO_ANSWER, EPOCH_UNKNOWN = -2, -2
-"""The error of a request whose response is not captured; and the epoch of a member whose next one is not known."""
+"""The error of a request whose response is not captured; and the epoch of a member whose next epoch is not known."""
 BY_RULES, BEGIN_ANEW, CLOSE, WRONG_EPOCH, FROM_BEFORE = range(5)
-"""Why a member sends its request with this epoch: its session's rules say so; it begins anew, as after a connection has
-ended; it closes the session; it is one that no rule gives; or the session is from before the capture.
+"""Why a member sends its request with this epoch: the session's rules give it; the member begins anew, as after the end
+of a connection; it closes the session; no rule gives it; or the session is from before the capture.
 """
 NEVER_CLOSED = -(1 << 62)
-"""When a session was closed last, where none was."""
+"""Stands for the time at which a session was closed last, if none was."""
 
 SHARE_EVENT = np.dtype(
     [
@@ -31,7 +32,7 @@ SHARE_EVENT = np.dtype(
             "kind",  # RELEASE, END, BEGAN_BEFORE or REQUEST
             "life",  # of the broker
             "connection",  # its number
-            "ended_us",  # when that ends, or NEVER
+            "ended_us",  # when the connection ends, or NEVER
             "is_logged",  # a request log has it
             "member",  # the number of group and member
             "client",  # the number of the client id
@@ -41,16 +42,16 @@ SHARE_EVENT = np.dtype(
         )
     ]
 )
-"""An event. Those of connections have no member."""
+"""An event. Events of connections have no member."""
 
 SHARE_SETTINGS = np.dtype([("limit", np.int64), ("marks_stale", np.int64)])
-"""What a lane sets of its cache. marks_stale: the end of a connection leaves a session alone that was opened anew by
-another since (Kafka 4.2).
+"""The settings of a lane for its cache. marks_stale: the end of a connection does not end a session that another
+connection has opened since (Kafka 4.2).
 """
 SHARE_SESSION = np.dtype([("epoch", np.int64), ("connection", np.int64), ("is_closing", np.int64)])
 """A member's session: the epoch of its next request, 0 if there is no session; the connection that opened it."""
 OPENED = np.dtype([("member", np.int64), ("is_stale", np.int64)])
-"""The session that a connection opened last: whose it is, NONE for no session; and whether it went since."""
+"""The session that a connection opened last: its member, NONE for no session; and whether it has gone since."""
 
 
 class ShareCache(NamedTuple):
@@ -58,21 +59,21 @@ class ShareCache(NamedTuple):
 
     settings: Records  # SHARE_SETTINGS[lanes]
     live: Ints  # int64[lanes]: sessions
-    fullest: Ints  # int64[lanes]: the most sessions at a time
+    fullest: Ints  # int64[lanes]: the most sessions at once
     sessions: Records  # SHARE_SESSION[members, lanes]
     opened: Records  # OPENED[connections, lanes]
 
 
 SHARE_SUMS = ("requests", "created", "refused", "not_found", "wrong_epoch", "closed", "dropped")
 SHARE_OUTCOME = np.dtype([(name, np.int64) for name in (*SHARE_SUMS, "live_sessions")])
-"""What a lane did in a bucket of time, and how many sessions it held at the end."""
+"""What a lane did in a bucket of time, and how many sessions it held at the end of the bucket."""
 CAPTURED_SHARE_SUMS = ("requests", "created", "refused", "not_found", "wrong_epoch")
 CAPTURED_SHARES = np.dtype([(name, np.int64) for name in CAPTURED_SHARE_SUMS])
 """What the capture shows in a bucket of time."""
 LANE_MEMBER = np.dtype(
     [(name, np.int64) for name in ("epoch", "requests", "created", "refused", "waits_since_us", "last_us", "waited_us")]
 )
-"""A member in a lane. epoch: of its next request. waits_since_us: of the first refusal since it had a session."""
+"""A member in a lane. epoch: of its next request. waits_since_us: the first refusal since it last had a session."""
 
 
 class ShareLanes(NamedTuple):
@@ -92,15 +93,15 @@ SHOWN_MEMBER = np.dtype(
         ("connection", np.int64),  # of its last request
     ]
 )
-"""A member, as its captured requests leave it."""
+"""The state of a member after its captured requests so far."""
 SHOWN = np.dtype(
     [
         (name, np.int64)
         for name in (
             "closed_us",  # when a session was closed last, or its connection ended
-            "closing",  # sessions whose close has been requested and not answered
-            "unseen",  # connections from before the capture that may have a session which no request has shown
-            "at_least",  # the most sessions that the capture shows at a time
+            "closing",  # sessions whose close has been requested and not yet answered
+            "unseen",  # connections from before the capture that may have a session that no request has shown
+            "at_least",  # the most sessions that the capture shows at once
             "at_most",  # the fewest sessions with which one was refused, or NEVER
         )
     ]
@@ -111,7 +112,7 @@ SHOWN = np.dtype(
 class CapturedBroker(NamedTuple):
     """The captured broker, and how its rules agree with what it did."""
 
-    cache: ShareCache  # of one lane; it goes on from what the capture shows
+    cache: ShareCache  # of one lane; it follows the capture
     members: Records  # SHOWN_MEMBER[members]
     shown: Records  # SHOWN[1]
     unseen: Ints  # int64[connections]: 1 for a connection from before the capture that has shown no session
