@@ -1,7 +1,8 @@
-"""What the controller makes of a change to a topic, under the limits of KIP-578 (a proposal) and of Kafka as it runs.
+"""How the controller decides about a change to a topic, under the limits of KIP-578 (a proposal) and of Kafka as it
+runs.
 
 The proposal's rules are those of the KIP's text (Goals, Public Interfaces) and of its prototype, apache/kafka pull
-request 8499. Partitions are counted as replicas, of all topics but the internal ones.
+request 8499. Partitions are counted as replicas, of all topics except the internal ones.
 """
 
 from __future__ import annotations
@@ -61,21 +62,21 @@ from udfs.replay.partition_limits.topics import (
 
 @kernel
 def is_exempt(sim: ClusterSim, change: int) -> bool:
-    """Whether the limits of KIP-578 let the change pass, whatever it needs."""
+    """Whether the change is exempt from the limits of KIP-578."""
     record = sim.changes[change]
     return bool(record.is_internal or record.by_broker)
 
 
 @kernel
 def broker_limit(sim: ClusterSim, change: int) -> int:
-    """The max.broker.partitions that holds for the change, UNLIMITED if it is exempt."""
+    """The max.broker.partitions that applies to the change, UNLIMITED if it is exempt."""
     return UNLIMITED if is_exempt(sim, change) else int(sim.cluster[0].max_broker_partitions)
 
 
 @kernel
 def add_replicas(sim: ClusterSim, change: int, first: int, size: int) -> int:
-    """Put the change's replicas on named_brokers[first : first + size]. Returns the first broker that this takes above
-    its limit, NONE if there is none.
+    """Put the change's replicas on named_brokers[first : first + size]. Returns the first broker that exceeds its limit
+    by this, NONE if there is none.
     """
     slot, limit = sim.changes[change].slot, broker_limit(sim, change)
     for broker in range(len(sim.added)):
@@ -92,7 +93,7 @@ def add_replicas(sim: ClusterSim, change: int, first: int, size: int) -> int:
 
 @kernel
 def place_as_named(sim: ClusterSim, lane: int, change: int, size: int) -> bool:
-    """Put `size` replicas where the request says, unless that takes a broker it names above its limit."""
+    """Put `size` replicas where the request says, unless a broker that it names would exceed its limit."""
     record, outcome = sim.changes[change], sim.outcomes[lane, change]
     if record.named_size != size:
         return note_refusal(outcome, INVALID_REPLICA_ASSIGNMENT, NO_LIMIT, requested=size)
@@ -113,8 +114,9 @@ def is_shown(sim: ClusterSim, change: int, first: int, new: int, factor: int) ->
 
 @kernel
 def place_partitions(sim: ClusterSim, lane: int, change: int, new: int, factor: int) -> bool:
-    """Put the change's new partitions on brokers, into its slots: where the request says, else where Metadata shows
-    them, unless that is above the limit, else where they are drawn. Returns whether that could be done.
+    """Put the change's new partitions on brokers, into its slots. They go where the request says; if it says nothing,
+    where Metadata shows them, unless that exceeds the limit; otherwise where they are drawn. Returns whether that could
+    be done.
     """
     record = sim.changes[change]
     first = sim.topics[record.topic].partitions
@@ -128,8 +130,8 @@ def place_partitions(sim: ClusterSim, lane: int, change: int, new: int, factor: 
 
 @kernel
 def draw_placement(sim: ClusterSim, lane: int, change: int, new: int, factor: int) -> bool:
-    """Put the change's new partitions where Kafka's placer, or the proposal's, draws them, if the brokers are known.
-    Returns whether that could be done.
+    """Put the change's new partitions where the placer of Kafka, or of the proposal, draws them, if the brokers are
+    known. Returns whether that could be done.
     """
     record, outcome, placement = sim.changes[change], sim.outcomes[lane, change], sim.placement[0]
     limit, replicas = broker_limit(sim, change), new * factor
@@ -146,7 +148,7 @@ def draw_placement(sim: ClusterSim, lane: int, change: int, new: int, factor: in
         return error == 0 or note_refusal(outcome, error, NO_LIMIT, requested=replicas)
     if place_limited(sim.brokers, sim.arrangement, placement, sim.broker_replicas, sim.slots) == new:
         return True
-    if limit == UNLIMITED:  # fewer brokers are up than replicas are wanted
+    if limit == UNLIMITED:  # fewer brokers are up than a partition has replicas
         return note_refusal(outcome, INVALID_REPLICATION_FACTOR, NO_LIMIT, requested=replicas)
     present = sim.cluster[0].replicas
     return note_refusal(
@@ -156,7 +158,7 @@ def draw_placement(sim: ClusterSim, lane: int, change: int, new: int, factor: in
 
 @kernel
 def fits_in_cluster(sim: ClusterSim, lane: int, change: int, replicas: int) -> bool:
-    """Whether max.partitions leaves room for so many replicas in the cluster, and there are slots for them."""
+    """Whether max.partitions leaves room for `replicas` more replicas in the cluster, and there are slots for them."""
     record, outcome, cluster = sim.changes[change], sim.outcomes[lane, change], sim.cluster[0]
     limit, present = cluster.max_partitions, cluster.replicas
     if not is_exempt(sim, change) and present + replicas > limit:
@@ -168,7 +170,7 @@ def fits_in_cluster(sim: ClusterSim, lane: int, change: int, replicas: int) -> b
 
 @kernel
 def refuse_invalid(sim: ClusterSim, lane: int, change: int, error: int) -> None:
-    """Note an error of Kafka's own checks. That a topic is absent may come from the refusal of its creation."""
+    """Note an error of Kafka's own checks. A topic may be absent because its creation was refused."""
     topic = sim.topics[sim.changes[change].topic]
     is_consequence = error == UNKNOWN_TOPIC_OR_PARTITION and topic.was_refused == 1
     decided_by = REFUSED_BEFORE if is_consequence else NO_LIMIT
@@ -207,22 +209,22 @@ def make_partitions(sim: ClusterSim, lane: int, change: int) -> None:
 
 @kernel
 def refuse_absent(sim: ClusterSim, lane: int, change: int) -> None:
-    """Note that the change is about a topic that is not there."""
+    """Note that the topic of the change does not exist."""
     was_refused = sim.topics[sim.changes[change].topic].was_refused == 1
     note_refusal(sim.outcomes[lane, change], UNKNOWN_TOPIC_OR_PARTITION, REFUSED_BEFORE if was_refused else NO_LIMIT)
 
 
 @kernel
 def reassign_partition(sim: ClusterSim, lane: int, change: int) -> None:
-    """AlterPartitionReassignments of one partition: only the replicas that are new to it need room. Those that it loses
-    are gone when the move is done, which a replay takes to be at once.
+    """AlterPartitionReassignments of one partition: only its new replicas need room. The replicas that it loses are
+    gone when the move is done; in a replay, that is at once.
     """
     record, outcome = sim.changes[change], sim.outcomes[lane, change]
     topic, factor = sim.topics[record.topic], record.replication_factor
     number = chunk_of(sim, topic, record.partition)
     if topic.partitions == 0 or number == NONE:
         refuse_absent(sim, lane, change)
-    elif record.named != NONE:  # else a move is cancelled
+    elif record.named != NONE:  # otherwise a move is cancelled
         if record.named_size != factor:
             note_refusal(outcome, INVALID_REPLICA_ASSIGNMENT, NO_LIMIT, requested=factor)
         elif put_moved(sim, lane, change, number):
@@ -235,7 +237,7 @@ def reassign_partition(sim: ClusterSim, lane: int, change: int) -> None:
 @kernel
 def put_moved(sim: ClusterSim, lane: int, change: int, number: int) -> bool:
     """Put the replicas of a partition of chunk `number` into the slots of its move. Returns whether that could be done:
-    a broker that has none of them yet must not be taken above its limit.
+    a broker that has none of them yet must not exceed its limit.
     """
     record, limit = sim.changes[change], broker_limit(sim, change)
     old, factor = slot_in_chunk(sim, number, record.partition), sim.chunks[number].replication_factor
@@ -257,7 +259,7 @@ def put_moved(sim: ClusterSim, lane: int, change: int, number: int) -> bool:
 
 @kernel
 def add_shown_partitions(sim: ClusterSim, change: int) -> None:
-    """Add partitions that no captured request makes, where Metadata shows them."""
+    """Add partitions that no captured request made, on the brokers where Metadata shows them."""
     record = sim.changes[change]
     topic, factor = sim.topics[record.topic], record.replication_factor
     for i in range(record.partitions * factor):
@@ -269,7 +271,7 @@ def add_shown_partitions(sim: ClusterSim, change: int) -> None:
 
 @kernel
 def delete_topic(sim: ClusterSim, lane: int, change: int) -> None:
-    """Delete the topic of a DeleteTopics request, or note why that is refused."""
+    """Delete the topic of a DeleteTopics request, or note why the request is refused."""
     partitions = sim.topics[sim.changes[change].topic].partitions
     if partitions == 0:
         refuse_absent(sim, lane, change)
@@ -308,7 +310,7 @@ def apply_change(sim: ClusterSim, lane: int, change: int) -> None:
 
 @kernel
 def follow_limits(sim: ClusterSim, lane: int, time: int) -> None:
-    """Put those limits in force that the lane has at this time (us)."""
+    """Put the lane's limits at this time (us) in force."""
     cluster, end = sim.cluster[0], sim.lanes[lane].end_step
     while cluster.step + 1 < end and sim.steps[cluster.step + 1].time <= time:
         cluster.step += 1
@@ -320,8 +322,8 @@ def follow_limits(sim: ClusterSim, lane: int, time: int) -> None:
 def replay_lanes(sim: ClusterSim, times: Ints, samples: Ints) -> None:
     """Do every change in every lane.
 
-    times: int64[times], us. samples: int64[lanes, times + 1, brokers], which is set to the replicas on each broker when
-    each of the times has come, and at the end.
+    times: int64[times], us. samples: int64[lanes, times + 1, brokers], written in place: the replicas on each broker at
+    each of the times, and at the end.
     """
     for lane in range(len(sim.lanes)):
         empty_cluster(sim, lane)

@@ -1,9 +1,9 @@
-"""For every value of a limit of KIP-578 (a proposal) the first change that would be refused, without a lane for each.
+"""For every value of a limit of KIP-578 (a proposal): the first change that it would refuse, without a lane for each.
 
-Up to its first refusal a lane with a limit of N has what a lane without a limit has, apart from where replicas were put
-once a broker was full. So the changes are done once without a limit. For max.partitions = N the first change that needs
-more than N is the first refusal. For max.broker.partitions = N a pass of its own begins at the change by which a broker
-would get its Nth replica (curve_passes).
+Up to its first refusal, a lane with a limit of N is the same as a lane without a limit, except for the placement of
+replicas once a broker was full. So the changes are done once without a limit. For max.partitions = N, the first change
+that needs more than N is the first refusal. For max.broker.partitions = N, a pass of its own begins at the change that
+would give a broker its Nth replica (curve_passes).
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from udfs.replay.partition_limits.state import (
 
 
 def limit_curves(history: History) -> dict[int, Records]:
-    """The curves of both limits, by MAX_BROKER_PARTITIONS and MAX_PARTITIONS: FIRST_REFUSAL[steps], of which each holds
-    up to below the limit of the next one.
+    """The curves of both limits, by MAX_BROKER_PARTITIONS and MAX_PARTITIONS: FIRST_REFUSAL[steps]. Each step holds for
+    all limits below that of the next step.
 
-    Replicas are placed as KIP-578 proposes, with the draws of every other lane. Where the brokers are not known there
-    is no curve of the first limit, for nobody knows what it would refuse.
+    Replicas are placed as KIP-578 proposes, with the draws of every other lane. If the brokers are not known, there is
+    no curve of the first limit, because it is not known what it would refuse.
     """
     sim = new_sim(history, unlimited_lane())
     replay_lanes(sim, read_only(np.zeros(0, np.int64)), np.zeros((1, 1, len(sim.broker_replicas)), np.int64))
@@ -52,11 +52,13 @@ def limit_curves(history: History) -> dict[int, Records]:
 
 
 def last_limits(history: History, outcomes: Records) -> Ints:
-    """By change, the largest max.broker.partitions that could refuse it or a later one as the first: int64[changes].
+    """For each change, the largest max.broker.partitions whose first refusal can be this change or a later one:
+    int64[changes].
 
-    outcomes: CHANGE_OUTCOME[changes] without a limit, which up to its first refusal are those of every limit. Where
-    Kafka places, a limit refuses when fewer brokers have room than replicas are wanted; the others then have `limit`
-    replicas or more, and there are no more than all that were before and those requested.
+    outcomes: CHANGE_OUTCOME[changes] without a limit; up to its first refusal, every limit has the same outcomes. If
+    Kafka places the replicas, a limit refuses when fewer brokers have room than a partition has replicas. All other
+    brokers then have at least `limit` replicas, and together they have at most the replicas before the change and those
+    that it requests.
     """
     changes, brokers = history.changes, history.brokers
     kind, factor, is_named = changes["kind"], changes["replication_factor"], changes["named"] != NONE
@@ -65,7 +67,7 @@ def last_limits(history: History, outcomes: Records) -> Ints:
     replicas = outcomes["present"] + outcomes["requested"]
     by_room = np.where(others > 0, replicas // np.maximum(others, 1), UNLIMITED)
     is_placed = (outcomes["requested"] > 0) & ~is_named & (kind != MOVE)
-    # A request that names brokers is refused by any of them, and where too few are up no count of replicas tells.
+    # A request that names brokers is refused if any of them is full. If too few brokers are up, counts tell nothing.
     by_chance = is_named & ~np.isin(kind, (APPEAR, VANISH)) | (outcomes["error"] == INVALID_REPLICATION_FACTOR)
     limits = np.where(by_chance, UNLIMITED, np.where(is_placed, by_room, 0))
     limits = np.where(are_exempt(changes), 0, limits)
@@ -73,15 +75,15 @@ def last_limits(history: History, outcomes: Records) -> Ints:
 
 
 def are_exempt(changes: Records) -> Bools:
-    """Which changes no limit of KIP-578 refuses: bool[changes]. changes: CHANGE[changes]."""
+    """Which changes are exempt from the limits of KIP-578: bool[changes]. changes: CHANGE[changes]."""
     return (changes["is_internal"] == 1) | (changes["by_broker"] == 1)
 
 
 def drop_repeated_steps(by_limit: Records) -> Records:
     """The curve with one step for each change that is refused first: FIRST_REFUSAL[steps].
 
-    by_limit: FIRST_REFUSAL[limits], a row for each limit in ascending order. Of limits in a row that refuse the same
-    change first, the first one is kept.
+    by_limit: FIRST_REFUSAL[limits], a row for each limit in ascending order. Of successive limits that first refuse the
+    same change, the lowest is kept.
     """
     return by_limit[np.append(True, np.diff(by_limit["change"]) != 0)]
 
@@ -89,8 +91,8 @@ def drop_repeated_steps(by_limit: Records) -> Records:
 def cluster_curve(changes: Records, outcomes: Records) -> Records:
     """The curve of max.partitions: FIRST_REFUSAL[steps].
 
-    Each change that needs more than all before it is the first refusal of the limits between. changes: CHANGE[changes].
-    outcomes: CHANGE_OUTCOME[changes] without a limit.
+    A change that needs more than every earlier change is the first refusal of all limits in between. changes:
+    CHANGE[changes]. outcomes: CHANGE_OUTCOME[changes] without a limit.
     """
     is_counted = (outcomes["requested"] > 0) & (outcomes["error"] == 0) & ~are_exempt(changes)
     rows = np.flatnonzero(is_counted)

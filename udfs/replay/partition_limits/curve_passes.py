@@ -1,13 +1,13 @@
-"""The passes that find what each max.broker.partitions (KIP-578, a proposal) refuses first.
+"""The passes that find the first refusal of each max.broker.partitions (KIP-578, a proposal).
 
-The changes are done one by one without a limit. When one of them would take a broker to more replicas than any before,
-a pass for each of the limits between begins at that change instead. It goes on to the first refusal, or to where there
-can be none any more, and is taken back.
+The changes are done one by one without a limit. When a change would give a broker more replicas than any broker had
+before, a pass for each of the limits in between begins at that change instead. The pass goes on to its first refusal,
+or until none is possible any more, and is then undone.
 
-Which brokers a change gets depends on its draws and on the brokers that are full. It does not depend on the limit
-itself, unless the limit keeps partitions from where Metadata shows them. So a pass takes over what the pass before it
-left in a change's slots, if the same brokers were full then and the change fills none. That is so nearly everywhere,
-and only counting is left to do.
+The brokers of a change depend on its draws and on the brokers that are full. They do not depend on the limit itself,
+unless the limit prevents the placement that Metadata shows. So a pass takes over the content of a change's slots from
+the pass before, if the same brokers were full then and the change fills none. Nearly all changes are so, and only the
+counting is left to do.
 """
 
 from __future__ import annotations
@@ -43,30 +43,30 @@ from udfs.replay.partition_limits.topics import (
 FREE = 0
 """The lane of the passes, which has no limits of its own."""
 NOT_PLACED = -1
-"""In Passes.full: what is in the slots of the change must not be taken over."""
+"""In Passes.full: the content of the change's slots must not be taken over."""
 
 FIRST_REFUSAL = int_fields("limit_from", "change", "present", "requested")
-"""What a limit refuses first, and what that change met; NONE where it refuses no change."""
+"""The first refusal of a limit, and the counts at that change; NONE if it refuses no change."""
 
 PASS = int_fields(
-    "limit",  # of the pass, UNLIMITED while changes are done for good
-    "full",  # the brokers that are full, as `full_brokers` has it
-    "first",  # the change with which passes begin
+    "limit",  # of the pass, UNLIMITED while changes are done without a limit
+    "full",  # the brokers that are full, from `full_brokers`
+    "first",  # the change at which passes begin
     "last_limit",  # the limit of the last pass that begins there
-    "tried",  # the largest limit up to which the first refusal of each is known
+    "tried",  # the first refusals of all limits up to this one are known
     "replicas",  # in the cluster before that change
 )
-"""How far the passes have come."""
+"""The progress of the passes."""
 
 
 class Passes(NamedTuple):
     """What the passes share.
 
-    last_limits: int64[changes], the largest limit whose first refusal can be this change or a later one.
-    keys: int64[brokers], random numbers: a set of brokers is known by the sum of its keys (by exclusive or), which two
-    sets share by a chance of one in 2^62. full: int64[changes], the sum of the keys of the brokers that were full when
-    the replicas in the change's slots were placed, or NOT_PLACED. before: int64[brokers], the replicas of each before
-    the first change of a pass. state: PASS[1]. curve: FIRST_REFUSAL[limits].
+    last_limits: int64[changes], the largest limit whose first refusal can be this change or a later one. keys:
+    int64[brokers], random numbers. The exclusive or of its brokers' keys identifies a set of brokers; two sets have the
+    same one with a probability of 1 in 2^62. full: int64[changes], this value for the brokers that were full when the
+    replicas in the change's slots were placed, or NOT_PLACED. before: int64[brokers], the replicas of each broker
+    before the first change of a pass. state: PASS[1]. curve: FIRST_REFUSAL[limits].
     """
 
     last_limits: Ints
@@ -78,7 +78,9 @@ class Passes(NamedTuple):
 
 
 def new_passes(last_limits: Ints, brokers: int, limits: int) -> Passes:
-    """Before the first pass. last_limits: int64[changes]. limits: how many limits there are to try, from 0 on."""
+    """The Passes before the first pass. last_limits: int64[changes]. limits: how many limits there are to try, from 0
+    on.
+    """
     curve = np.zeros(limits, FIRST_REFUSAL)
     curve["limit_from"], curve["change"] = np.arange(limits), NONE
     return Passes(
@@ -93,7 +95,7 @@ def new_passes(last_limits: Ints, brokers: int, limits: int) -> Passes:
 
 @kernel
 def full_brokers(sim: ClusterSim, passes: Passes) -> int:
-    """The sum (by exclusive or) of the keys of the brokers that have no room for another replica."""
+    """The exclusive or of the keys of the brokers that have no room for another replica."""
     full, limit = 0, passes.state[0].limit
     for broker in range(len(sim.broker_replicas)):
         if sim.broker_replicas[broker] >= limit:
@@ -103,8 +105,9 @@ def full_brokers(sim: ClusterSim, passes: Passes) -> int:
 
 @kernel
 def is_taken_over(sim: ClusterSim, passes: Passes, change: int) -> bool:
-    """Have the change make the partitions that are in its slots, if these are the same in this pass. Otherwise nothing
-    is done: if other brokers are full, or the change fills one, since the replicas behind that would be elsewhere.
+    """Let the change make the partitions that are in its slots, if these are the same in this pass; returns whether
+    they are. They are not if other brokers are full, or if the change fills one: the replicas after that would be
+    elsewhere.
     """
     state, slot = passes.state[0], sim.changes[change].slot
     if state.limit == UNLIMITED or passes.full[change] != state.full:
@@ -125,8 +128,8 @@ def is_taken_over(sim: ClusterSim, passes: Passes, change: int) -> bool:
 
 @kernel
 def is_where_shown(sim: ClusterSim, change: int) -> bool:
-    """Whether the partitions that the change has made are where Metadata shows them, if it does. Where a limit keeps
-    them from there, a higher one may not, whichever brokers are full.
+    """Whether the partitions that the change has made are where Metadata shows them, if it does. If a limit prevents
+    that, a higher limit may not, whichever brokers are full.
     """
     chunk, record = sim.chunks[change], sim.changes[change]
     first, factor = chunk.first_partition, chunk.replication_factor
@@ -140,7 +143,9 @@ def is_where_shown(sim: ClusterSim, change: int) -> bool:
 
 @kernel
 def can_be_taken_over(sim: ClusterSim, change: int) -> bool:
-    """Whether the change has just made partitions that count, where any limit puts them with the same brokers full."""
+    """Whether the change has just made partitions that count, and that any limit places there with the same full
+    brokers.
+    """
     record, outcome = sim.changes[change], sim.outcomes[FREE, change]
     is_placed = record.kind in (CREATE, AUTO_CREATE, GROW) and record.named == NONE
     counts = not record.is_internal and not record.validate_only
@@ -159,7 +164,7 @@ def note_full(sim: ClusterSim, passes: Passes, change: int) -> None:
 
 @kernel
 def highest_count(sim: ClusterSim, change: int) -> int:
-    """The most replicas on a broker when the change was done, also where it was only to be validated."""
+    """The most replicas on a broker when the change was done, even if it was only validated."""
     record, outcome = sim.changes[change], sim.outcomes[FREE, change]
     is_validated = record.validate_only and not record.is_internal and outcome.error == 0
     replicas = outcome.requested if is_validated else 0
@@ -173,7 +178,7 @@ def highest_count(sim: ClusterSim, change: int) -> int:
 
 @kernel
 def return_to_first(sim: ClusterSim, passes: Passes, change: int) -> int:
-    """Take back the changes from the first of the pass to this one. Returns the first."""
+    """Undo the changes from the first of the pass to this one. Returns the first."""
     state = passes.state[0]
     for done in range(change, state.first - 1, -1):
         take_back_change(sim, done)
@@ -193,7 +198,7 @@ def begin_pass(sim: ClusterSim, passes: Passes, limit: int) -> None:
 def after_unlimited(sim: ClusterSim, passes: Passes, change: int) -> int:
     """Go on after a change that was done without a limit.
 
-    Returns the next change; or the same one, if a pass under the first limit that was not tried yet begins there.
+    Returns the next change; or the same change, if the pass of the first limit not yet tried begins there.
     """
     state, highest = passes.state[0], highest_count(sim, change)
     last_limit = min(highest, passes.last_limits[change])
@@ -214,8 +219,8 @@ def after_unlimited(sim: ClusterSim, passes: Passes, change: int) -> int:
 def after_limited(sim: ClusterSim, passes: Passes, change: int) -> int:
     """Go on after a change that was done, or refused, in a pass under a limit.
 
-    Returns the pass's next change. If the pass is over, it is taken back, and its first change is returned: there the
-    next pass begins or, after the last one, the changes go on without a limit.
+    Returns the pass's next change. If the pass is over, it is undone, and its first change is returned: there the next
+    pass begins or, after the last pass, the changes go on without a limit.
     """
     state, outcome = passes.state[0], sim.outcomes[FREE, change]
     first_refusal, is_refused = passes.curve[state.limit], outcome.decided_by == MAX_BROKER_PARTITIONS
@@ -240,7 +245,7 @@ def fill_curve(sim: ClusterSim, passes: Passes) -> None:
     while change < len(sim.changes):
         if not is_taken_over(sim, passes, change):
             cluster.max_broker_partitions = state.limit
-            apply_change(sim, FREE, change)  # only here, since its machine code is copied to wherever it is called
+            apply_change(sim, FREE, change)  # called only here, because its machine code is copied to every call
             if state.limit != UNLIMITED:
                 note_full(sim, passes, change)
         is_limited = state.limit != UNLIMITED

@@ -1,4 +1,5 @@
-"""A cluster that is described, not captured, as rows of TOPIC_EVENTS: its brokers, its topics, and topics to come."""
+"""A cluster that is described, not captured, as rows of TOPIC_EVENTS: its brokers, its topics, and its future
+topics."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ _E = TOPIC_EVENTS
 
 
 class SizedTopics(NamedTuple):
-    """Topics of one size: how many there are, or how many come in a day."""
+    """Topics of one size: how many there are, or how many are created each day."""
 
     name: str
     partitions: int
@@ -37,8 +38,8 @@ class SizedTopics(NamedTuple):
 class DescribedCluster(NamedTuple):
     """A cluster that somebody describes.
 
-    brokers: node ids and racks, None for no rack. present: topics that are there at start_us (since 1970). coming:
-    topics that are created in the `days` from then on.
+    brokers: node ids and racks, None for no rack. present: topics that exist at start_us (since 1970). coming: topics
+    that are created in the `days` from then on.
     """
 
     brokers: Sequence[tuple[int, str | None]]
@@ -49,7 +50,7 @@ class DescribedCluster(NamedTuple):
 
 
 def described_events(cluster: DescribedCluster, seed: int) -> pa.Table:
-    """Rows of TOPIC_EVENTS. Topics that are there are placed by StripedReplicaPlacer, those to come are spread evenly.
+    """Rows of TOPIC_EVENTS. StripedReplicaPlacer places the existing topics; future topics are evenly spread over time.
 
     seed: of the placer's draws.
     """
@@ -68,7 +69,7 @@ def event_batches(cluster: DescribedCluster, seed: int) -> Iterator[pa.RecordBat
 
 
 def topic_event_rows(rows: int, **columns: Any) -> pa.RecordBatch:
-    """Rows of TOPIC_EVENTS that are null besides these columns."""
+    """Rows of TOPIC_EVENTS with these columns; all others are null."""
     return make_rows(_E, {**columns, **nulls_besides(_E, columns, rows)})
 
 
@@ -96,7 +97,7 @@ def place_topics(brokers: Brokers, stripes: Stripes, placement: Records, slots: 
 
 
 def present_rows(topics: SizedTopics, brokers: Brokers, start_us: int, seed: int) -> pa.RecordBatch:
-    """Rows of TOPIC_EVENTS, one for each partition of the topics of one size that are there at start_us."""
+    """Rows of TOPIC_EVENTS, one for each partition of the topics of one size that exist at start_us."""
     n, factor, placement = topics.how_many * topics.partitions, topics.replication_factor, np.zeros(1, PLACEMENT)
     placement["partitions"], placement["replication_factor"] = topics.partitions, factor
     replicas = np.zeros(n * factor, np.int64)
@@ -115,7 +116,7 @@ def present_rows(topics: SizedTopics, brokers: Brokers, start_us: int, seed: int
 
 
 def coming_times(per_day: float, days: float, start_us: int) -> Ints:
-    """When each topic of a size comes: int64[topics], us, evenly, the first after half of the time between two."""
+    """When each topic of a size is created: int64[topics], us, evenly, the first after half of the time between two."""
     nth = np.arange(int(per_day * days))
     return (start_us + (nth + 0.5) / per_day * US_PER_DAY).astype(np.int64)
 

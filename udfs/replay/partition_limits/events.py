@@ -1,4 +1,4 @@
-"""Rows of TOPIC_EVENTS as records: brokers, the partitions that Metadata shows, and the changes that are requested."""
+"""Turns rows of TOPIC_EVENTS into records: brokers, partitions that Metadata shows, and requested changes."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ KINDS = {
     values.DELETE_TOPIC: DELETE,
 }
 STRICT_FROM = {CREATE: 6, GROW: 3, DELETE: 5, AUTO_CREATE: 0}
-"""Versions from which a request is refused when its controller mutation quota is used up (KIP-599). For a Metadata
-request the broker asks the controller by the newest version (AutoTopicCreationManager)."""
+"""From these versions on, a request is refused when its controller mutation quota is used up (KIP-599). For a Metadata
+request, the broker asks the controller with the newest version (AutoTopicCreationManager)."""
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state")
-"""Those that KIP-578 names."""
+"""The internal topics that KIP-578 names."""
 NO_RESPONSE = -(1 << 15)
-"""In place of an error code, where the capture has no response."""
+"""Stands for an error code if the capture has no response."""
 UNEVEN = -2
-"""In place of a number of replicas, where the partitions that a request names differ in it, or have none."""
+"""Stands for a number of replicas if the partitions of a request differ in it, or have none."""
 
 TOPIC_REQUEST = int_fields(
     "time",  # us
@@ -56,15 +56,15 @@ TOPIC_REQUEST = int_fields(
     "is_strict",  # 1: refused when its mutation quota is used up
     "client",  # number of the client.id
     "connection",  # number of the connection
-    "first_named",  # where the brokers begin that the request names
-    "named_partitions",  # for how many partitions it names brokers; 0: Kafka places
+    "first_named",  # where the brokers that the request names begin
+    "named_partitions",  # for how many partitions it names brokers; 0: Kafka places them
     "named_factor",  # how many of each, or UNEVEN
 )
-"""A change to a topic that is requested."""
+"""A requested change to a topic."""
 
 SIGHTING = int_fields(
     "topic",
-    "topic_id",  # a number from 1 on, 0 where Metadata tells no id
+    "topic_id",  # a number from 1 on, 0 if Metadata has no id
     "partition",
     "time",  # us
     "is_internal",  # 1: of an internal topic
@@ -80,11 +80,11 @@ ORDER = (
 
 
 class TopicEvents(NamedTuple):
-    """What the events of a cluster say; brokers and topics are numbered.
+    """The events of a cluster, with numbered brokers and topics.
 
-    requests: TOPIC_REQUEST[requests] in the order of their times; rows: of TOPIC_EVENTS, which they are made from.
+    requests: TOPIC_REQUEST[requests] in time order. rows: the rows of TOPIC_EVENTS from which they are made.
     named_brokers: int64[replicas], the brokers that requests name. sightings: SIGHTING[sightings]. shown_brokers:
-    int64[replicas], the brokers of those. topics: how many topic names there are.
+    int64[replicas], the brokers of the sightings. topics: how many topic names there are.
     """
 
     rows: pa.RecordBatch
@@ -99,8 +99,8 @@ class TopicEvents(NamedTuple):
 class Assignments(NamedTuple):
     """The replicas that requests name themselves.
 
-    nodes: int64[replicas], node ids, partition by partition in their order. By request: first, where its nodes begin;
-    partitions, how many it names; and factor, the replicas of each, or UNEVEN.
+    nodes: int64[replicas], node ids, partition by partition. For each request: first, where its nodes begin;
+    partitions, how many it names; factor, the replicas of each, or UNEVEN.
     """
 
     nodes: Ints
@@ -130,26 +130,26 @@ def read_topic_events(batches: Iterable[pa.RecordBatch]) -> TopicEvents:
 
 
 def sort_topic_events(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
-    """The rows of all batches in one order, whatever order they come in."""
+    """The rows of all batches in a fixed order, independent of the order in which they come."""
     schema, held = arrow_schema(TOPIC_EVENTS), list(batches)
-    # Spark names the items of a list in another way, and says of no column that it has no nulls.
+    # Spark names the items of a list differently, and declares no column to be without nulls.
     table = pa.Table.from_batches(held).cast(schema) if held else schema.empty_table()
     ordered = table.sort_by([(str(column), "ascending") for column in ORDER]).combine_chunks()
     return ordered.to_batches()[0] if ordered.num_rows else empty_batch(TOPIC_EVENTS)
 
 
 def int_values_of(column: pa.Array[Any], missing: int) -> Ints:
-    """A column of whole numbers, with `missing` in place of null: int64[rows]."""
+    """A column of whole numbers, with `missing` instead of null: int64[rows]."""
     return pc.fill_null(column.cast(pa.int64()), missing).to_numpy(zero_copy_only=False)
 
 
 def places_among_names(column: pa.Array[Any], names: pa.Array[Any]) -> Ints:
-    """The place of each value among the names, -1 where it is none of them: int64[rows]."""
+    """The index of each value among the names, -1 if it is not among them: int64[rows]."""
     return int_values_of(pc.index_in(column, value_set=names), -1)
 
 
 def known_brokers(listed: pa.RecordBatch, named: Ints) -> tuple[Ints, Brokers]:
-    """Node ids in ascending order, int64[brokers], and the brokers: those that only replicas name are down.
+    """Node ids in ascending order, int64[brokers], and the brokers. Brokers that are known from replicas only are down.
 
     listed: rows of brokers. named: int64[replicas], the node ids of replicas, below 0 for none.
     """
@@ -210,7 +210,7 @@ def requests_from_rows(rows: pa.RecordBatch, names: pa.Array[Any], assignments: 
 
 
 def request_numbers(rows: pa.RecordBatch) -> Ints:
-    """The number of the request that each row is of, from 0 on in the order of the rows: int64[rows]."""
+    """The number of each row's request, from 0 on in the order of the rows: int64[rows]."""
     exchange = np.stack([int_column(rows, _E.connection_id, 0), int_column(rows, _E.exchange_no, 0)])
     return np.cumsum(np.append(0, np.any(np.diff(exchange, axis=1) != 0, axis=0)))[: rows.num_rows]
 

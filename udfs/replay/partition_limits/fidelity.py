@@ -1,4 +1,4 @@
-"""How often the captured settings give what the capture shows of topic changes: rows of `fidelity`."""
+"""How often the captured settings agree with the captured topic changes: rows of `fidelity`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from udfs.replay.partition_limits.state import AUTO_CREATE, CREATE, GROW, NOT_TR
 from udfs.replay.shared.fidelity_rows import AGREED, NO_REASON, FidelityCounts, fidelity_rows
 
 PLACEMENTS = "placements"
-"""The metric that compares where replicas are; those of changes are their kinds."""
+"""The metric that compares the placement of replicas. The metrics of changes are the kinds of changes."""
 ALLOWED_BUT_REFUSED = CHANGES.codes[CHANGES.allowed_but_refused]
 REFUSED_BUT_ALLOWED = CHANGES.codes[CHANGES.refused_but_allowed]
 OTHER_ERROR = CHANGES.codes[CHANGES.other_error]
@@ -35,8 +35,8 @@ IMPOSSIBLE_DRAW = CHANGES.codes[CHANGES.impossible_draw]
 
 
 class Verdicts(NamedTuple):
-    """Of each change or placement: what could be checked, what of that agrees, what could not; and the code of the
-    reason, AGREED for none. int64[n] all.
+    """For each change or placement, int64[n] each: how much could be checked, how much of that agrees, how much could
+    not be checked; and the code of the reason, AGREED for none.
     """
 
     checked: Ints
@@ -66,11 +66,11 @@ def limit_fidelity_rows(
 
 
 def change_verdicts(history: History, outcomes: Records, judged: Ints) -> Verdicts:
-    """Whether the replay gives the captured error of each of these changes.
+    """Whether the replay gives the captured error for each of these changes.
 
     outcomes: CHANGE_OUTCOME[changes] of the captured lane. judged: int64[n], the numbers of the changes to compare.
     """
-    # A Metadata response does not say what became of the topic that it has created; that a later one shows it, does.
+    # A Metadata response does not say whether it created the topic; a later response that shows the topic does.
     is_auto = history.changes["kind"][judged] == AUTO_CREATE
     error, captured = outcomes["error"][judged], np.where(is_auto, 0, history.captured["error_code"][judged])
     unchecked = np.where(is_auto, AGREED, history.captured["reason"][judged])
@@ -94,11 +94,11 @@ def were_placed(history: History, outcomes: Records) -> Bools:
 
 
 def placement_verdicts(history: History, settings: LimitSettings, chunks: Records, placed: Ints) -> Verdicts:
-    """How many rounds of each of these placements there are, and how many of them Kafka's placer can have drawn.
+    """How many rounds each of these placements has, and how many of them Kafka's placer can have drawn.
 
-    What is checked is what Metadata shows, where the replay takes it from there as well: whether StripedReplicaPlacer,
-    which draws all others, could have drawn it. It does so for KRaft alone. chunks: CHUNK[changes] of the captured
-    lane. placed: int64[n], the numbers of the changes to check.
+    Checked are placements that the replay takes from Metadata: could StripedReplicaPlacer, which draws all other
+    placements, have drawn them? They are checked for KRaft only. chunks: CHUNK[changes] of the captured lane. placed:
+    int64[n], the numbers of the changes to check.
     """
     changes, brokers, chunk = history.changes[placed], history.brokers, chunks[placed]
     first, partitions, factor = chunk["first_partition"], chunk["partitions"], chunk["replication_factor"]

@@ -23,9 +23,9 @@ from udfs.replay.partition_limits.state import APPEAR, VANISH, History, new_sim
 from udfs.replay.shared.lanes import CAPTURED
 
 SAMPLES = 100
-"""Times at which replicas by broker are kept."""
+"""The number of times at which replicas by broker are kept."""
 CELLS_AT_ONCE = 1 << 21
-"""Outcomes of changes, or counts of brokers, of the lanes that are replayed together."""
+"""The most outcomes of changes, or counts of brokers, of the lanes that are replayed together."""
 
 
 def replay_topics(
@@ -43,10 +43,10 @@ def replay_topics(
 def replay_captured(
     batches: Iterable[pa.RecordBatch], settings: LimitSettings, seed: int, run_id: str
 ) -> Iterator[pa.RecordBatch]:
-    """Packed rows of the gold tables from what the tasks made that read silver tables: each has read a part of the
+    """Packed rows of the gold tables, from the rows of the tasks that read silver tables: each has read a part of the
     topics.
 
-    batches: rows of TOPIC_EVENTS, of which several may say the same. seed: as of `replay_topics`.
+    batches: rows of TOPIC_EVENTS, maybe with duplicates. seed: as in `replay_topics`.
     """
     yield from replay_topics(topic_events(batches).to_batches(), settings, seed, run_id)
 
@@ -77,8 +77,8 @@ def replay_history(history: History, settings: LimitSettings, run_id: str) -> It
 
 
 def lane_groups(history: History, lanes: int) -> list[tuple[int, int]]:
-    """The lanes that are replayed together, from one up to another: the captured lane alone, so that its topics can be
-    looked at, and of the others as many as memory has room for.
+    """The ranges of lanes that are replayed together: the captured lane alone, so that its topics can be looked at, and
+    of the others as many as fit into memory.
     """
     cells = max(len(history.changes), (SAMPLES + 1) * len(history.brokers.table), 1)
     ends = range(CAPTURED + 1, lanes, max(1, CELLS_AT_ONCE // cells))

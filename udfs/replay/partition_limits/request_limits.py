@@ -1,4 +1,4 @@
-"""What limits partitions in Kafka as it runs: createTopics and createPartitions of
+"""The limits on partitions in Kafka as it runs: createTopics and createPartitions of
 org.apache.kafka.controller.ReplicationControlManager (4.3.1 and 4.4), and the controller mutation quota (KIP-599).
 """
 
@@ -31,7 +31,7 @@ from udfs.replay.partition_limits.state import (
 MAX_PER_REQUEST = 10_000
 """MAX_PARTITIONS_PER_BATCH and MAX_RECORDS_PER_USER_OP."""
 TO_CONTROLLER_US = 1000
-"""What a request takes at least to the controller, so that the quota has recovered when a throttled one arrives."""
+"""The shortest time of a request to the controller; in it, the quota recovers before a throttled request arrives."""
 
 
 @kernel
@@ -63,7 +63,7 @@ def error_of_checks(sim: ClusterSim, change: int) -> int:
 
 @kernel
 def count_new_partitions(sim: ClusterSim, change: int) -> int:
-    """How many partitions the change would make; 0 for one that would not add any."""
+    """How many partitions the change would make; 0 if it would add none."""
     record = sim.changes[change]
     present = sim.topics[record.topic].partitions if record.kind == GROW else 0
     return max(0, record.partitions - present)
@@ -71,7 +71,7 @@ def count_new_partitions(sim: ClusterSim, change: int) -> int:
 
 @kernel
 def check_request(sim: ClusterSim, lane: int, first: int) -> None:
-    """Look at the request whose first change is `first`: does one of today's limits refuse it as a whole?"""
+    """Check the request whose first change is `first`: does one of Kafka's current limits refuse it as a whole?"""
     settings, cluster, kind = sim.lanes[lane], sim.cluster[0], sim.changes[first].kind
     cluster.checked_request = sim.changes[first].request
     partitions, records, change = 0, 0, first
@@ -91,7 +91,7 @@ def check_request(sim: ClusterSim, lane: int, first: int) -> None:
 
 @kernel
 def time_read(sim: ClusterSim, change: int) -> int:
-    """When the broker reads the change's request (us): one on a throttled connection has to wait."""
+    """When the broker reads the change's request (us). A request on a throttled connection has to wait."""
     record, cluster = sim.changes[change], sim.cluster[0]
     if cluster.read_request != record.request:
         cluster.read_request = record.request
@@ -101,12 +101,12 @@ def time_read(sim: ClusterSim, change: int) -> int:
 
 @kernel
 def is_within_quota(sim: ClusterSim, lane: int, change: int, cost: int) -> bool:
-    """KIP-599's token bucket: a strict request is refused if the bucket is below 0 already, and charged otherwise.
+    """KIP-599's token bucket: a strict request is refused if the bucket is already below 0, and charged otherwise.
 
-    A client that finds the bucket below 0, or leaves it so with an old version, is throttled until it would be 0 again:
-    the broker does not read what comes next on the connection (RequestHandlerHelper.sendForwardedResponse, 4.3.1). A
-    client whose Metadata request makes a topic is not throttled; where a broker makes it without the controller, the
-    quota has no part in it.
+    A client that finds the bucket below 0, or brings it below 0 with an old version, is throttled until the bucket
+    would be at 0 again: the broker does not read the next request of the connection
+    (RequestHandlerHelper.sendForwardedResponse, 4.3.1). A client whose Metadata request makes a topic is not throttled.
+    If a broker makes the topic without the controller, the quota does not apply.
     """
     settings, record = sim.lanes[lane], sim.changes[change]
     rate = settings.mutation_rate
@@ -136,7 +136,7 @@ def refuse_by_quota(sim: ClusterSim, lane: int, change: int, cost: int) -> bool:
 
 @kernel
 def partitions_allowed(sim: ClusterSim, lane: int, change: int, new: int) -> int:
-    """Today's limits: how many of the new partitions are made, NONE where the change is refused; a refusal is noted."""
+    """How many of the new partitions Kafka's current limits allow; NONE if they refuse the change, which is noted."""
     cluster, outcome = sim.cluster[0], sim.outcomes[lane, change]
     records = cluster.request_records
     if cluster.request_refused_by:
@@ -147,7 +147,7 @@ def partitions_allowed(sim: ClusterSim, lane: int, change: int, new: int) -> int
         return NONE
     if not sim.lanes[lane].has_kraft or sim.changes[change].kind != GROW:
         return new
-    # Up to 4.3 the record too many ends the topic's part with an error, and those before it are committed.
+    # Up to 4.3, the first record above the limit ends the topic's part with an error; earlier ones are committed.
     made: int = min(new, MAX_PER_REQUEST - records)
     cluster.request_records += made
     if made < new:

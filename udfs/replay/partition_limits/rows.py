@@ -1,4 +1,4 @@
-"""What the lanes of KIP-578 (a proposal) come to, as rows of the gold tables; of several lanes at once."""
+"""The outcomes of KIP-578's (a proposal) lanes, as rows of the gold tables, for several lanes at once."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ MESSAGES = {
     REFUSED_BEFORE: "The topic does not exist because its creation was refused",
 }
 MAX_DAYS = 36_525
-"""A breach that is farther away than a hundred years is none."""
+"""A breach later than this, a hundred years, counts as none."""
 _E = TOPIC_EVENTS
 
 
 class LaneResults(NamedTuple):
-    """What became of the changes in some lanes.
+    """The outcomes of the changes in some lanes.
 
     outcomes: CHANGE_OUTCOME[lanes, changes]. replicas: int64[lanes], in the cluster at the end. times: int64[times],
     us.
@@ -79,7 +79,7 @@ class LaneResults(NamedTuple):
     captured_samples: Ints
 
     def names(self, lane: Ints) -> pa.Array[Any]:
-        """The names of lanes, of which each is kept once. lane: int64[n]."""
+        """The names of lanes, as a dictionary column. lane: int64[n]."""
         return dictionary_column(pa.array(self.settings.names, pa.string()), lane)
 
 
@@ -89,12 +89,12 @@ def topic_prefixes(topics: pa.Array[Any]) -> pa.Array[Any]:
 
 
 def principals_of_requests(rows: pa.RecordBatch) -> pa.Array[Any]:
-    """Who requested changes, empty where no log tells."""
+    """The principals that requested changes, empty if no log tells."""
     return pc.fill_null(rows[_E.principal], "")
 
 
 def number_alike_texts(columns: list[pa.Array[Any]]) -> Ints:
-    """A number for each row, the same for rows that have the same texts in all columns: int64[rows]."""
+    """A number for each row, the same for rows with equal texts in all columns: int64[rows]."""
 
     def finer(groups: Ints, column: pa.Array[Any]) -> Ints:
         texts = column.dictionary_encode(null_encoding="encode")
@@ -105,9 +105,9 @@ def number_alike_texts(columns: list[pa.Array[Any]]) -> Ints:
 
 
 class RequestGroups(NamedTuple):
-    """Requests that are alike in kind, topic prefix, client and principal.
+    """Groups of requests with equal kind, topic prefix, client and principal.
 
-    keys: these four by their columns of PARTITION_LIMITS, each with a value a group. changes: GROUPED[changes].
+    keys: these four by their columns of PARTITION_LIMITS, each with a value for each group. changes: GROUPED[changes].
     """
 
     keys: Mapping[str, pa.Array[Any]]
@@ -118,7 +118,7 @@ class RequestGroups(NamedTuple):
 
 
 def request_groups(history: History) -> RequestGroups:
-    """The groups of a history's requests, and which group each change belongs to."""
+    """The groups of a history's requests, and the group of each change."""
     t, rows = PARTITION_LIMITS, history.rows
     keys = {
         t.kind: rows[_E.kind],
@@ -204,7 +204,7 @@ def names_by_code(names: Mapping[int, str], codes: Ints) -> pa.Array[Any]:
 
 
 def messages_of_refusals(outcomes: Records, node: Ints) -> pa.Array[Any]:
-    """What each refusal says: the limit, what is present and what was requested, as KIP-578 wants it.
+    """The message of each refusal: the limit, what is present and what was requested, as in KIP-578.
 
     outcomes: CHANGE_OUTCOME[refusals]. node: int64[refusals], the id of a single broker that would exceed the limit.
     """
@@ -248,9 +248,9 @@ def per_broker_rows(history: History, results: LaneResults, run_id: str) -> pa.R
 
 
 def headroom_rows(history: History, results: LaneResults, run_id: str) -> pa.RecordBatch:
-    """Rows of `partition_limit_headroom`, for each broker and for the cluster, where there is such a limit."""
+    """Rows of `partition_limit_headroom`, for each broker and for the cluster, if they have a limit."""
     t, limits, nodes = PARTITION_LIMIT_HEADROOM, results.settings.last_limits(), history.brokers.table["node_id"]
-    cluster = len(nodes)  # its place behind the brokers
+    cluster = len(nodes)  # its index behind the brokers
     by_place = np.full((len(limits), cluster + 1), UNLIMITED)
     by_place[:, :cluster], by_place[:, cluster] = limits["max_broker_partitions"][:, None], limits["max_partitions"]
     lane, place = np.nonzero(by_place != UNLIMITED)
@@ -278,9 +278,9 @@ def headroom_rows(history: History, results: LaneResults, run_id: str) -> pa.Rec
 
 
 def growth_per_day(counts: Ints, times: Ints) -> Floats:
-    """Replicas a day from the first time to the last, float64[limits]; 0 where no time passes.
+    """Growth in replicas a day from the first time to the last, float64[limits]; 0 if no time passes.
 
-    counts: int64[times, limits], the replicas that each limit is about.
+    counts: int64[times, limits], the replicas that each limit counts.
     """
     if len(times) < 2:
         return np.zeros(counts.shape[1])
@@ -288,9 +288,9 @@ def growth_per_day(counts: Ints, times: Ints) -> Floats:
 
 
 def breach_times(counts: Ints, times: Ints, limit: Ints, growth: Floats) -> Ints:
-    """When each limit is reached: within the run, or afterwards if replicas go on growing as they do; us, 0 for never.
+    """When each limit is reached (us, 0 for never): within the run, or afterwards if replicas go on growing as before.
 
-    counts: int64[times, limits], the replicas that each limit is about. limit: int64[limits]. growth: float64[limits],
+    counts: int64[times, limits], the replicas that each limit counts. limit: int64[limits]. growth: float64[limits],
     replicas a day.
     """
     if len(times) == 0:
@@ -306,8 +306,8 @@ def breach_times(counts: Ints, times: Ints, limit: Ints, growth: Floats) -> Ints
 def limit_curve_rows(history: History, limit: int, curve: Records, run_id: str) -> tuple[Table, pa.RecordBatch]:
     """Rows of `partition_limit_curve`: for each range of values of one limit, the change that it refuses first.
 
-    limit: a code of LIMIT_NAMES. curve: FIRST_REFUSAL[steps], from the lowest value on, of which each step goes up to
-    where the next begins. Steps that refuse a change before the window are left out.
+    limit: a code of LIMIT_NAMES. curve: FIRST_REFUSAL[steps], from the lowest value on; each step goes up to where the
+    next one begins. Steps that refuse a change before the window are left out.
     """
     last = np.append(curve["limit_from"][1:] - 1, UNLIMITED)
     is_listed = np.append(history.in_window, True)[curve["change"]]

@@ -19,7 +19,7 @@ _COUNT = re.compile(r"(\d{1,4000})(?:\.0+)?|\d{1,3}(?:_\d{3})+", re.ASCII)
 
 
 class Schedule(NamedTuple):
-    """A limit over time: the value from each time (us) on; the first time is before all others."""
+    """A limit over time: the values, each in force from its time (us) on. The first time is before all others."""
 
     times: tuple[int, ...]
     values: tuple[int, ...]
@@ -30,7 +30,7 @@ class Schedule(NamedTuple):
 
 
 def parse_schedule(text: str) -> Schedule:
-    """The limit that `text` spells, in force from each time on. Raises ValueError that says what is wrong.
+    """The limit that `text` spells. Raises ValueError that says what is wrong.
 
     >>> parse_schedule("4_000").values
     (4000,)
@@ -43,7 +43,7 @@ def parse_schedule(text: str) -> Schedule:
 
 
 def format_schedule(schedule: Schedule) -> str:
-    """The spelling that `parse_schedule` reads back, the same for the same limit."""
+    """The spelling of a limit that `parse_schedule` reads back. Equal limits have the same spelling."""
     values = [NO_LIMIT if value == UNLIMITED else str(value) for value in schedule.values]
     times = (datetime.fromtimestamp(us / 1_000_000, UTC).isoformat() for us in schedule.times[1:])
     changes = (f" until {time} then {value}" for time, value in zip(times, values[1:], strict=True))

@@ -1,4 +1,4 @@
-"""What each lane allows: the proposal's limits, those of the release that it follows, and a mutation quota."""
+"""The limits of each lane: the proposal's, those of the lane's release, and a mutation quota."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from udfs.replay.shared.lanes import (
 from udfs.replay.shared.window import WHOLE, Window
 
 CONTROLLER = "controller"
-"""The setting that says which controller a release that exists with both works with: ZOOKEEPER, or KRaft's."""
+"""The setting that says which controller is used, for a release that exists with both: ZOOKEEPER, or KRaft's."""
 KRAFT_SINCE, ZOOKEEPER_UNTIL = map(numbers_of_release, BOTH_CONTROLLERS)
 FORWARDED_SINCE = (2, 8)
-"""The first release whose brokers have the controller make the topic that a Metadata request names (KIP-590)."""
+"""From this release on, the controller makes the topic that a Metadata request names, not the broker (KIP-590)."""
 GROWTH_CHECKED_SINCE = (4, 4)
 """The first release that checks a CreatePartitions request as a whole."""
 QUOTA_WINDOWS_SECONDS = 11
-"""controller.quota.window.num times controller.quota.window.size.seconds, both by default."""
+"""controller.quota.window.num times controller.quota.window.size.seconds, both at their defaults."""
 
 LANE = np.dtype(
     [
@@ -45,16 +45,16 @@ LANE = np.dtype(
 """The settings of a lane."""
 
 LIMITS_FROM = int_fields("time", "max_broker_partitions", "max_partitions")
-"""The limits of KIP-578 (a proposal) that are in force from a time on (us), UNLIMITED for none."""
+"""The limits of KIP-578 (a proposal) in force from a time on (us), UNLIMITED for none."""
 
 
 class LimitSettings(NamedTuple):
     """The lanes of the replay; the first one is the captured one.
 
-    names: of the lanes. lanes: LANE[lanes]. steps: LIMITS_FROM[steps], lane by lane. num_partitions and
-    replication_factor: what a topic gets for which neither is stated (num.partitions, default.replication.factor).
-    brokers_create_topics: the captured brokers made topics that Metadata requests name themselves, which the proposal
-    exempts; so they do in every lane. window: the time that counts.
+    names: of the lanes. lanes: LANE[lanes]. steps: LIMITS_FROM[steps], lane by lane. num_partitions,
+    replication_factor: the defaults for a topic whose request states none (num.partitions,
+    default.replication.factor). brokers_create_topics: the captured brokers themselves made the topics that Metadata
+    requests name, which the proposal exempts; they do so in every lane. window: the time that counts.
     """
 
     names: tuple[str, ...]
@@ -67,7 +67,7 @@ class LimitSettings(NamedTuple):
 
     @property
     def placed_by_kraft(self) -> bool:
-        """Whether StripedReplicaPlacer placed what was captured."""
+        """Whether StripedReplicaPlacer placed the captured replicas."""
         return bool(self.lanes["has_kraft"][CAPTURED])
 
     @property
@@ -119,7 +119,7 @@ def schedules_of_lanes(lanes: LaneSettings, key: str) -> list[Schedule]:
 
 
 def limits_over_time(broker_limit: Schedule, cluster_limit: Schedule) -> Records:
-    """Both limits from each time on at which one of them changes: LIMITS_FROM[steps]."""
+    """Both limits, with a step at each time at which one of them changes: LIMITS_FROM[steps]."""
     times = np.unique([*broker_limit.times, *cluster_limit.times])
     steps = np.zeros(len(times), LIMITS_FROM)
     steps["time"] = times
@@ -128,21 +128,21 @@ def limits_over_time(broker_limit: Schedule, cluster_limit: Schedule) -> Records
 
 
 def unlimited_lane() -> LimitSettings:
-    """One lane without any limit, in which replicas are placed as the proposal has it."""
+    """A lane without any limit, in which replicas are placed as the proposal does."""
     lane, step = np.zeros(1, LANE), np.array([(-UNLIMITED, UNLIMITED, UNLIMITED)], LIMITS_FROM)
     lane["end_step"] = 1
     return LimitSettings(("unlimited",), read_only(lane), read_only(step))
 
 
 def is_release_before(release: tuple[int, ...] | None, first: tuple[int, ...]) -> bool:
-    """Whether a release comes before the first one that has something; the proposal has what the newest one has."""
+    """Whether a release is older than `first`. The proposal counts as the newest release."""
     return release is not None and release < first
 
 
 def has_kraft(release: tuple[int, ...] | None, controller: Value | None) -> bool:
-    """Whether a lane's controller is KRaft's. ZkAdminManager, to 3.9, refuses no request for its size, and AdminUtils
-    places replicas, as the proposal does where no broker is full. Releases that exist with both have the controller
-    that is stated, KRaft's if none is.
+    """Whether a lane's controller is KRaft's. With ZooKeeper, up to 3.9, ZkAdminManager refuses no request for its
+    size, and AdminUtils places replicas; the proposal places them in the same way as long as no broker is full. A
+    release that exists with both has the stated controller, or KRaft's if none is stated.
     """
     if release is None or release < KRAFT_SINCE:
         return False

@@ -1,4 +1,4 @@
-"""What the replay of partition limits takes from silver tables: brokers, partitions in Metadata, changes requested."""
+"""What the replay of partition limits takes from silver tables: brokers, partitions in Metadata, requested changes."""
 
 from __future__ import annotations
 
@@ -63,17 +63,17 @@ COUNTED = {
     FETCH_REQUEST.api_key: _T.fetch_requests,
     METADATA_REQUEST.api_key: _T.metadata_requests,
 }
-"""By API the column that counts the requests which use a changed topic."""
+"""For each API, the column that counts the requests that use a changed topic."""
 BROKER_KEY, PARTITION_KEY = (_T.node_id,), (_T.topic, _T.topic_id, _T.partition)
 REQUEST_KEY = (_T.connection_id, _T.exchange_no)
 PLACE = (*REQUEST_KEY, _T.position)
-"""What orders the entries of Metadata responses that came at one time."""
+"""The columns that order the entries of Metadata responses that came at the same time."""
 
 
 def metadata_events(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The brokers and partitions that Metadata responses list, each once for a batch.
+    """The brokers and partitions that Metadata responses list, without duplicates in a batch.
 
-    A partition is as the first response shows it, a broker as the last one does. batches: rows of CLUSTER_METADATA.
+    A partition is as in the first response, a broker as in the last one. batches: rows of CLUSTER_METADATA.
     """
     m = CLUSTER_METADATA
     for batch in batches:
@@ -84,7 +84,7 @@ def metadata_events(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatc
 
 
 def first_sightings(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Each partition of a topic id, as Metadata shows it first; ids are null of versions that have none."""
+    """Each partition of a topic id, as first shown in Metadata. Versions without topic ids have null."""
     t, m = TOPIC_EVENTS, CLUSTER_METADATA
     return event_rows(
         {
@@ -100,7 +100,7 @@ def first_sightings(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def listed_brokers(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Each broker that Metadata lists, with the rack it has last."""
+    """Each broker that Metadata lists, with its last rack."""
     t, m = TOPIC_EVENTS, CLUSTER_METADATA
     return event_rows(
         {
@@ -112,7 +112,7 @@ def listed_brokers(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def change_events(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Each change that is requested, from rows of TOPIC_CHANGES."""
+    """Each requested change, from rows of TOPIC_CHANGES."""
     t, c = TOPIC_EVENTS, TOPIC_CHANGES
     for rows in batches:
         yield event_rows(
@@ -127,10 +127,10 @@ def change_events(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 
 
 class Changed(NamedTuple):
-    """The changes of topics by topic and time, and when each ends, at the next change of its topic.
+    """The changes of topics, by topic and time. Each is in force until the next change of its topic.
 
-    topics: the place of each topic among them. bounds: int64[topics + 1], a topic's changes are those from one bound to
-    the next. begins: int64[changes], us. connection_id, exchange_no, position: the change, int64[changes].
+    topics: the index of each topic. bounds: int64[topics + 1], a topic's changes are those from one bound to the next.
+    begins: int64[changes], us. connection_id, exchange_no, position: int64[changes], which identify the change.
     """
 
     topics: dict[str | None, int]
@@ -181,15 +181,15 @@ def fetch_uses(batches: Iterable[pa.RecordBatch], changed: Changed, window: Wind
 def metadata_uses(
     batches: Iterable[pa.RecordBatch], changed: Changed, window: Window = WHOLE
 ) -> Iterator[pa.RecordBatch]:
-    """The Metadata requests that name changed topics, as far as they were answered, from rows of CLUSTER_METADATA."""
+    """The answered Metadata requests that name changed topics, from rows of CLUSTER_METADATA."""
     m = CLUSTER_METADATA
     for batch in batches:
         yield uses_of_topics(rows_where(batch, batch[m.is_named]), METADATA_REQUEST.api_key, changed, window)
 
 
 def uses_of_topics(rows: pa.RecordBatch, api_key: int, changed: Changed, window: Window = WHOLE) -> pa.RecordBatch:
-    """Rows of TOPIC_USES for requests in the window that use a topic between a change and the next one of it. Rows that
-    follow each other and are of one use become one.
+    """Rows of TOPIC_USES for requests in the window that use a changed topic, each with the change in force. Successive
+    rows of one use become one.
     """
     u, x = TOPIC_USES, EXCHANGES
     topics: Any = first_text(rows[_M.topic], rows[_M.topic_id])
@@ -213,10 +213,11 @@ def uses_of_topics(rows: pa.RecordBatch, api_key: int, changed: Changed, window:
 
 
 def change_at(topic: Ints, time: Ints, changed: Changed) -> Ints:
-    """The change of each topic that is in force at a time, -1 where none is: after it, and before the next: int64[n].
+    """The change of each topic in force at a time, -1 if there is none: int64[n]. A change is in force until the next
+    one.
 
-    A change of which the time is not known is in force at none. topic: int64[n], places among the changed topics, below
-    0 for others. time: int64[n], us, FIRST_OF_ALL where it is not known.
+    A change whose time is not known is never in force. topic: int64[n], indices of changed topics, below 0 for others.
+    time: int64[n], us, FIRST_OF_ALL if it is not known.
     """
     change = np.full(len(topic), -1)
     for place in np.unique(topic[topic >= 0]).tolist():
@@ -231,7 +232,7 @@ def change_at(topic: Ints, time: Ints, changed: Changed) -> Ints:
 
 
 def used_changes(batches: Iterable[pa.RecordBatch], changed: Changed) -> Iterator[pa.RecordBatch]:
-    """Rows of TOPIC_EVENTS of the kind USES, from rows of TOPIC_USES in order: how many requests of each API use the
+    """Rows of TOPIC_EVENTS of the kind USES, from sorted rows of TOPIC_USES: how many requests of each API use the
     topic of a change.
     """
     u, t = TOPIC_USES, TOPIC_EVENTS
@@ -278,8 +279,8 @@ def request_events(batches: Iterable[pa.RecordBatch], changed: Changed) -> Itera
 
 
 def topic_events(batches: Iterable[pa.RecordBatch]) -> pa.Table:
-    """All rows of TOPIC_EVENTS of a cluster, from rows that its tasks made: each broker and partition once, and each
-    change with what is known of its request and of the uses of its topic.
+    """All rows of TOPIC_EVENTS of a cluster, from the rows that tasks made: each broker and partition once, and each
+    change with its request's version and principal, and the uses of its topic.
     """
     t, schema = TOPIC_EVENTS, arrow_schema(TOPIC_EVENTS)
     held = [whole_rows(batch, t) for batch in batches]
@@ -298,7 +299,7 @@ def topic_events(batches: Iterable[pa.RecordBatch]) -> pa.Table:
 
 
 def first_row_of_each(rows: pa.RecordBatch, key: Sequence[str]) -> pa.RecordBatch:
-    """The first row of each key in the order of Metadata responses; `is_internal` where any of them is."""
+    """The first row of each key in the order of Metadata responses; `is_internal` if any row of the key is."""
     order, begins = places_by_key(rows, key)
     first = rows.take(order[begins[:-1]])
     is_internal = int_column(rows, TOPIC_EVENTS.is_internal, 0)[order]
@@ -313,8 +314,8 @@ def last_row_of_each(rows: pa.RecordBatch, key: Sequence[str]) -> pa.RecordBatch
 
 
 def places_by_key(rows: pa.RecordBatch, key: Sequence[str]) -> tuple[Ints, Ints]:
-    """(the places of rows by key and then in the order of Metadata responses, int64[rows]; where each key begins, and
-    the end, int64[keys + 1]).
+    """(the indices of rows by key, then in the order of Metadata responses, int64[rows]; where each key begins, and
+    where the last ends, int64[keys + 1]).
     """
     keys = [codes_of(rows[column])[0] for column in key]
     order = np.lexsort(
@@ -328,7 +329,7 @@ def places_by_key(rows: pa.RecordBatch, key: Sequence[str]) -> tuple[Ints, Ints]
 def with_columns(
     rows: pa.RecordBatch, others: pa.RecordBatch, key: Sequence[str], columns: Sequence[str]
 ) -> pa.RecordBatch:
-    """The rows with these columns of the row among the others that has the same key, null where there is none."""
+    """The rows with these columns taken from the other row with the same key, null if there is none."""
     keys = zip(*(int_column(others, column, 0).tolist() for column in key), strict=True)
     place = {of: number for number, of in enumerate(keys)}
     wanted = zip(*(int_column(rows, column, 0).tolist() for column in key), strict=True)
@@ -337,7 +338,7 @@ def with_columns(
 
 
 def replace_columns(rows: pa.RecordBatch, columns: Mapping[str, Column]) -> pa.RecordBatch:
-    """The rows with other columns in place of their own."""
+    """The rows with some columns replaced."""
     names = rows.schema.names
     return pa.RecordBatch.from_arrays([columns.get(name, rows[name]) for name in names], names=names)
 

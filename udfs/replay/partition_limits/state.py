@@ -1,4 +1,4 @@
-"""The records that this replay works on: changes to topics, and the cluster of a lane while they are replayed."""
+"""The records of this replay: changes to topics, and the cluster of the lane that is replayed."""
 
 from __future__ import annotations
 
@@ -16,46 +16,46 @@ from udfs.replay.partition_limits.placement.striped import Stripes, new_stripes
 from udfs.replay.partition_limits.settings import LimitSettings
 
 APPEAR, VANISH, CREATE, AUTO_CREATE, GROW, MOVE, DELETE, NOTHING = range(8)
-"""Kinds of change. APPEAR brings partitions that are there without a captured request, VANISH takes a topic away in the
-same way; NOTHING is a Metadata request that makes no topic."""
+"""Kinds of changes. APPEAR adds partitions that exist without a captured request, and VANISH removes a topic without
+one; NOTHING is a Metadata request that makes no topic."""
 
 NO_LIMIT, MAX_BROKER_PARTITIONS, MAX_PARTITIONS, REQUEST_PARTITIONS, REQUEST_RECORDS, MUTATION_QUOTA = range(6)
 REFUSED_BEFORE, CAPTURED_ERROR, NOT_TRIED = 6, 7, 8
-"""What decided about a change. NO_LIMIT: Kafka's own checks; REFUSED_BEFORE: its topic is absent because its creation
-was refused; CAPTURED_ERROR: the captured error was taken."""
+"""What decided about a change. NO_LIMIT: Kafka's own checks. REFUSED_BEFORE: its topic does not exist because its
+creation was refused. CAPTURED_ERROR: the captured error was taken."""
 
 CHANGE = int_fields(
     "time",  # us
     "request",  # changes of the same request have the same number and follow each other
     "kind",
     "topic",
-    "partitions",  # requested; of GROW all that the topic is to have
-    "replication_factor",  # requested; of MOVE the number of replicas that it names
+    "partitions",  # requested; for GROW the topic's new total
+    "replication_factor",  # requested; for MOVE the number of replicas that it names
     "configs",  # configurations of a topic that is created
-    "partition",  # of MOVE the partition, of APPEAR the first one
-    "named",  # the brokers that the request names begin at named_brokers[named]; NONE: Kafka places
+    "partition",  # for MOVE the partition, for APPEAR the first one
+    "named",  # the brokers that the request names begin at named_brokers[named]; NONE: Kafka places the replicas
     "named_size",  # how many it names
     "shown",  # Metadata shows the topic's partitions, from 0 on, on the brokers from named_brokers[shown] on
     "shown_partitions",  # how many it shows; 0: none, or the change made none
     "shown_factor",  # the replicas of each
-    "slot",  # where the change's replicas go
+    "slot",  # where the slots of the change's replicas begin
     "slots",  # for how many replicas there is room
     "captured_error",  # an error that no replay can derive, 0 for none
     "is_internal",  # 1: an internal topic, which the limits of KIP-578 neither refuse nor count
-    "by_broker",  # 1: a broker makes the topic itself; no limit and no quota refuses that, but it counts
+    "by_broker",  # 1: a broker makes the topic itself; no limit or quota refuses that, but its partitions count
     "validate_only",
     "is_strict",  # 1: a request of this version is refused when the mutation quota is used up (KIP-599)
     "client",  # number of the client.id
     "connection",  # number of the connection
-    "seed",  # of the draws by which Kafka places
+    "seed",  # of the draws with which Kafka places replicas
 )
 """A change to a topic, the same in every lane."""
 
 TOPIC = int_fields(
     "partitions",  # 0: there is no such topic
     "replication_factor",
-    "newest_chunk",  # the change that brought its newest partitions, or NONE
-    "was_refused",  # 1: its creation was refused, and it is not there
+    "newest_chunk",  # the change that made its newest partitions, or NONE
+    "was_refused",  # 1: it does not exist because its creation was refused
 )
 """A topic of a lane."""
 
@@ -65,34 +65,34 @@ CHUNK = int_fields(
     "replication_factor",
     "older_chunk",  # of the same topic, or NONE
 )
-"""The partitions that one change brought to its topic. Their replicas are in the change's slots."""
+"""A chunk: the partitions that one change added to its topic. Their replicas are in the change's slots."""
 
 UNDO = int_fields(
     "partitions",  # of the topic before the change, as the next three
     "replication_factor",
     "newest_chunk",
     "was_refused",
-    "moved_slot",  # where the replicas of the partition were that the change moved, or NONE
+    "moved_slot",  # the former slots of the partition that the change moved, or NONE
     "moved_factor",
 )
-"""What a change altered, so that it can be taken back."""
+"""What a change altered, so that it can be undone."""
 
 QUOTA_CLIENT = np.dtype([("tokens", np.float64), ("token_time", np.int64)])
-"""What is left of a client's controller mutation quota (KIP-599), in partitions, and since when (us)."""
+"""The rest of a client's controller mutation quota (KIP-599), in partitions, and the time of that rest (us)."""
 
 MUTED_CONNECTION = np.dtype([("muted_until", np.int64)])
-"""Until when its broker does not read a throttled connection (us)."""
+"""Until when the broker does not read a throttled connection (us)."""
 
 CLUSTER_STATE = int_fields(
     "replicas",  # of all brokers, without those of internal topics
     "step",  # of the lane's limits over time
     "max_broker_partitions",  # in force, UNLIMITED for none
     "max_partitions",
-    "checked_request",  # the request that was last looked at as a whole,
-    "request_refused_by",  # ... which of today's limits refuses it, NO_LIMIT for none,
-    "request_records",  # ... and the partitions or records by which it does; else those it has made
-    "read_request",  # the request that was last read by its broker,
-    "read_time",  # ... and when (us)
+    "checked_request",  # the request that was last checked as a whole
+    "request_refused_by",  # the current limit that refuses that request, NO_LIMIT if none does
+    "request_records",  # the partitions or records for which it is refused; otherwise those that it has made
+    "read_request",  # the request that its broker read last
+    "read_time",  # us: when it was read
 )
 """A lane's cluster, apart from its brokers and topics."""
 
@@ -100,24 +100,24 @@ CHANGE_OUTCOME = int_fields(
     "error",  # Kafka's error code, 0: done
     "decided_by",
     "limit",  # the value of the limit that decided
-    "present",  # how many there were of what the limit is about
+    "present",  # how many the limit counted before the change
     "requested",  # how many more the change needs
-    "broker",  # the broker that would exceed the limit, NONE where it is no single one
-    "is_absent",  # 1: the topic is not there after the change because its creation was refused
+    "broker",  # the broker that would exceed the limit, NONE if it is not a single one
+    "is_absent",  # 1: the topic does not exist after the change because its creation was refused
 )
-"""What became of a change in a lane."""
+"""The outcome of a change in a lane."""
 
 
 CAPTURED_RESULT = int_fields(
-    "row",  # of TOPIC_EVENTS that the change is made from, NONE where no captured request asks for it
-    "error_code",  # of the response, NO_RESPONSE without one
-    "reason",  # code of CHANGES, why the error cannot be derived; AGREED where it can
+    "row",  # of TOPIC_EVENTS from which the change is made, NONE if no captured request asks for it
+    "error_code",  # of the response, NO_RESPONSE if there is none
+    "reason",  # code of CHANGES: why the error cannot be derived; AGREED if it can
 )
-"""What the capture says of a change."""
+"""What the capture says about a change."""
 
 
 class History(NamedTuple):
-    """All changes to a cluster's topics in the order of their times, the same for every lane.
+    """All changes to a cluster's topics in time order, the same for every lane.
 
     changes: CHANGE[changes]. named_brokers: int64[replicas], the brokers that changes name and Metadata shows.
     topics: how many topic names there are. captured: CAPTURED_RESULT[changes]. rows: of TOPIC_EVENTS, the requests.
@@ -137,8 +137,8 @@ class ClusterSim(NamedTuple):
     """A cluster's replay in one lane after the other.
 
     The history and the settings are only read: changes, named_brokers, brokers, lanes (LANE[lanes]) and steps
-    (LIMITS_FROM). The state of the lane at hand: cluster (CLUSTER_STATE[1]), broker_replicas (int64[brokers], without
-    those of internal topics; an array of its own, for it is searched alone), topics (TOPIC[topics]), chunks
+    (LIMITS_FROM). The state of the current lane: cluster (CLUSTER_STATE[1]), broker_replicas (int64[brokers], without
+    those of internal topics; a separate array, because it is searched by itself), topics (TOPIC[topics]), chunks
     (CHUNK[changes]), undo (UNDO[changes]), slots (int64[slots], the broker of each replica), clients (QUOTA_CLIENT) and
     connections (MUTED_CONNECTION). Working memory: added (int64[brokers]), placement (PLACEMENT[1]), stripes and
     arrangement. The results: outcomes (CHANGE_OUTCOME[lanes, changes]) and replicas (int64[lanes], those of all brokers
@@ -167,7 +167,7 @@ class ClusterSim(NamedTuple):
 
 
 def new_sim(history: History, settings: LimitSettings, lanes: int = 1) -> ClusterSim:
-    """The replay of a history, with room for the outcomes of so many lanes at once."""
+    """The replay of a history, with room for the outcomes of `lanes` lanes at once."""
     changes, random = history.changes, java_random(0)
     n, brokers = len(changes), len(history.brokers.table)
     return ClusterSim(

@@ -1,4 +1,4 @@
-"""What becomes of all changes that are alike: sums of the outcomes of lanes."""
+"""Sums of the outcomes of equal requests, by lane."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from udfs.replay.partition_limits.state import (
 )
 
 GROUPED = int_fields(
-    "group",  # of alike requests, NONE where no captured request asks for the change
+    "group",  # of equal requests, NONE if no captured request asks for the change
     "in_window",  # 1: results count it
     "produce_requests",  # in the window that use its topic, from this change to the next one of that topic
     "fetch_requests",
     "metadata_requests",
 )
-"""What the sums of a change's group need to know of the change."""
+"""What the sums of a change's group need to know about the change."""
 
 LIMIT_SUMS = int_fields(
     "changes",  # that are summed; from here on columns of PARTITION_LIMITS
@@ -45,7 +45,7 @@ LIMIT_SUMS = int_fields(
 
 @kernel
 def add_refusal(sums: Record, outcome: Record) -> None:
-    """Count a change that was not done, by what decided."""
+    """Count a change that was not done, by what decided about it."""
     decided_by, is_limit = outcome.decided_by, True
     if decided_by == MAX_BROKER_PARTITIONS:
         sums.refused_by_broker_limit += 1
@@ -63,7 +63,7 @@ def add_refusal(sums: Record, outcome: Record) -> None:
 
 @kernel
 def add_outcome(sums: Record, outcome: Record, change: Record) -> None:
-    """Count what became of one change, and of the requests that use its topic."""
+    """Count the outcome of one change, and the requests that use its topic."""
     is_tried = outcome.decided_by != NOT_TRIED
     if change.in_window == 1:
         sums.changes += 1
@@ -80,7 +80,7 @@ def add_outcome(sums: Record, outcome: Record, change: Record) -> None:
 
 @kernel
 def sum_outcomes(outcomes: Records, changes: Records, sums: Records) -> None:
-    """Sum up the changes that are tried, or whose topic is absent because it was refused.
+    """Sum up the changes that are tried, or whose topic does not exist because it was refused.
 
     outcomes: CHANGE_OUTCOME[lanes, changes]. changes: GROUPED[changes]. sums: LIMIT_SUMS[lanes, groups], zero at first.
     """

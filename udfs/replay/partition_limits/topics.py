@@ -1,4 +1,4 @@
-"""The topics and brokers of a lane: how they gain, move and lose replicas, and how a change is taken back."""
+"""The topics and brokers of a lane: how they gain, move and lose replicas, and how a change is undone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from udfs.replay.partition_limits.state import NO_LIMIT, ClusterSim
 UNPLACED = -1
 """In a slot: the replica's broker is not known."""
 MOVED = 1 << 20
-"""Taken from the slots of a partition that was moved: its replicas are in the slots of the move."""
+"""In the slots of a partition that was moved: its replicas are in the slots of the move."""
 
 
 @kernel
@@ -43,7 +43,9 @@ def copy_counts(counts: Ints, target: Ints) -> None:
 
 @kernel
 def count_replicas(sim: ClusterSim, first: int, size: int, sign: int) -> None:
-    """Add the replicas in slots[first : first + size] to the counts, or take them away; not those moved elsewhere."""
+    """Add the replicas in slots[first : first + size] to the counts, or subtract them; replicas moved elsewhere are
+    left out.
+    """
     counted = 0
     for slot in range(first, first + size):
         broker = sim.slots[slot]

@@ -1,1 +1,1 @@
-"""What a capture tells of the topics of a cluster, as the changes to them that are replayed."""
+"""Turns what a capture shows of a cluster's topics into the changes that are replayed."""

@@ -1,8 +1,8 @@
-"""From what a capture shows of topics to the changes that are replayed in every lane.
+"""Turns what a capture shows of topics into the changes that are replayed in every lane.
 
-A topic that Metadata shows and that no captured request creates was there before: it appears first, and no limit
-refuses it. So does what was created beside the captured requests, as by the ZooKeeper-based tools that KIP-578 exempts;
-if that is another topic than the one that the name stood for (it has another id), it appears when it was first shown.
+A topic that Metadata shows and that no captured request creates existed before: it appears first, and no limit refuses
+it. The same holds for topics created without a captured request, such as by the ZooKeeper-based tools that KIP-578
+exempts. If such a topic has another id than the one that had its name before, it appears when it was first shown.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from udfs.replay.partition_limits.settings import LimitSettings
 from udfs.replay.partition_limits.state import APPEAR, CAPTURED_RESULT, CHANGE, CREATE, VANISH, History
 
 NO_REQUEST = -2
-"""In place of the number of a request, for a change that no captured one asks for."""
+"""Stands for the number of the request in a change that no captured request asks for."""
 
 
 def history_of(events: TopicEvents, settings: LimitSettings, seed: int) -> History:
-    """The changes to a cluster's topics, up to the window's end. seed: of the draws by which Kafka places."""
+    """The changes to a cluster's topics, up to the window's end. seed: for the draws by which Kafka places replicas."""
     requests = events.requests
     ids, id_of_sighting = topic_ids_in_order(events.sightings, requests)
     subjects, shown = subjects_of(requests, ids), first_shown(events, id_of_sighting)
@@ -39,7 +39,7 @@ def history_of(events: TopicEvents, settings: LimitSettings, seed: int) -> Histo
     appearing, appearing_brokers = appearing_changes(ids, shown, growth)
     uncaptured = np.concatenate([vanishing_changes(requests, ids), appearing])
     date_earlier_partitions(uncaptured, requests["time"], settings.window.end)
-    # In named_brokers those that appear come first, then those that requests name, then those that Metadata shows.
+    # named_brokers: first those of partitions that appear, then those that requests name, then those Metadata shows.
     requested["named"] += np.where(requested["named"] == NONE, 0, len(appearing_brokers))
     requested["shown"] += len(appearing_brokers) + len(events.named_brokers)
     changes = np.concatenate([uncaptured, requested])
@@ -59,15 +59,15 @@ def history_of(events: TopicEvents, settings: LimitSettings, seed: int) -> Histo
 
 
 def not_captured(changes: int) -> Records:
-    """What the capture says of changes that no captured request asks for: CAPTURED_RESULT[changes]."""
+    """What the capture says about changes that no captured request asks for: CAPTURED_RESULT[changes]."""
     captured = np.zeros(changes, CAPTURED_RESULT)
     captured["row"], captured["error_code"] = NONE, NO_RESPONSE
     return captured
 
 
 def vanishing_changes(requests: Records, ids: Records) -> Records:
-    """Topics that vanish, CHANGE[topics]: where a name is created, or stands for another id, though the topic before
-    was not deleted by a captured request.
+    """Topics that vanish, CHANGE[topics]: their name is created again or has another id, but no captured request
+    deleted them.
 
     requests: TOPIC_REQUEST[requests]. ids: TOPIC_ID[ids].
     """
@@ -84,8 +84,8 @@ def vanishing_changes(requests: Records, ids: Records) -> Records:
 
 
 def appearing_changes(ids: Records, shown: ShownPartitions, growth: Ints) -> tuple[Records, Ints]:
-    """Partitions that no captured request creates, CHANGE[runs], a change for each run of them that are alike; and
-    their brokers, int64[replicas].
+    """Partitions that no captured request creates, CHANGE[runs], with one change for each run of similar partitions;
+    and their brokers, int64[replicas].
 
     ids: TOPIC_ID[ids]. growth: int64[ids], when partitions were first added to the topic (us).
     """
@@ -108,9 +108,9 @@ def appearing_changes(ids: Records, shown: ShownPartitions, growth: Ints) -> tup
 
 
 def date_earlier_partitions(uncaptured: Records, requested: Ints, end: int) -> None:
-    """Have what was there before appear just before everything else that has a time, and before the end.
+    """Let what existed before appear just before everything else that has a time, and before the end.
 
-    uncaptured: CHANGE[changes], whose time is ALWAYS where it was there before; the time is written. requested:
+    uncaptured: CHANGE[changes], with the time ALWAYS for what existed before; the time is written in place. requested:
     int64[requests], times in us. end: us.
     """
     time = uncaptured["time"]

@@ -1,4 +1,4 @@
-"""Changes that captured requests ask for: their counts resolved, and what cannot be derived taken as captured."""
+"""Changes that captured requests ask for. Their counts are resolved; what cannot be derived is taken as captured."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from udfs.replay.partition_limits.state import AUTO_CREATE, CAPTURED_RESULT, CHA
 from udfs.replay.shared.fidelity_rows import AGREED
 
 MAX_REPLICAS = 1_000_000
-"""Replicas of one change for which there is room; no release of Kafka makes a hundredth of that in one request."""
+"""The most replicas of one change that there is room for; no Kafka release makes a hundredth of that in a request."""
 MAX_FACTOR = 1 << 15
 """A replication factor is a number of 16 bits."""
 SLOTS_FACTOR = 3
-"""The least replicas of a partition for which there is room when its topic's factor is not requested."""
+"""There is room for at least this many replicas of a partition if no request states its topic's replication factor."""
 REASONS = {
     NO_RESPONSE: CHANGES.no_response,
     errors.TOPIC_AUTHORIZATION_FAILED: CHANGES.authorization,
@@ -37,7 +37,7 @@ REASONS = {
     errors.COORDINATOR_LOAD_IN_PROGRESS: CHANGES.controller_unavailable,
     errors.NO_REASSIGNMENT_IN_PROGRESS: CHANGES.no_reassignment_in_progress,
 }
-"""Errors that no replay can derive from traffic, and that are taken as captured: why the change cannot be checked."""
+"""Errors that no replay can derive from traffic and that are taken as captured, with why the change is unchecked."""
 
 
 def requested_changes(
@@ -45,7 +45,7 @@ def requested_changes(
 ) -> tuple[Records, Records]:
     """The changes that requests ask for, CHANGE[requests], and their CAPTURED_RESULT[requests].
 
-    requests: TOPIC_REQUEST. ids: TOPIC_ID. subjects: by request the id that it is about. topics: SHOWN_TOPIC[requests].
+    requests: TOPIC_REQUEST. ids: TOPIC_ID. subjects: for each request the id it is about. topics: SHOWN_TOPIC.
     """
     changes, captured = np.zeros(len(requests), CHANGE), np.zeros(len(requests), CAPTURED_RESULT)
     makes_nothing = (requests["kind"] == AUTO_CREATE) & ~are_creations(requests, ids, subjects)
@@ -78,18 +78,18 @@ def requested_changes(
 
 
 def first_known(named: Ints, requested: Ints, answered: Ints, shown: Ints, default: int) -> Ints:
-    """The first count that is known of each change, int64[changes]: the named one; else the one requested; where that
-    is -1 (the broker's default), the one in the response, the one that Metadata shows, or the default.
+    """The count of each change, int64[changes]: the first that is known of the named one, the requested one, and, if
+    -1 (the broker's default) was requested, the one in the response, the one that Metadata shows, the default.
 
-    named, answered, shown: int64[changes], 0 or less where not known. requested: int64[changes].
+    named, answered, shown: int64[changes], 0 or less if not known. requested: int64[changes].
     """
     by_default = np.where(answered > 0, answered, np.where(shown > 0, shown, default))
     return np.where(named > 0, named, np.where(requested == -1, by_default, requested))
 
 
 def are_first_to_show(requests: Records, kind: Ints, ids: Records, subjects: Ints) -> Bools:
-    """Which changes have a response that is the first to show their topic, bool[changes]: what it had before is not
-    known.
+    """Which changes have a response that is the first to show their topic, bool[changes]. What the topic had before is
+    not known.
 
     requests: TOPIC_REQUEST[changes]. kind: int64[changes], as replayed. ids: TOPIC_ID[ids]. subjects: int64[changes],
     the row of the id that each is about, or NONE.
@@ -107,10 +107,10 @@ def are_first_to_show(requests: Records, kind: Ints, ids: Records, subjects: Int
 
 
 def slots_needed(requests: Records, changes: Records) -> Ints:
-    """For how many replicas of each change there must be room: int64[changes].
+    """The number of replicas that each change needs room for: int64[changes].
 
-    A topic that grows has the replication factor of what created it. requests: TOPIC_REQUEST[changes]. changes:
-    CHANGE[changes].
+    A topic that grows has the replication factor of the change that created it. requests: TOPIC_REQUEST[changes].
+    changes: CHANGE[changes].
     """
     topic, kind = changes["topic"], changes["kind"]
     creates, factor = np.isin(kind, (CREATE, AUTO_CREATE)), np.clip(changes["replication_factor"], 0, MAX_FACTOR)
@@ -125,16 +125,16 @@ def slots_needed(requests: Records, changes: Records) -> Ints:
 
 
 def request_records(requests: Records, partitions: Ints) -> Ints:
-    """How many metadata records the whole request of each change would make: int64[requests].
+    """The number of metadata records that the whole request of each change would make: int64[requests].
 
-    requests: TOPIC_REQUEST[requests]. partitions: int64[requests], how many each change requests.
+    requests: TOPIC_REQUEST[requests]. partitions: int64[requests], the number that each change requests.
     """
     records = np.maximum(partitions, 0) + requests["configs"] + 1
     return np.bincount(requests["request"], records)[requests["request"]].astype(np.int64)
 
 
 def unchecked_reasons(requests: Records, kind: Ints, partitions: Ints, quota_is_known: bool) -> Ints:
-    """The code of the reason why a change's error cannot be derived, AGREED where it can: int64[requests].
+    """The code of the reason why a change's error cannot be derived, AGREED if it can: int64[requests].
 
     requests: TOPIC_REQUEST[requests]. kind, partitions: int64[requests], of the changes as they are replayed.
     """

@@ -1,4 +1,4 @@
-"""What Metadata shows of topics that captured requests create and grow: how many partitions, and on which brokers."""
+"""What Metadata shows of topics that captured requests create or grow: the number of partitions, and their brokers."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from udfs.replay.partition_limits.events import TopicEvents
 from udfs.replay.partition_limits.state import AUTO_CREATE, CREATE, GROW, MOVE
 
 SHOWN_TOPIC = int_fields(
-    "partitions",  # with which the topic was created, 0 where none are shown
+    "partitions",  # that the topic was created with, 0 if none are shown
     "replication_factor",
     "first_replica",  # where the brokers of its partition 0 begin
-    "placed_partitions",  # partitions from 0 on with as many replicas as that one has
-    "placed_factor",  # how many that is
+    "placed_partitions",  # partitions from 0 on that have as many replicas as partition 0
+    "placed_factor",  # the number of those replicas
 )
-"""What Metadata shows of the topic of a request; the first two are of all ids of the name where the id is not known."""
+"""What Metadata shows of a request's topic. If the id is not known, the first two are for all ids of the name."""
 
 
 class ShownPartitions(NamedTuple):
     """Partitions as they were first shown, in the order of topic id and partition.
 
-    partitions: SIGHTING[partitions], in which topic_id is the number of the id in TOPIC_ID. brokers: int64[replicas].
+    partitions: SIGHTING[partitions], whose topic_id is the index of the id in TOPIC_ID. brokers: int64[replicas].
     """
 
     partitions: Records
@@ -34,7 +34,7 @@ class ShownPartitions(NamedTuple):
 
 
 def first_shown(events: TopicEvents, topic_id: Ints) -> ShownPartitions:
-    """Each partition of a topic id as it was first shown. topic_id: int64[sightings], numbers of ids."""
+    """Each partition of a topic id as it was first shown. topic_id: int64[sightings], indices of ids."""
     sightings = events.sightings
     order = np.lexsort((sightings["time"], sightings["partition"], topic_id))
     key = topic_id[order] << 32 | sightings["partition"][order]
@@ -47,7 +47,7 @@ def first_shown(events: TopicEvents, topic_id: Ints) -> ShownPartitions:
 
 
 def growth_times(requests: Records, ids: Records, subjects: Ints) -> Ints:
-    """When partitions were first added to each id (us), NEVER for none: int64[ids].
+    """When partitions were first added to each id (us), NEVER if none were: int64[ids].
 
     requests: TOPIC_REQUEST[requests]. ids: TOPIC_ID[ids]. subjects: int64[requests], the row of the id that each is
     about.
@@ -61,7 +61,7 @@ def growth_times(requests: Records, ids: Records, subjects: Ints) -> Ints:
 def shown_topics(events: TopicEvents, ids: Records, subjects: Ints, shown: ShownPartitions, growth: Ints) -> Records:
     """What Metadata shows of the topic of each request: SHOWN_TOPIC[requests].
 
-    ids: TOPIC_ID[ids]. subjects: int64[requests], the row of the id that each is about. growth: int64[ids], of
+    ids: TOPIC_ID[ids]. subjects: int64[requests], the row of the id that each is about. growth: int64[ids], from
     `growth_times`.
     """
     requests, topics = events.requests, np.zeros(len(events.requests), SHOWN_TOPIC)
@@ -84,9 +84,9 @@ def shown_topics(events: TopicEvents, ids: Records, subjects: Ints, shown: Shown
 def placements_by_id(requests: Records, ids: int, subjects: Ints, shown: ShownPartitions) -> dict[str, Ints]:
     """Where Kafka placed the partitions of each id: columns of SHOWN_TOPIC, int64[ids] each.
 
-    They are the partitions from 0 on that Metadata shows, that have as many replicas as the first one, and that were
-    not moved before they were first shown. requests: TOPIC_REQUEST[requests]. subjects: int64[requests], the row of the
-    id that each is about.
+    Only partitions from 0 on count that Metadata shows with as many replicas as the first one, and that were not moved
+    before they were first shown. requests: TOPIC_REQUEST[requests]. subjects: int64[requests], the row of the id that
+    each is about.
     """
     partitions, width = shown.partitions, shown.partitions["replicas"]
     id_of, rows = partitions["topic_id"], np.arange(len(shown.partitions))
@@ -116,7 +116,7 @@ def moved_before(requests: Records, subjects: Ints, shown: ShownPartitions) -> B
 
 
 def shown_rows_of(shown: ShownPartitions, topic_id: Ints, partition: Ints) -> Ints:
-    """The row of each of these partitions in `shown`, NONE where it is not shown: int64[n].
+    """The row of each of these partitions in `shown`, NONE if it is not shown: int64[n].
 
     topic_id: int64[n], rows of ids, NONE for no id. partition: int64[n].
     """

@@ -1,7 +1,7 @@
-"""Which topic a name stands for, and since when: one that is deleted and created again has another id (KIP-516).
+"""Which topic a name stands for, and since when: a topic that is deleted and created again has another id (KIP-516).
 
-Versions of Metadata before 10 tell no id. What they show is of the id that others show, unless the topic was deleted or
-created between both; where nobody tells ids, a name is one topic.
+Versions of Metadata before 10 have no ids. What they show belongs to the id that other versions show, unless the topic
+was deleted or created between the two. If no version shows ids, a name is one topic.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from udfs.replay.partition_limits.state import AUTO_CREATE, CREATE, DELETE
 TOPIC_ID = int_fields(
     "topic",
     "first_shown",  # us
-    "has_id",  # 1: Metadata tells it; 0: an old version that tells none
-    "maker",  # the request that created it, NONE where no captured one did
-    "since",  # when the name began to stand for it (us), ALWAYS for what was there before
+    "has_id",  # 1: Metadata shows it; 0: only an old version, which has no ids
+    "maker",  # the request that created it, NONE if no captured one did
+    "since",  # when the name began to stand for it (us), ALWAYS if it existed before
 )
 """A topic id that Metadata shows."""
 
 
 def topic_ids_in_order(sightings: Records, requests: Records) -> tuple[Records, Ints]:
-    """The ids in the order of their topics and of when they were first shown, TOPIC_ID[ids]; and the row of the id of
-    each sighting, int64[sightings].
+    """The ids in the order of topic and of when they were first shown, TOPIC_ID[ids]; and for each sighting the row of
+    its id, int64[sightings].
 
     sightings: SIGHTING[sightings]. requests: TOPIC_REQUEST[requests].
     """
@@ -45,10 +45,10 @@ def topic_ids_in_order(sightings: Records, requests: Records) -> tuple[Records, 
 
 
 def owning_rows(ids: Records, breaks: TopicTimes) -> Ints:
-    """For each row the row of the id to which it belongs: int64[ids].
+    """For each row the row of the id that it belongs to: int64[ids].
 
-    A row without an id belongs to the first of the same topic that has one, if it was shown with no deletion or
-    creation between; every other belongs to itself. ids: TOPIC_ID[ids].
+    A row without an id belongs to the first row of the same topic that has one, if there was no deletion or creation
+    between them; every other row belongs to itself. ids: TOPIC_ID[ids].
     """
     era = breaks.up_to(ids["topic"], ids["first_shown"] - 1)
     key = ids["topic"] * (len(breaks.row) + 1) + era
@@ -62,8 +62,9 @@ def owning_rows(ids: Records, breaks: TopicTimes) -> Ints:
 def with_makers(ids: Records, requests: Records) -> Records:
     """The ids with the request that created each: TOPIC_ID[ids]; `maker` and `since` are written in place.
 
-    It is the last creation before the id was shown, and after another id of the name was; else, after the last deletion
-    there, the first Metadata request that would have the topic created. requests: TOPIC_REQUEST[requests].
+    It is the last creation between the time when another id of the name was first shown and the time when this id was.
+    If there is none, it is the first Metadata request between them, and after the last deletion, that would have
+    created the topic. requests: TOPIC_REQUEST[requests].
     """
     topic, first = ids["topic"], ids["first_shown"]
     is_next = np.append(False, np.diff(topic) == 0)[: len(topic)]
@@ -81,7 +82,7 @@ def with_makers(ids: Records, requests: Records) -> Records:
 
 
 def subjects_of(requests: Records, ids: Records) -> Ints:
-    """The row of the id that each request creates or is about, NONE where that is not known: int64[requests].
+    """The row of the id that each request creates or is about, NONE if that is not known: int64[requests].
 
     requests: TOPIC_REQUEST[requests]. ids: TOPIC_ID[ids].
     """
@@ -95,20 +96,20 @@ def subjects_of(requests: Records, ids: Records) -> Ints:
 
 
 def have_no_id(requests: Records, ids: Records, which: Bools | bool = True) -> Bools:
-    """Which requests are about a topic of which Metadata tells no id: bool[requests].
+    """Which requests are about a topic for which Metadata shows no id: bool[requests].
 
-    What was created after a deletion can then not be distinguished from what was there before. requests:
-    TOPIC_REQUEST[requests]. ids: TOPIC_ID[ids]. which: bool[ids], those that count, if they began before the request.
+    A topic that was created after a deletion can then not be told from the one before. requests:
+    TOPIC_REQUEST[requests]. ids: TOPIC_ID[ids]. which: bool[ids], those that count if they began before the request.
     """
     nameless = TopicTimes.of(ids["topic"], ids["since"], which & (ids["has_id"] == 0))
     return nameless.last(requests["topic"], requests["time"]) != NONE
 
 
 def are_creations(requests: Records, ids: Records, subjects: Ints) -> Bools:
-    """Which requests are Metadata requests that created their topic, or would have, had it not been there:
+    """Which requests are Metadata requests that created their topic, or would have if it had not existed:
     bool[requests].
 
-    requests: TOPIC_REQUEST[requests]. ids: TOPIC_ID[ids]. subjects: int64[requests], of `subjects_of`.
+    requests: TOPIC_REQUEST[requests]. ids: TOPIC_ID[ids]. subjects: int64[requests], from `subjects_of`.
     """
     kind_of_maker = np.append(requests["kind"], NONE)[np.append(ids["maker"], NONE)]
     by_metadata = kind_of_maker == AUTO_CREATE
@@ -117,7 +118,7 @@ def are_creations(requests: Records, ids: Records, subjects: Ints) -> Bools:
 
 
 def gone_before(requests: Records, ids: Records, topic: Ints, time: Ints) -> Bools:
-    """Whether a topic that Metadata showed was deleted, without a captured request, before it was created anew:
+    """Whether a topic that Metadata showed was deleted, without a captured request, before it was created again:
     bool[n].
 
     requests: TOPIC_REQUEST[requests]. ids: TOPIC_ID[ids]. topic, time: int64[n], what is created and when (us).

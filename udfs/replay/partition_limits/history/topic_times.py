@@ -1,4 +1,4 @@
-"""What happens to topics, by name and time: which came last before a time, and which comes next."""
+"""Events of topics by name and time: the last one before a time, and the next one after it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from udfs.replay.partition_limits.state import AUTO_CREATE
 
 
 class TopicTimes(NamedTuple):
-    """Rows of another table in the order of topic and time: int64[rows]; row: which row of that table it is."""
+    """Rows of another table in the order of topic and time: int64[rows] each. row: the index in that table."""
 
     topic: Ints
     time: Ints
@@ -21,7 +21,7 @@ class TopicTimes(NamedTuple):
 
     @classmethod
     def of(cls, topic: Ints, time: Ints, which: Bools) -> TopicTimes:
-        """Those rows of another table that are in `which`.
+        """The rows of another table that are in `which`.
 
         topic, time: int64[n], of all its rows, us. which: bool[n].
         """
@@ -30,22 +30,22 @@ class TopicTimes(NamedTuple):
         return cls(topic[rows], time[rows], rows)
 
     def up_to(self, topic: Ints, time: Ints) -> Ints:
-        """How many rows are of topics before this one, or of this topic at or before the time: int64[n].
+        """How many rows have an earlier topic, or this topic at or before the time: int64[n].
 
         topic, time: int64[n], us.
         """
         return place_behind(self.topic, self.time, topic, time)
 
     def last(self, topic: Ints, time: Ints) -> Ints:
-        """The topic's last row at or before the time, NONE for none: int64[n]. topic, time: int64[n], us."""
+        """The topic's last row at or before the time, NONE if there is none: int64[n]. topic, time: int64[n], us."""
         return self._row(self.up_to(topic, time) - 1, topic)
 
     def next(self, topic: Ints, time: Ints) -> Ints:
-        """The topic's first row after the time, NONE for none: int64[n]. topic, time: int64[n], us."""
+        """The topic's first row after the time, NONE if there is none: int64[n]. topic, time: int64[n], us."""
         return self._row(self.up_to(topic, time), topic)
 
     def _row(self, place: Ints, topic: Ints) -> Ints:
-        """The row at a place, if it is of the topic."""
+        """The row at an index, if it belongs to the topic."""
         topics, rows = np.append(self.topic, NONE), np.append(self.row, NONE)
         within = np.where((place >= 0) & (place < len(self.row)), place, len(self.row))
         return np.where(topics[within] == topic, rows[within], NONE)

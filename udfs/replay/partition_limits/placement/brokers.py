@@ -1,4 +1,4 @@
-"""The brokers that replicas are placed on, and the topics to be placed."""
+"""The brokers on which replicas are placed, and the topics to be placed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BROKER = int_fields(
     "node_id",
     "rack",  # as StripedReplicaPlacer sees it: brokers without a rack are a rack of their own
     "alternated_rack",  # as AdminUtils sees it: 0 unless every broker has a rack (RackAwareMode.Safe)
-    "unfenced",  # 1: takes part; 0: known from replicas alone, so it is down
+    "unfenced",  # 1: it takes part; 0: it is known from replicas only, so it is down
 )
 """A broker. Racks are numbered in the order of their names; brokers without a rack come first."""
 
@@ -25,9 +25,9 @@ PLACEMENT = int_fields(
     "replication_factor",
     "start",  # fixedStartIndex of AdminUtils, or DRAWN
     "limit",  # replicas that a broker may have
-    "slot",  # where the brokers' numbers go, partition by partition
+    "slot",  # where the slots for the brokers' numbers begin, partition by partition
 )
-"""What a placer is asked for, as Kafka's PlacementSpec: partitions of one topic."""
+"""A request to a placer, like Kafka's PlacementSpec: partitions of one topic."""
 DRAWN = -1
 """A start that is drawn at random."""
 
@@ -44,7 +44,7 @@ class Brokers(NamedTuple):
 
 @kernel
 def are_known(brokers: Brokers) -> bool:
-    """Whether Metadata lists the brokers; without it, those that requests name may not be all."""
+    """Whether Metadata lists the brokers. Without it, there may be more brokers than requests name."""
     broker = 0
     while broker < len(brokers.table) and not brokers.table[broker].unfenced:
         broker += 1
@@ -77,7 +77,7 @@ def hash_map_order(racks: Sequence[str | None]) -> list[str | None]:
 
 
 def java_hash(text: str | None) -> int:
-    """String.hashCode as an unsigned number; 0 for no text, as Optional.hashCode has it."""
+    """String.hashCode as an unsigned number; 0 for no text, as in Optional.hashCode."""
     code = 0
     for unit in np.frombuffer(_utf16(text), ">u2").tolist():
         code = (31 * code + unit) & 0xFFFFFFFF

@@ -1,4 +1,4 @@
-"""java.util.Random, bit for bit, as the placers of replicas draw from it."""
+"""java.util.Random, bit for bit, for the draws of the placers of replicas."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def java_random(seed: int) -> Records:
 
 @kernel
 def reseed(rng: Record, seed: int) -> None:
-    """Make a generator of java.util.Random start anew, as Random.setSeed does."""
+    """Restart a generator of java.util.Random, as Random.setSeed does."""
     rng.state = (seed ^ MULTIPLIER) & MASK
 
 

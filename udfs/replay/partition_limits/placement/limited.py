@@ -1,6 +1,6 @@
 """Placement that leaves out full brokers, as KIP-578 proposes: AdminUtils.assignReplicasToBrokers with limited room.
 
-Without a limit it is that of kafka-server-common 4.0. With one it follows the only code that there is of the proposal,
+Without a limit it is the method of kafka-server-common 4.0. With a limit it follows the only code of the proposal,
 apache/kafka pull request 8499 at cc0f6b60568, which was never merged.
 """
 
@@ -28,19 +28,19 @@ RACK_TURN = int_fields("newest_mark", "next_broker")
 
 ARRANGED = int_fields(
     "brokers",  # how many are listed
-    "racks",  # how many these are of
+    "racks",  # how many racks they are in
     "newest_mark",  # of the newest partition
-    "leader",  # the place in Arrangement.listed of that partition's leader
-    "probe",  # how far behind the leader's neighbour the search for its next replica begins
+    "leader",  # the index in Arrangement.listed of that partition's leader
+    "probe",  # how far from the leader's neighbour the search for its next replica begins
 )
-"""How far the placer is."""
+"""The state of the placer."""
 
 
 class Arrangement(NamedTuple):
     """The brokers that have room, alternated by rack. It is kept from placement to placement.
 
-    listed: int64[brokers], of which the first few are in use; it is searched alone. candidates: CANDIDATE[brokers].
-    racks: RACK_TURN[racks]. state: ARRANGED[1]. random: GENERATOR[1].
+    listed: int64[brokers], of which the first `brokers` are in use; it is searched by itself. candidates:
+    CANDIDATE[brokers]. racks: RACK_TURN[racks]. state: ARRANGED[1]. random: GENERATOR[1].
     """
 
     listed: Ints
@@ -51,7 +51,7 @@ class Arrangement(NamedTuple):
 
 
 def new_arrangement(brokers: Brokers, random: Records) -> Arrangement:
-    """Memory for the placer's work. random: GENERATOR[1], which it draws from."""
+    """Memory for the placer's work. random: GENERATOR[1], from which it draws."""
     return Arrangement(
         listed=np.zeros(len(brokers.table), np.int64),
         candidates=np.zeros(len(brokers.table), CANDIDATE),
@@ -63,7 +63,7 @@ def new_arrangement(brokers: Brokers, random: Records) -> Arrangement:
 
 @kernel
 def has_room_in(brokers: Brokers, arrangement: Arrangement, broker: int, rack: int) -> bool:
-    """Whether the broker is one of the rack and has room."""
+    """Whether the broker is in the rack and has room."""
     return bool(arrangement.candidates[broker].room > 0 and brokers.table[broker].alternated_rack == rack)
 
 
@@ -102,7 +102,7 @@ def alternate_racks(brokers: Brokers, arrangement: Arrangement) -> None:
 
 @kernel
 def place_replica(brokers: Brokers, arrangement: Arrangement, broker: int) -> bool:
-    """Put a replica of the newest partition on the broker. Returns whether that makes it full."""
+    """Put a replica of the newest partition on the broker. Returns whether the broker is full then."""
     candidate, mark = arrangement.candidates[broker], arrangement.state[0].newest_mark
     candidate.newest_mark = mark
     arrangement.racks[brokers.table[broker].alternated_rack].newest_mark = mark
@@ -112,14 +112,14 @@ def place_replica(brokers: Brokers, arrangement: Arrangement, broker: int) -> bo
 
 @kernel
 def next_in_circle(place: int, places: int) -> int:
-    """The next of so many places in a circle: a division for each would take most of a placement's time."""
+    """The next of `places` places in a circle, without a division, which would take most of a placement's time."""
     return place + 1 if place + 1 < places else 0
 
 
 @kernel
 def assign_partition(brokers: Brokers, arrangement: Arrangement, factor: int, slots: Ints, slot: int) -> bool:
-    """Assign one partition's replicas: the leader's to the broker whose turn it is, the others to the next that are
-    allowed.
+    """Assign one partition's replicas: the leader to the broker whose turn it is, the others to the next allowed
+    brokers.
 
     slots: int64[slots], of which slots[slot : slot + factor] is written. Returns whether some broker is full then.
     """
@@ -145,7 +145,7 @@ def assign_partition(brokers: Brokers, arrangement: Arrangement, factor: int, sl
 
 @kernel
 def give_room(brokers: Brokers, arrangement: Arrangement, counts: Ints, limit: int) -> None:
-    """Note the room of the brokers that are up, and arrange those that have some, unless they were the same before.
+    """Note the room of the brokers that are up, and arrange those with room, unless they were the same before.
 
     counts: int64[brokers], replicas that each broker has.
     """
@@ -160,7 +160,7 @@ def give_room(brokers: Brokers, arrangement: Arrangement, counts: Ints, limit: i
 
 @kernel
 def place_limited(brokers: Brokers, arrangement: Arrangement, placement: Record, counts: Ints, slots: Ints) -> int:
-    """Numbers of brokers into the placement's slots, no broker above the limit.
+    """Write the numbers of brokers into the placement's slots, with no broker above the limit.
 
     placement: PLACEMENT. counts: int64[brokers], replicas that each broker has. slots: int64[slots]. Returns how many
     partitions were placed before there was no room for one; all or none of them are to be created.

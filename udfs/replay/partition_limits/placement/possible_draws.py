@@ -1,10 +1,11 @@
-"""Can StripedReplicaPlacer have drawn the replicas that Metadata shows? Its Random is not seeded, so no draw is known.
+"""Can StripedReplicaPlacer have drawn the replicas that Metadata shows? Its Random has no fixed seed, so no draw is
+known.
 
-In a cluster without racks and without fenced brokers the placer goes round a ring of the brokers: each partition begins
-one broker further than the one before, and its replicas are neighbours. With racks, and no more replicas than racks, it
-goes round a ring of the racks in the same way, and each rack gives its brokers in a ring of their own. The rings of the
-first round are in the order of racks and node ids; after as many partitions as there are brokers they are shuffled
-(StripedReplicaPlacer.RackList.place and BrokerList.next, Kafka 4.3.1).
+In a cluster without racks and without fenced brokers, the placer goes round a ring of the brokers: each partition
+begins one broker further than the partition before, and its replicas are neighbours. With racks, and at most as many
+replicas as racks, it goes round a ring of the racks in the same way, and each rack has a ring of its own brokers. The
+rings of the first round are in the order of racks and node ids. After as many partitions as there are brokers, a round
+ends, and the rings are shuffled (StripedReplicaPlacer.RackList.place and BrokerList.next, Kafka 4.3.1).
 """
 
 from __future__ import annotations
@@ -26,23 +27,23 @@ SHOWN_PLACEMENT = int_fields(
     "rounds",  # how many rounds it has
     "possible",  # how many of them can have been drawn
 )
-"""Partitions placed at once, and what came of checking them."""
+"""Partitions placed at once, and the result of checking them."""
 
 ROUND = int_fields("first", "partitions", "replication_factor", "is_first")
-"""A part of a placement: as many partitions as there are brokers, or what is left."""
+"""A round, a part of a placement: as many partitions as there are brokers, or the rest."""
 
 SEAT = int_fields("rack", "place")
-"""Where a broker is: its rack, and its place in the rack."""
+"""The seat of a broker: its rack, and its index in the rack."""
 
 RACK = int_fields("first", "brokers", "uses")
 """A rack: where its part of Rings.broker_rings begins, its brokers, and replicas of the round that it has got."""
 
 
 class Rings(NamedTuple):
-    """Working memory of the check, and where the brokers are.
+    """Working memory of the check, and the seats of the brokers.
 
-    seats: SEAT[brokers]. racks: RACK[racks]. broker_rings: int64[brokers], the rings of all racks, one behind the
-    other, of places in the rack. rack_ring: int64[racks], the ring of the racks. round: ROUND[1].
+    seats: SEAT[brokers]. racks: RACK[racks]. broker_rings: int64[brokers], the rings of all racks, one after the other;
+    they hold indices in the rack. rack_ring: int64[racks], the ring of the racks. round: ROUND[1].
     """
 
     seats: Records
@@ -72,9 +73,9 @@ def rings_of(brokers: Brokers) -> Rings:
 
 @kernel
 def is_circle(ring: Ints, first: int, size: int, in_order: bool) -> bool:
-    """Whether what is known of ring[first : first + size] can be the numbers 0 to size - 1, each once.
+    """Whether the known numbers of ring[first : first + size] can be a circle of 0 to size - 1, each once.
 
-    ring: int64[places], NONE where nothing is known. in_order: each is followed by the next one.
+    ring: int64[places], NONE for an unknown number. in_order: each number has to be followed by the next one.
     """
     for i in range(size):
         value = ring[first + i]
@@ -134,7 +135,7 @@ def are_rings(replicas: Ints, part: Record, rings: Rings) -> bool:
 
 @kernel
 def check_placements(replicas: Ints, racks: Ints, placements: Records, rings: Rings) -> None:
-    """Count the rounds of each placement, and those that can have been drawn.
+    """Count the rounds of each placement, and the rounds that can have been drawn.
 
     replicas, racks: int64[replicas], numbers of brokers and their racks. placements: SHOWN_PLACEMENT[placements].
     """
@@ -155,12 +156,12 @@ def check_placements(replicas: Ints, racks: Ints, placements: Records, rings: Ri
 
 
 def can_be_checked(factor: Ints, brokers: Brokers) -> Bools:
-    """Whether placements of so many replicas can be checked: bool[placements].
+    """Whether placements with these replication factors can be checked: bool[placements].
 
-    They cannot where brokers are fenced, for those have lists of their own; nor where a rack has several replicas of a
-    partition; nor where a round is so short that a rack may be left out of all of it (twice the racks that a partition
-    leaves out). Its list then seems to be used up, for the marks by which lists know a partition begin anew each round.
-    factor: int64[placements], replicas of each partition.
+    They cannot be checked if brokers are fenced, because fenced brokers have lists of their own. Nor can they if a rack
+    has several replicas of a partition, or if a round is so short that a rack may be left out of the whole round (twice
+    the racks that a partition leaves out). The list of such a rack then seems to be used up, because the marks by which
+    lists recognise a partition begin anew in each round. factor: int64[placements], replicas of each partition.
     """
     racks = len(brokers.draw_order)
     in_time = 2 * (racks - factor) + 1 < len(brokers.table)
@@ -171,7 +172,7 @@ def checked_placements(replicas: Ints, first: Ints, partitions: Ints, factor: In
     """Placements with their rounds and those that can have been drawn: SHOWN_PLACEMENT[placements].
 
     replicas: int64[replicas], numbers of brokers. first, partitions, factor: int64[placements], where the replicas of a
-    placement begin, its partitions and the replicas of each; all have to be such as `can_be_checked` says.
+    placement begin, its partitions, and the replicas of each. `can_be_checked` has to hold for all of them.
     """
     placements = np.zeros(len(first), SHOWN_PLACEMENT)
     placements["first"], placements["partitions"] = first, partitions

@@ -1,6 +1,6 @@
 """KRaft's placement of replicas: org.apache.kafka.metadata.placement.StripedReplicaPlacer (kafka-metadata 4.3.1).
 
-It takes no account of how many replicas brokers have already, nor of which partitions a topic has.
+It does not consider how many replicas brokers already have, nor which partitions a topic already has.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NO_BROKER = -1
 BROKER_LIST = int_fields(
     "first",  # place in Stripes.brokers
     "size",
-    "index",  # brokers given out in this epoch
+    "index",  # how many brokers were given out in this epoch
     "offset",
     "epoch",
 )
@@ -47,7 +47,7 @@ class Stripes(NamedTuple):
 
 
 def new_stripes(brokers: Brokers, random: Records) -> Stripes:
-    """Memory for the placer's work. random: GENERATOR[1], which it draws from."""
+    """Memory for the placer's work. random: GENERATOR[1], from which it draws."""
     racks = len(brokers.draw_order)
     return Stripes(
         racks=np.zeros(racks, np.int64),
@@ -127,7 +127,7 @@ def shuffle_stripes(brokers: Brokers, stripes: Stripes) -> None:
 
 @kernel
 def place_leader(stripes: Stripes, slots: Ints, slot: int) -> int:
-    """Put the leader on an unfenced broker of the first rack that has one; returns the place of that rack.
+    """Put the leader on an unfenced broker of the first rack that has one; returns the index of that rack.
 
     slots: int64[slots], of which slots[slot] is written.
     """
@@ -141,7 +141,7 @@ def place_leader(stripes: Stripes, slots: Ints, slot: int) -> int:
 
 @kernel
 def place_partition(brokers: Brokers, stripes: Stripes, factor: int, slots: Ints, slot: int) -> None:
-    """RackList.place: the brokers of one partition's replicas into slots[slot : slot + factor]."""
+    """RackList.place: write the brokers of one partition's replicas into slots[slot : slot + factor]."""
     state, racks = stripes.state[0], len(stripes.racks)
     if state.epoch == state.unfenced and state.unfenced > 1:
         shuffle_stripes(brokers, stripes)
@@ -165,9 +165,9 @@ def place_partition(brokers: Brokers, stripes: Stripes, factor: int, slots: Ints
 
 @kernel
 def place_striped(brokers: Brokers, stripes: Stripes, placement: Record, slots: Ints) -> int:
-    """StripedReplicaPlacer.place: numbers of brokers into the placement's slots. Returns Kafka's error code.
+    """StripedReplicaPlacer.place: write the numbers of brokers into the placement's slots. Returns Kafka's error code.
 
-    placement: PLACEMENT, of which the first partition, the start and the limit do not matter here. slots: int64[slots].
+    placement: PLACEMENT; its first partition, start and limit do not matter here. slots: int64[slots].
     """
     factor = placement.replication_factor
     if factor <= 0 or factor > len(brokers.table):
