@@ -1,8 +1,8 @@
 """A producer's RecordAccumulator: records go into the batch of their partition, until that is full or has lingered.
 
-The rules are those of `RecordAccumulator`, `ProducerBatch` and `BuiltInPartitioner` of kafka-clients 4.3. When a record
-was appended, and to which partition it went, is as captured. So is how long the client took to close a batch that was
-ready and next in its partition: with larger batches it has fewer to send, and is sooner done with those that wait.
+The rules are those of `RecordAccumulator`, `ProducerBatch` and `BuiltInPartitioner` of kafka-clients 4.3. The time and
+the partition of each append are as captured. So is the time that the client takes to close a batch that is ready and
+next in its partition: with larger batches the client has fewer to send, and is done earlier with those that wait.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def estimated_size(sim: ProducerSim, lane: int, partition: int) -> int:
 
 @kernel
 def has_room_for(sim: ProducerSim, lane: int, partition: int, size: int) -> bool:
-    """Whether the batch that is being filled has room for a record of so many bytes."""
+    """Whether the batch that is being filled has room for a record of `size` bytes."""
     filling = sim.filling[partition]
     return has_room(filling.count, estimated_size(sim, lane, partition), filling.limit, size)
 
@@ -61,8 +61,8 @@ def takes_record(sim: ProducerSim, lane: int, partition: int, record: int) -> bo
 def seal_batch(sim: ProducerSim, lane: int, partition: int, ready_at: int, closed: int) -> None:
     """End the batch that is being filled.
 
-    It is closed at `closed`. But if a captured batch has the same records, and waited for no parts or for those of the
-    same batch, it is closed when that one was, unless pace is drawn anew. ready_at, closed: us.
+    It is closed at `closed`. But if a captured batch has the same records, and waited for no parts or for the parts of
+    the same batch, it is closed when the captured batch was, unless pace is drawn anew. ready_at, closed: us.
     """
     filling = sim.filling[partition]
     first, end = filling.first, filling.first + filling.count
@@ -84,8 +84,8 @@ def seal_batch(sim: ProducerSim, lane: int, partition: int, ready_at: int, close
 
 @kernel
 def seal_full(sim: ProducerSim, lane: int, partition: int, time: int) -> None:
-    """End the batch that is being filled, which is full and may have lingered. It is closed as long after the one
-    before it as the captured batch of its last record.
+    """End the batch that is being filled, which is full and may have lingered. The time from the close before to its
+    close is that of the captured batch with its last record.
     """
     filling = sim.filling[partition]
     ready_at = min(time, filling.created + sim.settings[lane].linger_us)
@@ -127,8 +127,8 @@ def append_record(sim: ProducerSim, lane: int, record: int) -> None:
 
 @kernel
 def leave_partition(sim: ProducerSim, lane: int, record: int) -> None:
-    """Have a record without key try the partition of the one before it. If there is no room, that batch ends, and the
-    built-in partitioner may go on to another partition (RecordAccumulator.partitionChanged).
+    """Let a record without key try the partition of the record before. If its batch has no room, that batch ends, and
+    the built-in partitioner may go on to another partition (RecordAccumulator.partitionChanged).
     """
     partition, topic = sim.capture.records[record].partition, topic_of(sim, record)
     before = sim.current[topic]
@@ -140,8 +140,8 @@ def leave_partition(sim: ProducerSim, lane: int, record: int) -> None:
 
 @kernel
 def close_as_captured(sim: ProducerSim, lane: int, record: int) -> None:
-    """Behind the last record of a captured batch that was closed before the next record came, close the batch too. If
-    that record found the captured batch full, it has to find this one full as well; else the batch goes on.
+    """If a captured batch was closed before the next record came, close the batch after its last record, too. If the
+    next record found the captured batch full, it has to find this batch full as well; otherwise the batch goes on.
     """
     appended = sim.capture.records[record]
     captured, partition = sim.capture.batches[appended.batch], appended.partition
@@ -156,7 +156,7 @@ def close_as_captured(sim: ProducerSim, lane: int, record: int) -> None:
 
 @kernel
 def end_lingering(sim: ProducerSim, lane: int, partition: int, time: int) -> bool:
-    """End the batch that is being filled, which has lingered, unless something stands before it. Returns whether it
+    """End the batch that is being filled, which has lingered, unless other batches come before it. Returns whether it
     ended.
     """
     filling = sim.filling[partition]
@@ -169,7 +169,7 @@ def end_lingering(sim: ProducerSim, lane: int, partition: int, time: int) -> boo
 
 @kernel
 def end_lingering_batch(sim: ProducerSim, lane: int, first: int, time: int) -> None:
-    """End the batch that begins with this record, or do so as soon as nothing stands before it any more."""
+    """End the batch that begins with this record, now or as soon as no other batch comes before it."""
     partition = sim.capture.records[first].partition
     filling = sim.filling[partition]
     if filling.count == 0 or filling.first != first or end_lingering(sim, lane, partition, time):

@@ -1,11 +1,14 @@
-"""A producer's pace drawn anew from what the capture shows of it.
+"""A producer's pace, drawn anew for each replication.
 
-How fast records come, how soon the client takes a batch that is ready, and how soon brokers answer differs from one run
-to the next, and decides how many batches are filled by an estimate that is too low. So every lane is replayed again and
-again, each time with other times: blocks of the captured ones, so that what is slow for a while stays slow, and what is
-slow at the same time is so together. Client and brokers are then as much faster or slower as one run is than another,
-and a batch takes more or less of its time because of its bytes, which one capture hardly shows. All lanes have the same
-draws, and differ by their settings alone.
+How fast records come, how fast the client takes a batch that is ready, and how fast brokers answer, differs from one
+run to the next. It decides how many batches are filled by an estimate that is too low. So each lane is replayed several
+times (replications), and each replication draws
+
+- the times: blocks of captured times, so that a slow phase stays slow, and times that are slow together stay together;
+- one factor for the times of the client and the brokers, as large as the difference between two equal runs;
+- the share of a batch's time that depends on its bytes, because one capture hardly shows that share.
+
+In one replication all lanes have the same draws, so they differ by their settings alone.
 """
 
 from __future__ import annotations
@@ -23,26 +26,27 @@ from udfs.replay.shared.replications import replications_within
 from udfs.replay.shared.window import Window
 
 RECORDS_AT_MOST = 1 << 24
-"""How many records of a stretch are replayed for ranges, over all lanes: a longer stretch has fewer replications."""
+"""The most records of a stretch that are replayed for ranges, over all lanes. A longer stretch has fewer
+replications."""
 NEAR_BLOCKS = 4
-"""A block of times is drawn from at most so many blocks away (the local block bootstrap of Paparoditis and
-Politis, 2002)."""
+"""From how many blocks away a block of times is drawn, at most (the local block bootstrap of Paparoditis and Politis,
+2002)."""
 RUNS_DIFFER = 0.25
-"""How far equal runs of a live producer differ: the standard deviation of the logarithm of the time that a batch takes,
-relative to that of a record. VALIDATION.md says how that was measured."""
+"""How much equal runs of a live producer differ: the standard deviation of the logarithm of the time for a batch,
+relative to the time for a record. VALIDATION.md says how it was measured."""
 
 
 def replication_count(records: int, lanes: int) -> int:
-    """How often lanes are replayed with pace drawn anew. records: of the first stretch."""
+    """How many replications there are. records: of the first stretch."""
     return replications_within(RECORDS_AT_MOST, records * lanes)
 
 
 class CapturedStretch(NamedTuple):
-    """A stretch at captured pace, and what is drawn from.
+    """A stretch at captured pace, from which times are drawn.
 
-    records: RECORD[records], which are given drawn times. times, gaps: int64[records], us, in the order of appending:
-    when each record was appended, and how long after the one before it. turn: int64[batches], the place of the first
-    record of each. batch: int64[records], the batch of each record, in the order of appending.
+    records: RECORD[records], which are given drawn times. times, gaps: int64[records], us, in the order of appends:
+    when each record was appended, and how long after the record before. turn: int64[batches], the index of each batch's
+    first record in that order. batch: int64[records], the batch of each record, in the order of appends.
     """
 
     capture: Capture
@@ -54,7 +58,7 @@ class CapturedStretch(NamedTuple):
 
 
 def observed_stretch(capture: Capture) -> CapturedStretch:
-    """What is drawn from. capture: at captured pace."""
+    """The stretch from which times are drawn. capture: at captured pace."""
     order, turn = capture.append_order, np.empty(len(capture.append_order), np.int64)
     turn[order] = np.arange(len(order))
     times = capture.records["time"][order]
@@ -79,9 +83,9 @@ def drawn_sim(sim: ProducerSim, captured: CapturedStretch, draws: np.random.Gene
 
 
 def moment_in(times: Ints, drawn: Ints, moment: int) -> int:
-    """A moment of the window, moved so that the same records are before it when they come at drawn times (us).
+    """A begin or end of the window (us), moved so that the same records come before it at drawn times.
 
-    times, drawn: int64[records], us, in the order of appending.
+    times, drawn: int64[records], us, in the order of appends.
     """
     place = int(np.searchsorted(times, moment))
     if moment in (ALWAYS, NEVER) or place == 0:
@@ -91,11 +95,11 @@ def moment_in(times: Ints, drawn: Ints, moment: int) -> int:
 
 
 def drawn_places(count: int, batches: int, draws: np.random.Generator) -> Ints:
-    """From which place each record takes its times, of `count` records in the order of appending: int64[count].
+    """The record from which each of `count` records takes its times, in the order of appends: int64[count].
 
-    A block has as many batches as the square root of a third of them. It is drawn from near its own place, for what is
-    sent has a pace of its own, too. The first one stays, and is not drawn again: a client that has just started has no
-    connection yet.
+    The number of batches in a block is the square root of a third of all batches. A block is drawn from near its own
+    place, because the records that are sent have a pace of their own, too. The first block stays in its place, and is
+    drawn for no other: a client that has just started has no connection yet.
     """
     length = min(max(round(count / max(batches, 1) * np.sqrt(max(batches // 3, 1))), 1), count)
     places, last = np.arange(0, count, length), count - length
@@ -107,8 +111,8 @@ def drawn_places(count: int, batches: int, draws: np.random.Generator) -> Ints:
 
 
 def drawn_times(captured: CapturedStretch, place: Ints) -> Ints:
-    """When records are appended, each as long after the one before it as the one at its place was: int64[records], us,
-    in the order of appending.
+    """When records are appended, in the order of appends: int64[records], us. Each comes as long after the record
+    before as the record from which it takes its times did.
     """
     gaps = captured.gaps[place]
     gaps[:1] = 0
@@ -116,10 +120,10 @@ def drawn_times(captured: CapturedStretch, place: Ints) -> Ints:
 
 
 def drawn_batches(captured: CapturedStretch, place: Ints, draws: np.random.Generator) -> Records:
-    """The batches, each closed and answered as fast as the batch of that record whose times its own first record has:
-    BATCH[batches].
+    """The batches at the drawn pace: BATCH[batches]. A batch's first record takes its times from another record; the
+    batch is closed and answered as fast as the batch of that record.
 
-    The records have drawn times already. place: int64[records], as `drawn_places` returns it.
+    The records already have drawn times. place: int64[records], from `drawn_places`.
     """
     batches = captured.capture.batches.copy()
     drawn = captured.batch[place[captured.turn]]

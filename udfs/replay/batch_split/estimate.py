@@ -1,7 +1,7 @@
-"""The compression ratio that a producer estimates, and what it says of a batch that is being filled (KIP-126).
+"""The compression ratio that a producer estimates, and the estimated size of the batch being filled (KIP-126).
 
-The rules are those of `CompressionRatioEstimator`, `MemoryRecordsBuilder` and `DefaultRecord` of kafka-clients 4.3,
-which 4.1 has as well. Ratios and their products are float32, as there: in float64 batches would end elsewhere.
+The rules are those of `CompressionRatioEstimator`, `MemoryRecordsBuilder` and `DefaultRecord` of kafka-clients 4.3; 4.1
+has the same. Ratios and their products are float32, as in Kafka: with float64, batches would end at other records.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from udfs.replay.batch_split.settings import DAMPED, KIP_TEXT
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
 MAX_RECORD_OVERHEAD = 21
-"""Most bytes of a record's length, attributes and deltas (DefaultRecord.MAX_RECORD_OVERHEAD)."""
+"""The most bytes of a record's length, attributes and deltas (DefaultRecord.MAX_RECORD_OVERHEAD)."""
 INITIAL_RATIO = 1.0
 DAMPING_FACTOR = 0.9
 """The weight that the estimate kept before KIP-126 (Compressor.COMPRESSION_RATE_DAMPING_FACTOR of Kafka 0.10)."""
 DAMPED_INITIAL = 0.5
-"""Where the estimate began before KIP-126, for every codec but none (CompressionType of Kafka 0.10)."""
+"""The initial estimate before KIP-126, for every codec except `none` (CompressionType of Kafka 0.10)."""
 
 
 @kernel
 def updated_estimate(settings: Record, estimate: np.float32, observed: np.float32) -> np.float32:
-    """The estimate after a batch was closed whose ratio was `observed` (updateEstimation)."""
+    """The estimate after a batch with the ratio `observed` was closed (updateEstimation)."""
     if settings.profile == DAMPED:
         return np.float32(
             estimate * np.float32(DAMPING_FACTOR) + observed * (np.float32(1) - np.float32(DAMPING_FACTOR))
@@ -40,8 +40,8 @@ def updated_estimate(settings: Record, estimate: np.float32, observed: np.float3
 
 @kernel
 def estimate_updated_by_text(settings: Record, estimate: np.float32, observed: np.float32) -> np.float32:
-    """The estimate after a batch was closed, by 2b and 2c of KIP-126: it moves by one step, however far off it was. The
-    text has no bounds; a step to 0 or below is not taken, for then no batch would ever be full.
+    """The estimate after a batch was closed, by 2b and 2c of KIP-126: it moves by one step, however wrong it was. The
+    text has no bounds. A step to 0 or below is not taken, because then no batch would ever be full.
     """
     if observed > estimate:
         return np.float32(estimate + settings.deteriorate_step)
@@ -65,7 +65,7 @@ def compression_ratio(size: int, uncompressed: int) -> np.float32:
 
 @kernel
 def estimated_bytes(uncompressed: int, ratio: np.float32, factor: np.float32, is_compressed: bool) -> int:
-    """The estimated size of a batch whose records have so many bytes (estimatedBytesWritten)."""
+    """The estimated size of a batch with records of `uncompressed` bytes (estimatedBytesWritten)."""
     if not is_compressed:
         return RECORD_BATCH_OVERHEAD + uncompressed
     return RECORD_BATCH_OVERHEAD + int(np.float32(np.float32(np.float32(uncompressed) * ratio) * factor))
@@ -97,5 +97,5 @@ def record_bytes(content: int, offset_delta: int, timestamp_delta: int) -> int:
 
 @kernel
 def upper_bound(content: int) -> int:
-    """Most bytes of a batch with one record (AbstractRecords.estimateSizeInBytesUpperBound)."""
+    """The most bytes of a batch with one record (AbstractRecords.estimateSizeInBytesUpperBound)."""
     return RECORD_BATCH_OVERHEAD + MAX_RECORD_OVERHEAD + content

@@ -1,7 +1,7 @@
-"""What a producer sent, put together again from rows of SENT: its records in order, and the batches they went in.
+"""What a producer sent, put together from rows of SENT: its records in order, and the batches in which they went.
 
-A batch that is sent again, whole or in the parts that a split made of it, is recognised by the sequence numbers of its
-records. A client without idempotence has none: then the times of the records tell (`resent_batches`).
+A batch that is sent again, whole or as parts after a split, is recognised by the sequence numbers of its records. A
+client without idempotence has none; then the times of the records tell (`resent_batches`).
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ SENDING = int_fields(
     "partition",
     "request_time",  # us
     "response_time",  # us, or NEVER
-    "not_before",  # us: when the last thing happened that surely came before the request
+    "not_before",  # us: the last event that came before the request for sure
     "size",  # bytes
     "codec",
     "records",
     "sequence",  # of its first record (base sequence), or NONE
     "error",  # of the response, or NONE
-    "uncompressed",  # bytes of the records; 0 where they could not be read
+    "uncompressed",  # bytes of the records; 0 if they could not be read
     "began_before",  # 1: its connection was opened before the capture began
     "batch",  # the captured batch that it sends, for the first time or again; NONE if that is not known
-    "offset",  # the place in that batch of the first record that it sends
+    "offset",  # the index in that batch of the first record that it sends
     "is_whole",  # 1: it sends all records of that batch
     "made_by",  # the refused sending whose split made it, or NONE
 )
-"""A batch in a produce request."""
+"""A sending: a batch in a produce request."""
 
 Sequences = dict[tuple[int, ...], int]
 """The next sequence number by topic, partition, producer id and epoch."""
@@ -58,8 +58,8 @@ class Sent:
     """A stretch of what a producer sent.
 
     topics: names by number. sendings: SENDING[sendings], in the order in which the batches were begun. capture: the
-    batches that were sent for the first time, with their records; the times are the captured ones, and `timing` makes
-    them keep to an order.
+    batches that were sent for the first time, with their records. The times are captured; `timing` makes them
+    consistent with an order.
     """
 
     topics: list[str]
@@ -68,7 +68,7 @@ class Sent:
 
     @property
     def first_sendings(self) -> Records:
-        """Each batch as it was sent first: SENDING[batches]."""
+        """The first sending of each batch: SENDING[batches]."""
         return self.sendings[self.capture.batches["sending"]]
 
 
@@ -86,7 +86,7 @@ class RecordColumns(NamedTuple):
 def read_sent(rows: pa.RecordBatch, topics: dict[str, int], sequences: Sequences) -> Sent:
     """Put together what a producer sent from rows of SENT in the order of their first records.
 
-    topics: the number of each topic by name; new topics are added. sequences: brought forward by what the rows send.
+    topics: the number of each topic by name; new topics are added. sequences: updated by what the rows send.
     """
     (offsets, content), (_, timestamp) = (
         offsets_and_values(rows[SENT.record_sizes]),
@@ -99,9 +99,9 @@ def read_sent(rows: pa.RecordBatch, topics: dict[str, int], sequences: Sequences
 
 
 def sendings_from_rows(rows: pa.RecordBatch, topics: dict[str, int], records: Ints) -> Records:
-    """The rows as SENDING[sendings]. `number_batches` fills in later which batch each of them sends.
+    """The rows as SENDING[sendings]. `number_batches` later fills in the batch that each of them sends.
 
-    topics: as `read_sent` takes them. records: int64[rows], how many records each row has.
+    topics: as in `read_sent`. records: int64[rows], how many records each row has.
     """
     topic, number = key_numbers(topics, rows[SENT.topic]), int_column(rows, SENT.partition, 0)
     request, response = int_column(rows, SENT.request_time, 0), int_column(rows, SENT.response_time, NEVER)
@@ -126,10 +126,10 @@ def sendings_from_rows(rows: pa.RecordBatch, topics: dict[str, int], records: In
 def resendings_of(
     rows: pa.RecordBatch, sendings: Records, columns: RecordColumns, sequences: Sequences
 ) -> tuple[Ints, Ints, Bools]:
-    """(parent, offset, which rows send their records for the first time); the first two are as `resendings` returns
-    them.
+    """(parent, offset, whether each row sends its records for the first time): int64[rows], int64[rows], bool[rows].
+    The first two are from `resendings`.
 
-    Brings `sequences` forward. sendings: SENDING[rows]. The three results: int64[rows], int64[rows], bool[rows].
+    Updates `sequences`. sendings: SENDING[rows].
     """
     producer = (int_column(rows, name, NONE) for name in (SENT.producer_id, SENT.producer_epoch))
     keys = sendings["topic"], int_column(rows, SENT.partition, 0), *producer
@@ -157,9 +157,9 @@ def resendings_of(
 
 
 def were_sent_before(sendings: Records, stream: Ints, streams: list[tuple[int, ...]], sequences: Sequences) -> Bools:
-    """Which sendings repeat records of earlier stretches: bool[sendings]. Brings `sequences` forward.
+    """Which sendings repeat records of earlier stretches: bool[sendings]. Updates `sequences`.
 
-    stream: int64[sendings], the number of each one's stream. streams: the keys of `sequences` by that number.
+    stream: int64[sendings], the number of each sending's stream. streams: the keys of `sequences`, by that number.
     """
     known, ends = np.array([sequences.get(key, 0) for key in streams], np.int64), np.zeros(len(streams), np.int64)
     np.maximum.at(ends, stream, sendings["sequence"] + sendings["records"])
@@ -168,11 +168,11 @@ def were_sent_before(sendings: Records, stream: Ints, streams: list[tuple[int, .
 
 
 def number_batches(sendings: Records, parent: Ints, offset: Ints, is_first: Bools) -> Ints:
-    """Number the batches, and write to each sending which of them it sends.
+    """Number the batches, and write to each sending the number of its batch.
 
-    Returns the sending that sent each batch first: int64[batches]. The batches of a partition stand together, in the
-    order in which they were filled. sendings: SENDING[sendings], written in place. parent, offset, is_first:
-    int64[sendings], int64[sendings], bool[sendings], as `resendings_of` returns them.
+    Returns the sending that sent each batch first: int64[batches]. The batches of a partition are next to each other,
+    in the order in which they were filled. sendings: SENDING[sendings], written in place. parent, offset, is_first:
+    int64[sendings], int64[sendings], bool[sendings], from `resendings_of`.
     """
     first = np.flatnonzero(is_first)[np.argsort(sendings["partition"][is_first], kind="stable")]
     batch = np.full(len(sendings), NONE)
@@ -187,10 +187,10 @@ def number_batches(sendings: Records, parent: Ints, offset: Ints, is_first: Bool
 
 
 def splits_that_made(sendings: Records) -> Ints:
-    """The refused sending whose split made each sending, NONE where no split did: int64[sendings].
+    """The refused sending whose split made each sending, NONE if no split did: int64[sendings].
 
-    It is the last refused one before it, if that has all records of the sending; else the last refused one that had all
-    records of the batch.
+    It is the last refused sending before it, if that has all records of the sending. Otherwise it is the last refused
+    sending that had all records of the batch.
     """
     refused = (sendings["error"] == MESSAGE_TOO_LARGE) & (sendings["records"] > 1)
     last, whole = (
@@ -203,8 +203,9 @@ def splits_that_made(sendings: Records) -> Ints:
 
 
 def last_sending_before(sendings: Records, among: Bools) -> Ints:
-    """For each sending the last one before it that sent records of the same batch, of those that `among` holds for;
-    NONE where there is none: int64[sendings]. among: bool[sendings].
+    """For each sending, the last earlier sending of records of the same batch, NONE if there is none: int64[sendings].
+
+    among: bool[sendings], the sendings that are looked at.
     """
     n, batch = len(sendings), sendings["batch"]
     in_turn = np.lexsort((sendings["request_time"], batch))
@@ -247,9 +248,9 @@ def captured_batches(rows: pa.RecordBatch, sendings: Records, first: Ints, colum
 def records_in(first_sendings: Records, append_from: Ints, content: Ints, timestamp: Ints) -> Records:
     """The records of batches that were sent for the first time: RECORD[records].
 
-    A record is appended at its timestamp, as far as that can be the client's clock: an append is not later than the
-    request, and not earlier than the append before it. Where SENT.append_from shows that the timestamp of a batch's
-    first record cannot be the clock, all records of the batch are appended when it is sent.
+    A record is appended at its timestamp, if that can be the client's clock: an append is not later than the request,
+    and not earlier than the append before it. If SENT.append_from shows that the timestamp of a batch's first record
+    cannot be the client's clock, all records of the batch are appended when it is sent.
 
     first_sendings: SENDING[batches]. append_from: int64[batches], us. content, timestamp: int64[records], bytes and ms.
     """
@@ -258,7 +259,7 @@ def records_in(first_sendings: Records, append_from: Ints, content: Ints, timest
     is_clock = append_from < request
     time = np.where(is_clock[batch], timestamp * US_PER_MS, request[batch])
     time = np.clip(time, append_from[batch], request[batch])
-    # Rising within a partition: partitions are put far apart for one running maximum.
+    # The times rise within a partition: partitions are put far apart, so that one running maximum does it.
     earliest = int(time.min(initial=NEVER))
     apart = partition * (int(time.max(initial=0)) - earliest + 1)
     time = np.maximum.accumulate(time - earliest + apart) - apart + earliest
@@ -286,10 +287,11 @@ def append_order(records: Records, partitions: Records, topics: int) -> Ints:
 
 @kernel
 def stay_with_partitions(records: Records, partitions: Records, order: Ints, current: Ints, moved: Ints) -> None:
-    """Put records of the same time in the order in which a client without keys sends them: it stays with a partition.
+    """Put records of the same time into the order in which a client sends records without keys: it stays with a
+    partition.
 
     records: RECORD[records]. partitions: SENT_PARTITION[partitions]. order: int64[records], by time and partition,
-    rewritten. current, moved: working memory, int64[topics] with NONE everywhere, and int64[records].
+    written in place. current, moved: working memory, int64[topics] with NONE everywhere, and int64[records].
     """
     first = 0
     while first < len(order):
@@ -314,8 +316,8 @@ def stay_with_partitions(records: Records, partitions: Records, order: Ints, cur
 
 @kernel
 def note_next_records(records: Records, partitions: Records, batches: Records, order: Ints, later: Ints) -> None:
-    """Write to each batch the record that was appended next, of those that may go into the same batch: records of its
-    topic if none of these has a key, else records of its partition.
+    """Write to each batch the next record that could have gone into it: a record of its topic, if no record of the
+    topic has a key; otherwise a record of its partition.
 
     records: RECORD[records]. partitions: SENT_PARTITION[partitions]. batches: BATCH[batches], written in place. order:
     int64[records], in which they were appended. later: int64[partitions + topics], NONE everywhere, working memory.

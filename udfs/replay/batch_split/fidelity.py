@@ -1,4 +1,4 @@
-"""How far what a producer sent agrees with KIP-126 at the captured settings: verdicts, counted by metric."""
+"""How well what a producer sent agrees with KIP-126 at the captured settings: verdicts, counted by metric."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Metric(StrEnum):
 STATED_ERRORS = {
     Metric.RECUT_BY_PARTS: 0.05, Metric.RECUT_FITTED: 0.05, Metric.RECUT_EXACT: 0.005, Metric.FIRST_EXACT: 0.005,
 }  # fmt: skip
-"""A size agrees when it is no further off than this share of the captured size."""
+"""A size agrees if it differs by at most this share of the captured size."""
 
 CODES = SPLITS.codes
 Verdicts = Counter[tuple[Metric, int]]
@@ -62,13 +62,13 @@ class Sizes(NamedTuple):
 
     @property
     def error(self) -> Floats:
-        """How far each size is off, as a share of the captured size: float64[n]."""
+        """How much each size differs, as a share of the captured size: float64[n]."""
         return np.abs(self.replayed - self.captured) / np.maximum(self.captured, 1)
 
 
 class NearLimit(NamedTuple):
-    """How many captured batches, as they were sent first, would have crossed max.message.bytes with a record more or
-    less: those that the broker took, and those that it refused.
+    """How many captured batches are near max.message.bytes when first sent: one record more or less would have changed
+    the broker's answer. Counted are those that the broker took, and those that it refused.
     """
 
     taken: int = 0
@@ -79,8 +79,8 @@ class NearLimit(NamedTuple):
 class ProducerFidelity:
     """The verdicts on what a producer sent in the window, gathered stretch by stretch.
 
-    estimates: by topic and codec, the estimate at the end of what was judged. unsized: how many answered batches were
-    stored by brokers in a size that nobody knows. sizes: captured batches with the sizes that the replay gives them.
+    estimates: the estimate after the last judged stretch, by topic and codec. unsized: how many answered batches the
+    brokers stored in an unknown size. sizes: captured batches with the sizes that the replay gives them.
     """
 
     memory: Memory
@@ -104,7 +104,7 @@ class ProducerFidelity:
     def judge(self, sent: Sent, settings: Records, limits: Ints, stored: Ints) -> Records:
         """Count the verdicts on batches and refusals. Returns the order of closes and splits that the batches show.
 
-        settings: SPLIT_SETTINGS[lanes]. limits: int64[topics], max.message.bytes. stored: as `checked_sizes` has it.
+        settings: SPLIT_SETTINGS[lanes]. limits: int64[topics], max.message.bytes. stored: as in `checked_sizes`.
         """
         self.count_refusals(sent, limits, stored)
         self.count_near_limit(sent, limits, stored)
@@ -128,7 +128,7 @@ class ProducerFidelity:
     def count_refusals(self, sent: Sent, limits: Ints, stored: Ints) -> None:
         """Compare the batches that were refused as too large with those that are larger than max.message.bytes.
 
-        limits: int64[topics], bytes. stored: int64[topics], as `checked_sizes` takes it.
+        limits: int64[topics], bytes. stored: int64[topics], as in `checked_sizes`.
         """
         sendings, checked = sent.sendings, checked_sizes(sent.sendings, stored)
         is_answered = (sendings["error"] != NONE) & (sendings["records"] > 1)
@@ -145,9 +145,9 @@ class ProducerFidelity:
             self.verdicts[Metric.SPLITS, verdict] += int(cases.sum())
 
     def count_near_limit(self, sent: Sent, limits: Ints, stored: Ints) -> None:
-        """Count the batches that are no further from the limit than their mean record is large.
+        """Count the batches whose distance from the limit is at most the size of their mean record.
 
-        limits: int64[topics], bytes. stored: int64[topics], as `checked_sizes` takes it.
+        limits: int64[topics], bytes. stored: int64[topics], as in `checked_sizes`.
         """
         sendings = sent.first_sendings
         sendings = sendings[self.window.has(sendings["request_time"])]
@@ -165,8 +165,8 @@ class ProducerFidelity:
     def count_replayed(self, replayed: int, at_once: int) -> None:
         """Count, at the end, the verdicts on sizes and on the splits of the captured lane.
 
-        replayed: how often the captured lane splits. at_once: how often it does if every batch is closed as soon as it
-        may have been.
+        replayed: how often the captured lane splits. at_once: how often it splits if every batch is closed at the
+        earliest possible time.
         """
         refused = (AGREED, CODES[SPLITS.split_not_replayed], CODES[SPLITS.recompressed])
         captured = sum(self.verdicts[Metric.SPLITS, code] for code in refused)
@@ -180,7 +180,7 @@ class ProducerFidelity:
 
 
 def known_until(sent: Sent, group: EstimateGroup, verdicts: Ints) -> Ints:
-    """The verdicts on the batches of a group, but `records_unknown` from the first sending on that cannot be read.
+    """The verdicts on the batches of a group, with `records_unknown` from the first sending on that cannot be read.
 
     verdicts: int64[batches], as is the result.
     """
@@ -194,12 +194,12 @@ def split_verdicts(captured: int, replayed: int, at_once: int, near: NearLimit, 
     """The verdicts on how often the captured lane splits, counted by code.
 
     captured, replayed: how many splits the capture shows, and how many the lane makes. at_once: how many the lane makes
-    if every batch is closed as soon as it may have been. near, unsized: as ProducerFidelity has them.
+    if every batch is closed at the earliest possible time. near, unsized: as in ProducerFidelity.
 
-    The lane goes on from its own batches. Once a close is a little earlier or later, batches end elsewhere, those
-    behind them have other records, and of the batches near the limit others are refused. So of the splits by which the
-    lane is off, some count as unknown: first as many as closing at once brings it nearer to the capture; then as many
-    as there were batches near the limit; then as many as there were batches stored in a size that nobody knows.
+    The lane goes on from its own batches. If one close is a little earlier or later, batches end at other records, all
+    later batches have other records, and other batches near the limit are refused. So some of the differing splits
+    count as unknown: first, as many as closing at the earliest time brings the lane nearer to the capture; then, as
+    many as there were batches near the limit; then, as many as there were batches stored in an unknown size.
     """
     agreed, off = min(captured, replayed), abs(captured - replayed)
     nearer = at_once - replayed if captured > replayed else replayed - at_once
@@ -225,9 +225,9 @@ class Cuts(NamedTuple):
 def compared_sizes(sent: Sent, measure: Measure | None, window: Window = WHOLE) -> Iterator[tuple[Metric, Sizes]]:
     """The sizes that each metric compares, for batches that were sent in the window.
 
-    The models are compared on batches that splits made: these were cut anew, as are those that the replay has to size.
-    They are not compared on batches as sent first, for the models hold the captured sizes of these: of them, only the
-    size to which their records are compressed anew is compared.
+    The models are compared on batches that splits made: they hold other records than the batches before, like those
+    that the replay has to size. The models are not compared on batches as first sent, because they contain the captured
+    sizes of these. For those batches, only the size to which their records are compressed anew is compared.
     """
     recut, batches = cuts_in(recut_batches(sent), sent, window), sent.capture.batches
     for metric, model in ((Metric.RECUT_BY_PARTS, BY_PARTS), (Metric.RECUT_FITTED, FITTED)):
@@ -245,9 +245,9 @@ def cuts_in(cuts: Cuts, sent: Sent, window: Window) -> Cuts:
 
 
 def recut_batches(sent: Sent) -> Cuts:
-    """The batches that splits made in the capture, as far as it shows which records they have."""
+    """The batches that splits made in the capture, if the capture shows which records they have."""
     sendings = sent.sendings
-    # Without a sequence number nobody knows where in its batch a part begins.
+    # Without a sequence number it is not known where in its batch a part begins.
     is_known = (sendings["batch"] != NONE) & (sendings["sequence"] >= 0)
     parts = np.flatnonzero((sendings["is_whole"] == 0) & is_known & (sendings["uncompressed"] > 0))
     batches = sent.capture.batches[sendings["batch"][parts]]
@@ -266,7 +266,7 @@ def modelled_sizes(sent: Sent, cuts: Cuts, model: int) -> Sizes:
 
 
 def measured_sizes(sent: Sent, cuts: Cuts, measure: Measure) -> Sizes:
-    """The sizes to which the records of batches are compressed anew, as far as the records are held."""
+    """The sizes to which the records of batches are compressed anew, for batches whose records are held."""
     sendings = sent.sendings[cuts.sending]
     batches = zip(cuts.first.tolist(), cuts.end.tolist(), sendings["codec"].tolist(), strict=True)
     size = np.array([measure(*batch) for batch in batches], np.float64)

@@ -1,7 +1,7 @@
-"""A producer's records themselves, held in the worker that replays it, to be compressed as they are batched anew.
+"""A producer's records, held in the worker that replays the producer, to compress them in their new batches.
 
-They are read from the packets of the producer's connections, as ingest reads them, and dropped when the producer is
-done. Only sizes leave the worker.
+They are read from the packets of the producer's connections, like in ingest, and dropped when the producer is done.
+Only sizes leave the worker.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD, walk_batches
 from udfs.wire.records import Budget, RecordsError
 
 MOST_HELD = 256 << 20
-"""Uncompressed bytes of one producer's records that are held; batches beyond them get their sizes from the model."""
+"""The most uncompressed bytes of a producer's records that are held. Batches beyond get their sizes from the model."""
 
 NO_LEVELS: Mapping[int, int] = MappingProxyType({})
 Place = tuple[int, int, int]
-"""A captured batch: its connection's id, its exchange's number, its position in that."""
+"""A captured batch: the id of its connection, the number of its exchange, and its position in the exchange."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -46,7 +46,7 @@ class Held:
 
 @dataclass(repr=False)
 class HeldRecords:
-    """The records of one producer's batches. budget: the bytes that there is still room for."""
+    """The records of one producer's batches. budget: the bytes for which there is still room."""
 
     budget: Budget = field(default_factory=lambda: Budget(MOST_HELD))
     batches: dict[Place, Held] = field(default_factory=dict)
@@ -57,9 +57,9 @@ class HeldRecords:
 
 
 def read_held(packets: Iterable[pa.RecordBatch], **chunk_size: int) -> HeldRecords:
-    """The records in the produce requests of some packets, which are sorted as `frames_by_chunk` wants them.
+    """The records in the produce requests of some packets, which are sorted as `frames_by_chunk` needs them.
 
-    chunk_size: as that of `frames_by_chunk`; what is held does not depend on it.
+    chunk_size: for `frames_by_chunk`; the result does not depend on it.
     """
     held, names = HeldRecords(), HashedNames()
     for chunk in frames_by_chunk(packets, **chunk_size):
@@ -69,7 +69,7 @@ def read_held(packets: Iterable[pa.RecordBatch], **chunk_size: int) -> HeldRecor
 
 
 def hold_chunk(chunk: Frames, names: HashedNames, held: HeldRecords) -> None:
-    """Hold what the chunk's produce requests have, batch by batch; what cannot be read is left out."""
+    """Hold the records of the chunk's produce requests, batch by batch. Batches that cannot be read are left out."""
     exchanges = completed_exchanges(chunk, "", names)
     fields = produced_fields(exchanges, exchanges.of_api(PRODUCE_REQUEST.api_key))
     has_records = fields.lengths > 0
@@ -90,7 +90,7 @@ class Recompressed:
     """Gets the sizes of batches by compressing the captured records that they are made of.
 
     batches: BATCH[batches], the captured ones. held: the records of each of these, or None. records: RECORD[records].
-    levels: by codec, the level of compression that is stated.
+    levels: the stated level of compression, by codec.
     """
 
     held: list[Held | None]
@@ -99,7 +99,7 @@ class Recompressed:
     levels: Mapping[int, int] = field(default_factory=dict)
 
     def size(self, first: int, end: int, codec: int) -> int:
-        """Bytes of a batch of the records [first, end), all of one partition; MODELLED where one is not held."""
+        """Bytes of a batch of the records [first, end), all of one partition; MODELLED if one of them is not held."""
         content, timestamp = self.records["content"][first:end], self.records["timestamp"][first:end]
         out, written = np.empty(int(content.sum()) + (end - first + 1) * MAX_RECORD_OVERHEAD, np.uint8), 0
         for number in range(int(self.records["batch"][first]), int(self.records["batch"][end - 1]) + 1):
@@ -129,9 +129,9 @@ def captured_places(rows: pa.RecordBatch) -> list[Place]:
 def recompressed(
     held: HeldRecords, rows: pa.RecordBatch, capture: Capture, levels: Mapping[int, int] = NO_LEVELS
 ) -> Recompressed:
-    """What compresses batches of captured records anew, to get their sizes.
+    """The Recompressed of some rows, which compresses batches of captured records anew to get their sizes.
 
-    rows: of SENT. levels: by codec, the level of compression that is stated.
+    rows: of SENT. levels: the stated level of compression, by codec.
     """
     places, batches = captured_places(rows), capture.batches
     by_batch = [held.batches.get(places[row]) for row in batches["sending"].tolist()]

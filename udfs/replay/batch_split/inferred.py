@@ -1,4 +1,4 @@
-"""Settings that nobody states: the value that somebody has most likely set, of all that a capture allows."""
+"""Settings that nobody states: the most likely of all values that a capture allows."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ UNBOUNDED = (1 << 63) - 1
 MOST_OUTSIDE = 0.01
 """Kafka's default is taken if it is in nearly as many ranges as the best value: all but this share of them."""
 AROUND = (0.02, 0.01, 0)
-"""How far the value may be from where most ranges meet, as shares of it: estimates depend on the order of closes, which
-nobody knows."""
+"""How much the value may differ from the point where most ranges meet, as shares of it: estimates depend on the order
+of closes, which is not known."""
 _STEPS: list[int] = sorted({*(2**k for k in range(31)), *(10**k for k in range(10))}, reverse=True)
 _NO_ERROR = 0
 
 
 def roundest_number(least: int, most: int) -> int:
-    """The roundest number in a range, which has to hold a number above 0: a multiple of the largest power of two or ten
-    that has a multiple in the range, the one nearest the middle. Without an end it is the least power of two.
+    """The roundest number in a range, which has to contain a number above 0: a multiple of the largest power of two or
+    ten that has a multiple in the range; of several multiples, the one nearest to the middle. If the range has no end,
+    it is the least power of two.
 
     >>> roundest_number(37_911, 38_040), roundest_number(65_000, 65_600), roundest_number(40_000, UNBOUNDED)
     (38000, 65536, 65536)
@@ -38,8 +39,8 @@ def roundest_number(least: int, most: int) -> int:
 
 
 def values_in_most_ranges(least: Ints, most: Ints, default: int) -> list[int]:
-    """The values to choose from: round ones near where most of the ranges [least, most] meet, the roundest first; but
-    only `default`, if that is in nearly as many of them. least, most: int64[ranges].
+    """The values to choose from: round values near where most of the ranges [least, most] meet, the roundest first; or
+    only `default`, if that is in nearly as many ranges. least, most: int64[ranges].
     """
     begins = np.unique(np.concatenate([[0], least, most[most < UNBOUNDED] + 1]))
     counts = np.searchsorted(np.sort(least), begins, "right") - np.searchsorted(np.sort(most), begins, "left")
@@ -60,9 +61,9 @@ def values_in_most_ranges(least: Ints, most: Ints, default: int) -> list[int]:
 
 def is_below(least: Ints, most: Ints, low: int, high: int) -> bool:
     """Whether ranges show a value within [low, high], below the default: most batches with several records have to have
-    ended there for want of room.
+    ended there because they had no more room.
 
-    A send that waits for memory leaves batches that are not full, and so do other things that a capture does not show.
+    A send that waits for memory leaves batches that are not full. So do other causes that a capture does not show.
     least, most: int64[batches], the range of each batch, in bytes.
     """
     is_full = most < UNBOUNDED
@@ -73,7 +74,7 @@ def is_below(least: Ints, most: Ints, low: int, high: int) -> bool:
 class Answers:
     """The largest batch of each topic that brokers took, and the smallest that they refused as too large.
 
-    taken, refused: int64[topics], the bytes that brokers checked, as far as these are known.
+    taken, refused: int64[topics], the bytes that brokers checked, if they are known.
     """
 
     taken: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -82,8 +83,8 @@ class Answers:
     def add(self, sent: Sent, stored: Ints) -> None:
         """Take the responses to some sendings.
 
-        A batch that brokers compress anew may have been refused for what they made of it, so that its own size bounds
-        nothing. stored: int64[topics], as `checked_sizes` takes it.
+        A batch that brokers compress anew may have been refused for its new size, so its own size is no bound. stored:
+        int64[topics], as in `checked_sizes`.
         """
         sendings, new = sent.sendings, len(sent.topics) - len(self.taken)
         checked = checked_sizes(sendings, stored)
@@ -94,9 +95,10 @@ class Answers:
             note.at(sizes, sendings["topic"][shows], checked.size[shows])
 
     def limits(self, topics: Iterable[str], default: int) -> dict[str, int]:
-        """max.message.bytes of the topics, in the order of their numbers, whose responses the default does not explain.
+        """max.message.bytes of the topics whose responses the default does not explain.
 
-        Topics whose limit changed meanwhile are not among them: a batch was taken that is larger than one refused.
+        topics: in the order of their numbers. A topic is left out if its limit changed meanwhile: a batch was taken
+        that is larger than a refused one.
         """
         ranges = zip(topics, self.taken.tolist(), self.refused.tolist(), strict=True)
         return {

@@ -1,7 +1,7 @@
 """The lanes of a producer, each from the first record of a stretch to its last batch.
 
-A batch may have to be measured when it is closed: its very records are compressed, which no kernel can do. The lanes
-then stop at that event, are given the size, and go on.
+A batch may have to be measured when it is closed: its records are compressed, which a kernel cannot do. The lane then
+stops at that event, gets the size, and goes on.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from udfs.replay.batch_split.state import MODELLED, NOT_BEGUN, NOT_CLOSED, Produ
 from udfs.replay.shared.event_heap import INDEX
 
 Measure = Callable[[int, int, int], int]
-"""Bytes of a batch of the records [first, end) in a codec; MODELLED where the records are not held."""
+"""Bytes of a batch of the records [first, end) in a codec; MODELLED if the records are not held."""
 SAMPLING = 0x9E3779B1
-"""Spreads the numbers of records: nothing else decides on which batches are measured."""
+"""Spreads the numbers of records, which alone decide which batches are measured."""
 
 
 @kernel
@@ -52,7 +52,7 @@ def handle_events_until(sim: ProducerSim, lane: int, time: int) -> bool:
 
 @kernel
 def begin_lane(sim: ProducerSim) -> None:
-    """Begin a lane with nothing appended, filled or queued, whatever the lane before it left."""
+    """Begin a lane with nothing appended, filled or queued."""
     sim.progress[0].appended = sim.heap.events[0] = 0
     for topic in range(len(sim.current)):
         sim.current[topic] = NONE
@@ -64,10 +64,10 @@ def begin_lane(sim: ProducerSim) -> None:
 
 @kernel
 def replay_lane(sim: ProducerSim, lane: int) -> bool:
-    """Append every record, and close every batch; what is being filled at the end is sent, as by a client that closes.
-    What comes behind the window is left alone.
+    """Append every record, and close every batch. Batches being filled at the end are sent, as when a client closes.
+    Events after the window are left out.
 
-    False if it did not get to the end, as `handle_events_until` says.
+    False if it did not get to the end, as in `handle_events_until`.
     """
     progress = sim.progress[0]
     while progress.appended < len(sim.capture.append_order):
@@ -89,10 +89,10 @@ def replay_lane(sim: ProducerSim, lane: int) -> bool:
 
 @kernel
 def replay_lanes(sim: ProducerSim, end: int) -> bool:
-    """Go on with the current lane and those behind it, up to before lane `end`.
+    """Go on with the current lane and the lanes after it, up to before lane `end`.
 
-    False if a batch has to be measured (`progress.unmeasured`) or, if none has to be, spans have to be taken away;
-    after that it is to be called again.
+    False if Python has to measure a batch (`progress.unmeasured`) or, if none is noted, to take away spans; the caller
+    does so and calls it again.
     """
     progress = sim.progress[0]
     while progress.lane < end:
@@ -106,14 +106,14 @@ def replay_lanes(sim: ProducerSim, end: int) -> bool:
 
 
 def not_measured(first: int, end: int, codec: int) -> int:
-    """The Measure where nobody holds the records."""
+    """The Measure for records that are not held."""
     return MODELLED
 
 
 def replay_stretch(sim: ProducerSim, lanes: range, measure: Measure = not_measured) -> list[Records]:
     """Replay some lanes.
 
-    Returns the full spans of their timelines, SPLIT_SPAN[spans], lane by lane in the order of time.
+    Returns the full spans of their timelines, SPLIT_SPAN[spans], lane by lane in time order.
     """
     progress, spans = sim.progress[0], list[Records]()
     progress["lane"], progress["appended"], progress["spans"], progress["unmeasured"] = lanes.start, NOT_BEGUN, 0, NONE

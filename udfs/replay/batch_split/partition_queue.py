@@ -1,9 +1,9 @@
-"""The batches of a partition that wait while the parts of split ones are sent, in the order of sequence numbers.
+"""The batches of a partition that wait while the parts of split batches are sent, in the order of sequence numbers.
 
-An idempotent producer sends the parts one at a time, each when the one before is answered. What is behind them waits
-until the last one is sent (`RecordAccumulator.insertInSequenceOrder` and `shouldStopDrainBatchesForPartition` of
-kafka-clients 4.3). A batch that waits is not closed: the estimate does not follow it yet, and the one behind it is
-filled further though it has lingered.
+An idempotent producer sends the parts one at a time, each when the part before is answered. The batches behind them
+wait until the last part is sent (`RecordAccumulator.insertInSequenceOrder` and `shouldStopDrainBatchesForPartition` of
+kafka-clients 4.3). A batch that waits is not closed. So the estimate does not yet follow it, and the batch behind it
+takes more records although it has lingered.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from udfs.replay.batch_split.sender_events import LINGERED, schedule_close, sche
 from udfs.replay.batch_split.state import ProducerSim, delay_by_bytes
 
 NO_PART, TO_SEND, IN_FLIGHT = range(3)
-"""What became of the part of a split batch that left the queue last; NO_PART once it is answered."""
+"""The state of the part of a split batch that left the queue last; NO_PART once it is answered."""
 
 
 @kernel
@@ -26,8 +26,8 @@ def must_wait_in_queue(sim: ProducerSim, partition: int) -> bool:
 
 @kernel
 def delay_behind(sim: ProducerSim, first: int) -> int:
-    """The time from the close of the batch before this one to its own close (us): that of the captured batch with its
-    last record, more or less by their difference in bytes.
+    """The time from the close before to this batch's close (us): that of the captured batch with its last record,
+    corrected for the difference in bytes.
     """
     ready = sim.ready[first]
     captured = sim.capture.batches[sim.capture.records[ready.end - 1].batch]
@@ -36,7 +36,7 @@ def delay_behind(sim: ProducerSim, first: int) -> int:
 
 @kernel
 def stands_behind_sent(sim: ProducerSim, first: int, time: int) -> bool:
-    """Whether a batch that is to be closed now stands behind one that has left the queue and is closed later."""
+    """Whether a batch that would close now comes after a batch that has left the queue and closes later."""
     filling = sim.filling[sim.capture.records[first].partition]
     is_next = filling.left != NONE and first > filling.left and not sim.ready[first].made_by_split
     return bool(is_next and time < filling.left_at)
@@ -53,7 +53,7 @@ def close_behind(sim: ProducerSim, first: int) -> None:
 
 @kernel
 def enqueue_batch(sim: ProducerSim, first: int, may_leave: int) -> None:
-    """Have a batch wait in its place, at least until `may_leave`. A partition's records are numbered in sequence."""
+    """Let a batch wait in its place, at least until `may_leave`. A partition's records are numbered in sequence."""
     filling, ready = sim.filling[sim.capture.records[first].partition], sim.ready[first]
     before, behind = NONE, filling.queued
     while behind != NONE and behind < first:
@@ -67,7 +67,7 @@ def enqueue_batch(sim: ProducerSim, first: int, may_leave: int) -> None:
 
 @kernel
 def leave_queue(sim: ProducerSim, partition: int, time: int) -> None:
-    """Send the batches that need not wait any longer, each as long after the one before it as the captured batch."""
+    """Send the batches that no longer have to wait, each as long after the batch before as captured."""
     filling, last = sim.filling[partition], time
     while filling.queued != NONE:
         first = filling.queued

@@ -1,4 +1,4 @@
-"""The producer that is being replayed: what is known of it, and what its lanes come to, from stretch to stretch."""
+"""The producer that is being replayed: what is known about it, and its lanes' outcomes, from stretch to stretch."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from udfs.wire.compressed_sizes import CODEC_NAMES, CODEC_NUMBERS
 
 
 def with_replications(by_lane: Array, count: int) -> Array:
-    """An array by lane, longer by the lanes that are replayed beside those of the scenario: first the captured lane, in
-    which batches are closed as soon as they may have been; then `count` times all lanes, with pace drawn anew.
+    """An array by lane, with the lanes that are replayed in addition to the scenario's: first the captured lane with
+    batches that close at the earliest possible time; then all lanes `count` times, with pace drawn anew.
     """
     added = np.concatenate([np.full(1, CAPTURED), np.tile(np.arange(len(by_lane)), count)])
     return np.append(by_lane, by_lane[added], axis=0)
@@ -36,14 +36,13 @@ def with_replications(by_lane: Array, count: int) -> Array:
 class Producer:
     """A producer in the lanes of the scenario and those that `with_replications` adds.
 
-    halves: its release splits a batch in halves if that came of a split. default_linger_us: linger.ms by default in its
-    release, in us. topics: their numbers, in the order in which they came up. created: the max.message.bytes that
-    topics were created with, as far as the capture shows that. stored: by topic, the codec that brokers compress its
-    batches into. inferred_size: batch.size in bytes, as the batches show it; None as long as there were none.
-    estimates: float32[lanes, topics, codecs]. outcomes: SPLIT_OUTCOME[lanes, topics]. spans: those of the timelines
-    that are full. last_codec: the codec that each topic was sent in last, by number. sent_from, sent_until: when the
-    first and the last request were sent (us). stretches: how many were read. replications: how often lanes are replayed
-    with pace drawn anew.
+    halves: its release splits a batch that came from a split in halves. default_linger_us: the default of linger.ms in
+    its release, in us. topics: their numbers, in the order in which they first came. created: the max.message.bytes
+    with which topics were created, if the capture shows it. stored: the codec in which brokers store each topic's
+    batches. inferred_size: batch.size in bytes, as the batches show it; None as long as there were none. estimates:
+    float32[lanes, topics, codecs]. outcomes: SPLIT_OUTCOME[lanes, topics]. spans: the full spans of the timelines.
+    last_codec: the codec in which each topic was last sent, by number. sent_from, sent_until: when the first and the
+    last request were sent (us). stretches: how many were read. replications: how many there are.
     """
 
     client_id: str
@@ -70,12 +69,12 @@ class Producer:
 
     @property
     def at_once(self) -> int:
-        """The number of the lane, behind the scenario's, in which batches are closed as soon as they may have been."""
+        """The number of the lane, after the scenario's, in which batches close at the earliest possible time."""
         return len(self.lanes.names)
 
     @property
     def replicated(self) -> Records:
-        """What lanes come to with pace drawn anew: SPLIT_OUTCOME[replications, lanes, topics]."""
+        """The outcomes of lanes with pace drawn anew: SPLIT_OUTCOME[replications, lanes, topics]."""
         outcomes = self.outcomes[self.at_once + 1 :]
         return outcomes.reshape(self.replications, self.at_once, outcomes.shape[1])
 
@@ -85,7 +84,7 @@ class Producer:
         return range(first, first + self.at_once)
 
     def draws(self, replication: int) -> np.random.Generator:
-        """The random draws of pace for the current stretch: the same for the same client id at another address."""
+        """The random draws of pace for the current stretch, the same for equal client ids at different addresses."""
         return np.random.default_rng([zlib.crc32(self.client_id.encode()), self.stretches, replication])
 
     @property
@@ -96,13 +95,13 @@ class Producer:
 
     @property
     def stored_codecs(self) -> Ints:
-        """The codec that brokers compress each topic's batches into, or AS_PRODUCED: int64[topics]."""
+        """The codec in which brokers store each topic's batches, or AS_PRODUCED: int64[topics]."""
         stored = (CODEC_NUMBERS.get(self.stored.get(topic, ""), AS_PRODUCED) for topic in self.topics)
         return np.fromiter(stored, np.int64, len(self.topics))
 
     @property
     def batch_size(self) -> Ints:
-        """batch.size as somebody states it, or as the batches show it: int64[lanes], bytes."""
+        """batch.size as stated, or as the batches show it: int64[lanes], bytes."""
         stated = self.lanes.settings["batch_size"]
         inferred = self.lanes.default_batch_size if self.inferred_size is None else self.inferred_size
         return np.where(stated == NOT_STATED, inferred, stated)
@@ -122,10 +121,10 @@ class Producer:
         return sent
 
     def settings(self, sent: Sent) -> Records:
-        """The lanes' settings, as `with_replications` has them: SPLIT_SETTINGS[lanes].
+        """The lanes' settings, from `with_replications`: SPLIT_SETTINGS[lanes].
 
-        A setting that nobody states is as the stretch shows it, or as the client's release has it. Only lanes at
-        captured pace compress batches anew to get their sizes.
+        A setting that nobody states is as the stretch shows it, or as in the client's release. Only lanes at captured
+        pace compress batches anew to get their sizes.
         """
         settings = self.lanes.settings.copy()
         for name, of_release in (("halves", self.halves), ("linger_us", self.default_linger_us)):
@@ -142,7 +141,7 @@ class Producer:
         return settings
 
     def make_room(self, settings: Records) -> None:
-        """Make room for the estimates and outcomes of topics that came up. settings: SPLIT_SETTINGS[lanes]."""
+        """Make room for the estimates and outcomes of new topics. settings: SPLIT_SETTINGS[lanes]."""
         lanes, topics, known = len(settings), len(self.topics), self.outcomes.shape[1]
         estimates, outcomes = initial_estimates(settings, topics), no_outcomes(lanes, topics)
         if known:
@@ -150,7 +149,7 @@ class Producer:
         self.estimates, self.outcomes = estimates, outcomes
 
     def note_sent(self, sent: Sent) -> None:
-        """Note the codec that each topic was sent in last, and when the first and the last request were sent."""
+        """Note the codec in which each topic was last sent, and when the first and the last request were sent."""
         first = sent.first_sendings
         self.last_codec |= dict(zip(first["topic"].tolist(), first["codec"].tolist(), strict=True))
         self.sent_from = min(self.sent_from, int(sent.sendings["request_time"].min()))

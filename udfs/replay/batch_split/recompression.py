@@ -1,9 +1,9 @@
-"""What records take when they are compressed together with others than in the capture.
+"""How many bytes records take when they are compressed in other batches than captured.
 
-Compression of a batch costs a fixed part and a part for each of its records, so that its ratio falls with its size.
-Both follow from lines, one for each topic and codec, that are fitted to the parts of batches which ingest compressed
-anew. In such a batch, the sizes of its parts also show where the bytes are; elsewhere every record is taken to compress
-alike. Either way a batch that is as captured has exactly its captured size in its own codec.
+A compressed batch has a fixed part and a part for each of its records, so its ratio falls with its size. Both follow
+from lines, one for each topic and codec, that are fitted to the parts of batches that ingest compressed anew. In such a
+batch, the sizes of its parts also show where the bytes are. In all other batches, each record is taken to compress
+equally well. In both cases, a batch with the captured records has exactly its captured size in its own codec.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 CODECS = len(CODEC_NAMES)
 MODELS = 2
 BY_PARTS, FITTED = range(MODELS)
-"""The two models: with the parts of batches that were compressed anew, and by the fitted lines alone."""
+"""The two models: by the parts of batches that were compressed anew, and by the fitted lines only."""
 RECORD_OVERHEAD = 5
-"""Bytes of a record's length, attributes and deltas, about: the same for all, so that shares hardly depend on it."""
+"""About the bytes of a record's length, attributes and deltas: the same for all, so shares hardly depend on it."""
 
 
 class Parts(NamedTuple):
@@ -44,19 +44,19 @@ class Parts(NamedTuple):
 
 
 class SizeLines(NamedTuple):
-    """Compressed bytes of a batch by its uncompressed ones: fixed + slope * uncompressed. float64[codecs, topics]."""
+    """The compressed bytes of a batch: fixed + slope * its uncompressed bytes. float64[codecs, topics] each."""
 
     fixed: Floats
     slope: Floats
 
 
 class Shares(NamedTuple):
-    """How the compressed bytes of captured batches are shared out among their records.
+    """How the compressed bytes of captured batches are divided among their records.
 
-    batches: BATCH[batches]. weight: float64[records], the part of its batch's uncompressed bytes that a record has.
-    variable: float64[codecs, batches], the bytes that depend on the records. anew: int64[batches], a batch's number
-    among those compressed anew, or NONE. Of these, by part: ends: int64[n, PARTS]; weights: float64[n, PARTS], the sums
-    of the records' weights; shares: float64[codecs - 1, n, PARTS], the part of the batch's compressed bytes.
+    batches: BATCH[batches]. weight: float64[records], each record's share of its batch's uncompressed bytes. variable:
+    float64[codecs, batches], the bytes that depend on the records. anew: int64[batches], the batch's number among those
+    compressed anew, or NONE. For the parts of these: ends: int64[n, PARTS], records. weights: float64[n, PARTS], the
+    sums of the records' weights. shares: float64[codecs - 1, n, PARTS], shares of the batch's compressed bytes.
     """
 
     batches: Records
@@ -115,8 +115,8 @@ def recompressed_parts(rows: pa.RecordBatch, batches: Records, upto: Ints) -> Pa
 
 
 def fit_lines(parts: Parts, topic: Ints) -> SizeLines:
-    """The lines of each codec and topic. A topic of which nothing was compressed anew has the line of all topics; if
-    nothing at all was, a byte stays a byte, as it does without compression. topic: int64[batches].
+    """The lines of each codec and topic. A topic without a batch that was compressed anew has the line of all topics.
+    If no batch at all was, a byte stays a byte, as without compression. topic: int64[batches].
     """
     topics, anew = int(topic.max(initial=-1)) + 1, topic[parts.batch]
     fixed, slope = np.zeros((CODECS, topics)), np.ones((CODECS, topics))
@@ -131,8 +131,9 @@ def fit_lines(parts: Parts, topic: Ints) -> SizeLines:
 def fit_lines_of_codecs(uncompressed: Floats, compressed: Floats) -> tuple[Floats, Floats]:
     """(fixed, slope) of compressed over uncompressed bytes, by codec: float64[codecs] both.
 
-    Batches compress so differently that the fixed part is found within them: it is the median, over the batches, of
-    where the line through a batch's parts begins. The slope is what is left, over all bytes.
+    Batches compress very differently, so the fixed part is found within each batch: it is the median, over the batches,
+    of where the line through a batch's parts begins. The slope is the rest of the compressed bytes over all
+    uncompressed bytes.
 
     uncompressed: float64[batches, PARTS]. compressed: float64[codecs, batches, PARTS]. Both are running sums over the
     parts of a batch; there is at least one batch.
@@ -146,8 +147,8 @@ def fit_lines_of_codecs(uncompressed: Floats, compressed: Floats) -> tuple[Float
 
 
 def bytes_by_codec(sendings: Records, total: Floats, lines: SizeLines) -> Floats:
-    """Compressed bytes of each captured batch in each codec, behind the header: float64[codecs, batches]. In its own
-    codec a batch has its captured bytes; in any other it is off that codec's line in the same proportion.
+    """Compressed bytes of each captured batch in each codec, without the header: float64[codecs, batches]. In its own
+    codec a batch has its captured bytes; in any other codec it differs from that codec's line in the same proportion.
 
     sendings: SENDING[batches]. total: float64[batches], about the uncompressed bytes.
     """
@@ -159,9 +160,9 @@ def bytes_by_codec(sendings: Records, total: Floats, lines: SizeLines) -> Floats
 
 
 def shares_of_parts(parts: Parts, fixed: Floats, weights: Floats) -> Floats:
-    """The part of a batch's compressed bytes that is in each of its parts: float64[codecs - 1, n, PARTS].
+    """The share of a batch's compressed bytes in each of its parts: float64[codecs - 1, n, PARTS].
 
-    fixed: float64[codecs, batches]. weights: float64[n, PARTS], the shares where no sizes tell.
+    fixed: float64[codecs, batches]. weights: float64[n, PARTS], the shares if no sizes tell.
     """
     inside = parts.compressed - fixed[1:, parts.batch][:, :, None]
     steps = np.maximum(np.diff(inside, axis=2, prepend=0), 0)
@@ -199,7 +200,7 @@ def share_out(shares: Shares, cost: Floats) -> None:
 
 @kernel
 def share_evenly(shares: Shares, number: int, codec: int, cost: Floats) -> None:
-    """Go on with the running sums of a codec over a batch whose records all compress alike.
+    """Go on with the running sums of a codec over a batch whose records all compress equally well.
 
     cost: float64[records + 1], in bytes, written behind the batch's first record.
     """

@@ -1,4 +1,4 @@
-"""The pass over producers: what each sent, put together, judged, and sent again in every lane."""
+"""The pass over producers: it puts together what each sent, judges it, and sends it again in every lane."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from udfs.replay.shared.rows_by_key import by_key
 
 CLIENT_KEY = (SENT.client_id, SENT.client_address)
 STRETCH_RECORDS = 1 << 18
-"""How many records of a producer are in memory at a time. Its estimates go on from one stretch to the next. Batches
-that are being filled at the end of a stretch are sent then, so one batch of each partition ends too early."""
+"""How many records of a producer are in memory at once: a stretch. Estimates carry over from one stretch to the next.
+Batches being filled at the end of a stretch are sent then, so one batch of each partition ends too early."""
 
 IS_SENT = "is_sent"
-"""The column that is true in rows of SENT and false in packets; either have nulls in the columns of the other."""
+"""The column that is true in rows of SENT and false in packets; each kind of row has nulls in the other's columns."""
 PACKET_ORDER = ("connection", "sort_ns", "file_no", "packet_no")
 PACKET_COLUMNS = [name for name in PACKETS.names if name != "bucket"]
 
@@ -90,7 +90,9 @@ def rows_of_producers(
 
 
 def cut_stretches(parts: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatch]:
-    """A producer's rows in stretches of at least `most` records, all but the last, however the parts were cut."""
+    """A producer's rows in stretches, which do not depend on how the parts were split. Each stretch, except the last,
+    has at least `most` records.
+    """
     held: list[pa.RecordBatch] = []
     for part in parts:
         rows = concatenate_batches([*held, part])
@@ -102,7 +104,7 @@ def cut_stretches(parts: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.Rec
 
 
 def cut_at(rows: pa.RecordBatch, most: int) -> int:
-    """How many rows the first stretch has: as few as have `most` records, or all."""
+    """How many rows the first stretch has: the fewest that have `most` records, or all rows."""
     sizes: Any = rows[SENT.record_sizes]  # a ListArray
     counts = np.diff(sizes.offsets.to_numpy().astype(np.int64))
     return min(int(np.searchsorted(np.cumsum(counts), most)) + 1, rows.num_rows)
@@ -127,11 +129,11 @@ def replay_rows(producer: Producer, rows: pa.RecordBatch, held: HeldRecords | No
 
 
 def send_again(producer: Producer, sent: Sent, settings: Records, order: Records, measure: Measure) -> None:
-    """Send a stretch again, in every lane at captured pace, in the captured one with every batch closed as soon as it
-    may have been, and in every lane with pace drawn anew.
+    """Send a stretch again: in every lane at captured pace, in the captured lane with every batch closed at the
+    earliest possible time, and in every lane with pace drawn anew.
 
-    settings: SPLIT_SETTINGS[lanes], as `with_replications` has them. order: that of closes and splits, as
-    `ProducerFidelity.judge` returns it.
+    settings: SPLIT_SETTINGS[lanes], with those from `with_replications`. order: the order of closes and splits, from
+    `ProducerFidelity.judge`.
     """
     linger_us, times = int(settings["linger_us"][CAPTURED]), times_in(order, sent)
     capture = capture_at_times(sent, times, linger_us)

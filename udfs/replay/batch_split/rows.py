@@ -1,4 +1,4 @@
-"""What a replayed producer comes to, as rows of the gold tables."""
+"""A replayed producer's outcomes, as rows of the gold tables."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Columns = dict[str, "pa.Array[Any] | npt.NDArray[np.generic]"]
 
 
 def producer_rows(producer: Producer, run_id: str) -> Iterator[tuple[Table, pa.RecordBatch]]:
-    """The rows of a producer all of whose batches were replayed."""
+    """The rows of a producer, once all its batches were replayed."""
     is_replayed = bool(producer.fidelity.sizes)
     if is_replayed:
         captured, at_once = producer.outcomes["splits"][[CAPTURED, producer.at_once]].sum(axis=1).tolist()
@@ -47,7 +47,7 @@ def producer_rows(producer: Producer, run_id: str) -> Iterator[tuple[Table, pa.R
 
 
 def cases_by_metric(producer: Producer) -> Iterator[FidelityCounts]:
-    """The cases of each metric, in the order of the metrics' names."""
+    """The fidelity counts of each metric, in the order of the metrics' names."""
     by_metric: dict[str, dict[str, int]] = {}
     for (metric, code), count in sorted(producer.fidelity.verdicts.items()):
         if count:
@@ -59,7 +59,7 @@ def cases_by_metric(producer: Producer) -> Iterator[FidelityCounts]:
 
 
 def producer_columns(producer: Producer, run_id: str, lane: Ints, topic: Ints) -> Columns:
-    """The columns that all tables of a producer begin with. lane, topic: int64[rows]."""
+    """The first columns of all tables of a producer. lane, topic: int64[rows]."""
     t, n = BATCH_SPLIT, len(lane)
     return {
         t.run_id: repeated_text_column(run_id, n),
@@ -148,7 +148,7 @@ def time_sent_for(producer: Producer, rows: int) -> Ints:
 def settings_columns(producer: Producer, lane: Ints, topic: Ints) -> Columns:
     """batch.size, max.message.bytes and stored codec of each row, and whether the capture shows the first two.
 
-    lane, topic: int64[rows], which lane and topic each row is of.
+    lane, topic: int64[rows], the lane and topic of each row.
     """
     t, limits = BATCH_SPLIT, producer.max_message_bytes
     without_responses = producer.lanes.limits.by_topic(producer.topics, producer.created, {})
@@ -162,7 +162,7 @@ def settings_columns(producer: Producer, lane: Ints, topic: Ints) -> Columns:
 
 
 def final_estimates(producer: Producer, lane: Ints, topic: Ints) -> Floats:
-    """The last estimate for the codec that the lane sends with: float64[rows]. lane, topic: int64[rows]."""
+    """The last estimate for the lane's codec: float64[rows]. lane, topic: int64[rows]."""
     settings = producer.lanes.settings[lane]
     last = np.array([producer.last_codec.get(number, 0) for number in range(len(producer.topics))], np.int64)
     codec = np.where(settings["codec"] == AS_CAPTURED, last[topic], settings["codec"])
@@ -171,10 +171,10 @@ def final_estimates(producer: Producer, lane: Ints, topic: Ints) -> Floats:
 
 
 def size_errors(producer: Producer, lane: Ints, topic: Ints, outcomes: Records) -> pa.Array[Any]:
-    """The mean error of modelled sizes, of the batches that the lane measured, else of those that splits made:
-    float64[rows].
+    """The mean error of modelled sizes, over the batches that the lane measured or, if it measured none, over those
+    that splits made: float64[rows].
 
-    lane, topic: int64[rows], which lane and topic each row is of. outcomes: SPLIT_OUTCOME[rows].
+    lane, topic: int64[rows], the lane and topic of each row. outcomes: SPLIT_OUTCOME[rows].
     """
     by_model = np.stack([mean_errors(producer, metric) for metric in (Metric.RECUT_BY_PARTS, Metric.RECUT_FITTED)])
     captured = by_model[producer.lanes.settings["is_fitted"][lane], topic]
@@ -184,7 +184,7 @@ def size_errors(producer: Producer, lane: Ints, topic: Ints, outcomes: Records) 
 
 
 def mean_errors(producer: Producer, metric: Metric) -> Floats:
-    """The mean error of modelled sizes by topic, NaN where there are none: float64[topics]."""
+    """The mean error of modelled sizes by topic, NaN if there are none: float64[topics]."""
     sizes, topics = producer.fidelity.sizes[metric], len(producer.topics)
     topic, error = (np.concatenate(parts) for parts in zip(*((part.topic, part.error) for part in sizes), strict=True))
     counts, sums = np.bincount(topic, minlength=topics), np.bincount(topic, error, topics)

@@ -1,4 +1,4 @@
-"""A producer's Sender: batches are closed and sent, and those that brokers refuse as too large come back to be split.
+"""A producer's Sender: it closes and sends batches, and splits those that brokers refuse as too large.
 
 The rules are those of `ProducerBatch` and `Sender` of kafka-clients 4.3. How long a response takes is as captured.
 """
@@ -40,7 +40,7 @@ from udfs.replay.shared.event_heap import INDEX, pop, push
 
 @kernel
 def is_counted(sim: ProducerSim, time: int) -> bool:
-    """Whether this time is in the window; what happens before it only moves the estimate."""
+    """Whether this time is in the window. Events before the window only move the estimate."""
     return bool(time >= sim.progress[0].counts_from)
 
 
@@ -55,9 +55,8 @@ def captured_part(sim: ProducerSim, first: int, codec: int) -> int:
 
 @kernel
 def closed_size(sim: ProducerSim, lane: int, first: int, codec: int, time: int) -> int:
-    """Bytes of the batch that is being closed: as measured, else those of the same captured part, else by the model.
-
-    Measured batches show how far the model is off.
+    """Bytes of the batch that is being closed: as measured; if it is not, those of the same captured part; if there is
+    none, by the model. Measured batches show the error of the model.
     """
     size, part = sim.ready[first].size, captured_part(sim, first, codec)
     if size <= 0:
@@ -86,7 +85,7 @@ def is_split(sim: ProducerSim, lane: int, first: int) -> bool:
 
 @kernel
 def follow_ratio(sim: ProducerSim, lane: int, first: int, codec: int) -> None:
-    """Have the estimate follow the ratio of a closed batch."""
+    """Update the estimate with the ratio of a closed batch."""
     settings, ready = sim.settings[lane], sim.ready[first]
     topic, ratio = estimate_topic(settings, topic_of(sim, first)), compression_ratio(ready.size, ready.uncompressed)
     sim.estimates[lane, topic, codec] = updated_estimate(settings, sim.estimates[lane, topic, codec], ratio)
@@ -99,7 +98,7 @@ def note_estimate(sim: ProducerSim, lane: int, first: int, codec: int, time: int
     outcome, ratio = sim.outcomes[lane, topic], compression_ratio(ready.size, ready.uncompressed)
     estimate = sim.estimates[lane, estimate_topic(sim.settings[lane], topic), codec]
     since_split = outcome.since_split
-    is_back = since_split != NEVER and estimate <= ratio  # it has come down to what batches have
+    is_back = since_split != NEVER and estimate <= ratio  # it has come back down to the ratio of batches
     if is_back:
         outcome.since_split = NEVER
     if not is_counted(sim, time):
@@ -153,7 +152,7 @@ def count_batch(sim: ProducerSim, lane: int, first: int) -> None:
 
 @kernel
 def close_batch(sim: ProducerSim, lane: int, first: int, time: int) -> None:
-    """ProducerBatch.close, and the request: the estimate follows the batch, and one that is too large comes back."""
+    """ProducerBatch.close, and the request: the estimate follows the batch, and too large a batch comes back."""
     ready, codec = sim.ready[first], codec_of(sim, lane, first)
     partition, batch = sim.capture.records[first].partition, sim.capture.records[first].batch
     topic = topic_of(sim, first)
@@ -179,8 +178,8 @@ def close_batch(sim: ProducerSim, lane: int, first: int, time: int) -> None:
 
 @kernel
 def time_to_answer(sim: ProducerSim, lane: int, first: int, codec: int) -> int:
-    """The time (us) from the close of a batch to its response: that of the same captured part, else that of the
-    captured batch with its first record.
+    """The time (us) from the close of a batch to its response: that of the same captured part or, if there is none,
+    that of the captured batch with its first record.
     """
     if sim.settings[lane].profile == SPLIT_AT_BATCH_SIZE:
         return 0
@@ -192,7 +191,7 @@ def time_to_answer(sim: ProducerSim, lane: int, first: int, codec: int) -> int:
 
 @kernel
 def resend_batch(sim: ProducerSim, first: int, time: int) -> None:
-    """Have a batch sent again, if the captured batch that begins with its first record was."""
+    """Send a batch again, if the captured batch that begins with its first record was sent again."""
     captured = sim.capture.batches[sim.capture.records[first].batch]
     if captured.first == first and captured.retries:
         schedule_event(sim, max(time, captured.retry_at), RETRIED, first)
@@ -200,7 +199,7 @@ def resend_batch(sim: ProducerSim, first: int, time: int) -> None:
 
 @kernel
 def close_batch_again(sim: ProducerSim, lane: int, first: int, time: int) -> None:
-    """Close a batch again as often as it is sent again: each time the estimate follows it once more."""
+    """Close a batch again each time that it is sent again: the estimate follows it once more."""
     outcome, codec = sim.outcomes[lane, topic_of(sim, first)], codec_of(sim, lane, first)
     for _ in range(sim.capture.batches[sim.capture.records[first].batch].retries):
         follow_ratio(sim, lane, first, codec)
@@ -211,14 +210,14 @@ def close_batch_again(sim: ProducerSim, lane: int, first: int, time: int) -> Non
 
 @kernel
 def note_batch_answered(sim: ProducerSim, first: int) -> None:
-    """Note that a batch is answered: if it is a part of a split one, the next part may be sent."""
+    """Note that a batch is answered. If it is a part of a split batch, the next part may be sent."""
     if sim.ready[first].made_by_split:
         sim.filling[sim.capture.records[first].partition].part = NO_PART
 
 
 @kernel
 def waits_to_close(sim: ProducerSim, first: int) -> bool:
-    """Whether a batch that is to be closed has to wait instead."""
+    """Whether a batch that would close has to wait instead."""
     return not sim.ready[first].made_by_split and must_wait_in_queue(sim, sim.capture.records[first].partition)
 
 

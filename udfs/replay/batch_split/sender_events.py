@@ -1,4 +1,4 @@
-"""What a producer's Sender has to do next: the codes of events in a heap that is sorted by time."""
+"""The events of a producer's Sender, as codes in a heap that is sorted by time."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ ANSWERED, CAPTURED_CLOSE, OF_BATCH = kinds(3)
 partition, the times at which a captured batch was closed before it was full or had lingered. All other events are in
 the order of the first records of their batches."""
 LINGERED, CLOSED, RETRIED, TAKEN = range(4)
-"""Kinds of events OF_BATCH, in the order that they have for the same batch. TAKEN: a part of a split batch is answered,
-and is not split again."""
+"""Kinds of events OF_BATCH, in their order for the same batch. TAKEN: a part of a split batch is answered, and is not
+split again."""
 KIND_BITS = 2
 KIND = (1 << KIND_BITS) - 1
-"""The bits of an event OF_BATCH that have its kind; above them stands the first record of the batch."""
+"""The bits of an event OF_BATCH that have its kind; the bits above have the first record of the batch."""
 
 
 @kernel

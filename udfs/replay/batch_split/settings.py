@@ -1,4 +1,4 @@
-"""The settings of producers and brokers that decide on batches and splits, in each lane."""
+"""The settings of producers and brokers that decide about batches and splits, in each lane."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ PROFILE, SIZES, RECOMPRESS = "split.profile", "recut.sizes", "recompress"
 CONSTANTS = ("improving.step", "deteriorate.step", "estimation.factor")
 """The constants of the estimate: each is a setting whose name begins with `compression.ratio.`."""
 EXACT, FITTED = "exact", "fitted"
-"""Values of SIZES: batches are compressed anew to get their sizes, or sizes come from the fitted lines alone."""
+"""Values of SIZES: batches are compressed anew to get their sizes, or sizes come from the fitted lines only."""
 HALVES_SINCE = (4, 2)
-"""The first release that splits a part of a split batch in halves if brokers refuse that part as well."""
+"""The first release that splits a part of a split batch in halves if brokers refuse that part, too."""
 
 TODAY, KIP_TEXT, DAMPED, UNCOMPRESSED, SPLIT_AT_BATCH_SIZE = range(5)
 PROFILES = ("today", "kip", "damped", "uncompressed", "split_at_batch_size")
 """The values of PROFILE: Kafka's code; the text of KIP-126, where the estimate moves by single steps, and a split sets
-it to 1.0 and makes two batches; what Kafka did before, with one estimate for all topics and without splits; and the two
+it to 1.0 and makes two batches; Kafka before KIP-126, with one estimate for all topics and without splits; and the two
 designs that the KIP rejects."""
 
 NOT_STATED = -1
-"""In place of a value that neither a lane sets nor anybody states. It is then found elsewhere: batch.size in the
-producer's batches; the rule of HALVES_SINCE and the default of linger.ms in the client's release; a topic's limit in
-its creation or in brokers' responses, else in Kafka's default."""
+"""Stands for a value that neither a lane sets nor anybody states. The value then comes from elsewhere: batch.size from
+the producer's batches; the rule of HALVES_SINCE and the default of linger.ms from the client's release; a topic's limit
+from its creation or brokers' responses, otherwise from Kafka's default."""
 
 SPLIT_SETTINGS = np.dtype(
     [
         ("batch_size", np.int64),  # bytes, or NOT_STATED
         ("linger_us", np.int64),  # us, or NOT_STATED
-        ("codec", np.int64),  # its place in CODEC_NAMES, or AS_CAPTURED
-        ("profile", np.int64),  # its place in PROFILES
+        ("codec", np.int64),  # its index in CODEC_NAMES, or AS_CAPTURED
+        ("profile", np.int64),  # its index in PROFILES
         ("halves", np.int64),  # 1: a part of a split batch that is refused again is split in halves; or NOT_STATED
-        ("is_fitted", np.int64),  # 1: compressed sizes come from the fitted lines alone
-        ("measured_every", np.int64),  # one batch in so many is compressed anew to get its size; 0: none
+        ("is_fitted", np.int64),  # 1: compressed sizes come from the fitted lines only
+        ("measured_every", np.int64),  # one batch in this many is compressed anew to get its size; 0: none
         ("improving_step", np.float32),
         ("deteriorate_step", np.float32),
         ("estimation_factor", np.float32),
@@ -56,7 +56,7 @@ SPLIT_SETTINGS = np.dtype(
 
 @dataclass(frozen=True)
 class TopicLimits:
-    """What lanes set and people state of max.message.bytes, in bytes.
+    """max.message.bytes as lanes set it and people state it, in bytes.
 
     by_name: for each lane, the limits of single topics by name. all_topics: int64[lanes], the limit of every topic, or
     NOT_STATED. brokers: int64[lanes], message.max.bytes of brokers, or NOT_STATED. default: Kafka's message.max.bytes.
@@ -70,9 +70,9 @@ class TopicLimits:
     def by_topic(self, topics: Collection[str], created: Mapping[str, int], inferred: Mapping[str, int]) -> Ints:
         """The limit of each topic in each lane: int64[lanes, topics].
 
-        What a lane says overrides what the topic was created with, and a topic's limit overrides that of the brokers.
-        created: the limits that topics were created with, where the capture shows that. inferred: those that brokers'
-        responses show, where Kafka's default does not explain the responses.
+        A lane's limit overrides the limit with which a topic was created, and a topic's limit overrides that of the
+        brokers. created: the limits with which topics were created, if the capture shows them. inferred: the limits
+        that brokers' responses show, if Kafka's default does not explain the responses.
         """
         numbers = {topic: number for number, topic in enumerate(topics)}
         limits = np.full((len(self.brokers), len(numbers)), self.default)
@@ -102,7 +102,7 @@ class SplitLanes:
     """The lanes of a replay.
 
     settings: SPLIT_SETTINGS[lanes]. default_batch_size: Kafka's batch.size, bytes. window: the time that counts.
-    levels: by a codec's place in CODEC_NAMES, the level of compression that somebody states (KIP-390).
+    levels: the stated level of compression (KIP-390), by the codec's index in CODEC_NAMES.
     """
 
     names: tuple[str, ...]
@@ -146,15 +146,15 @@ def split_lanes(lanes: LaneSettings, assumed: Collection[str]) -> SplitLanes:
 
 
 def _stated_levels(in_force: Mapping[str, Value]) -> dict[int, int]:
-    """By codec, the level of compression that somebody states."""
+    """The stated level of compression, by codec."""
     keys = {CODEC_NUMBERS[codec]: f"producer.compression.{codec}.level" for codec in DEFAULT_LEVELS}
     return {codec: int(in_force[key]) for codec, key in keys.items() if key in in_force}
 
 
 def _topic_limits(lanes: LaneSettings, assumed: Collection[str]) -> TopicLimits:
-    """What lanes set and people state of max.message.bytes.
+    """max.message.bytes as lanes set it and people state it.
 
-    A limit that a lane sets for all topics overrides those that are stated for single topics.
+    A limit that a lane sets for all topics overrides the limits that are stated for single topics.
     """
     stated = _limits_by_name(lanes.in_force)
     return TopicLimits(
@@ -166,12 +166,14 @@ def _topic_limits(lanes: LaneSettings, assumed: Collection[str]) -> TopicLimits:
 
 
 def _stated(lanes: LaneSettings, key: str, assumed: Collection[str]) -> Ints:
-    """What each lane sets of a setting, else what somebody states of it, else NOT_STATED: int64[lanes]."""
+    """The value of a setting in each lane: the lane's own, otherwise the stated one, otherwise NOT_STATED:
+    int64[lanes].
+    """
     return lanes.changed_ints(key, NOT_STATED) if key in assumed else lanes.ints(key, NOT_STATED)
 
 
 def _halves(release: Value | None) -> int:
-    """1 if a release, such as `4.3`, has the rule of HALVES_SINCE, else 0; NOT_STATED if no release is stated."""
+    """1 if a release, such as `4.3`, has the rule of HALVES_SINCE, otherwise 0; NOT_STATED if no release is stated."""
     numbers = stated_release_numbers(release)
     return NOT_STATED if numbers is None else int(numbers >= HALVES_SINCE)
 

@@ -1,4 +1,4 @@
-"""What the replay of batches takes from silver tables: the batches that each client sent, and what its software is."""
+"""What the replay of batches takes from silver tables: the batches that each client sent, and the client's software."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ PRODUCERS = Step(
     (_S.append_from, _S.request_time, _S.connection_id, _S.exchange_no, _S.position),
 )
 LISTS = (_S.record_sizes, _S.create_times, _S.recompressed_bytes)
-"""Columns of lists that RECORD_BATCHES has, too; a missing list becomes an empty one."""
+"""Columns of lists that are also in RECORD_BATCHES. A missing list becomes an empty one."""
 AS_SENT = (
     _S.client_address, _S.topic, _S.partition, _S.connection_id, _S.exchange_no, _S.position, _S.size_bytes, _S.codec,
     _S.producer_id, _S.producer_epoch, _S.error_code, _S.uncompressed_bytes, _S.keyless_records,
 )  # fmt: skip
-"""Columns that SENT has just as RECORD_BATCHES has them."""
+"""Columns that SENT takes unchanged from RECORD_BATCHES."""
 BATCH_COLUMNS = (
     *AS_SENT, *LISTS, _B.source, _B.magic, _B.client_id, _B.base_timestamp, _B.base_sequence, _B.request_time,
     _B.response_time,
@@ -64,11 +64,11 @@ Release = tuple[int, int]
 
 
 class Producers(NamedTuple):
-    """What is known of the clients that produce, by connection; flags are 1 for yes and 0 for no.
+    """The clients that produce, by connection; flags are 1 for yes and 0 for no.
 
-    is_java: it may be Kafka's own client. halves: it may be Kafka's own client of HALVES_SINCE or later, which a client
-    that does not say its release may be as well. linger_ms: linger.ms by default in its release. began_before: the
-    connection was opened before the capture began.
+    is_java: it may be Kafka's own client. halves: it may be Kafka's own client of HALVES_SINCE or later; a client that
+    does not say its release may be. linger_ms: the default of linger.ms in its release. began_before: the connection
+    was opened before the capture began.
     """
 
     is_java: ByConnection
@@ -80,9 +80,9 @@ class Producers(NamedTuple):
 def producers_of(
     connections: pa.Table, software: Mapping[int, Software], default_linger_ms: Callable[[Release | None], int]
 ) -> Producers:
-    """What is known of the clients on these connections, from rows of CONNECTIONS and from what their requests show.
+    """The clients on these connections, from rows of CONNECTIONS and from what their requests show.
 
-    default_linger_ms: linger.ms by default in a release; for None, in the newest one.
+    default_linger_ms: the default of linger.ms in a release; for None, in the newest one.
     """
     c = CONNECTIONS
     java, halves, linger_ms, began = dict[int, int](), dict[int, int](), dict[int, int](), dict[int, int]()
@@ -103,7 +103,7 @@ def created_limits(changes: pa.Table) -> dict[str, int]:
 
 
 def created_codecs(changes: pa.Table) -> dict[str, str]:
-    """The codec that brokers store each topic in, of topics that are created with a compression.type beside `producer`.
+    """The codec in which brokers store each topic that is created with a compression.type other than `producer`.
 
     changes: rows of TOPIC_CHANGES.
     """
@@ -112,8 +112,8 @@ def created_codecs(changes: pa.Table) -> dict[str, str]:
 
 
 def created_with(changes: pa.Table, config: str) -> dict[str, Any]:
-    """The value that each topic has in this column, by the last request to create it that was not refused. Topics to
-    which that request gives no value are left out. changes: rows of TOPIC_CHANGES.
+    """Each topic's value in this column, from the last request to create it that was not refused. Topics without a
+    value in that request are left out. changes: rows of TOPIC_CHANGES.
     """
     c, values = TOPIC_CHANGES, dict[str, Any]()
     order = (c.request_time, c.connection_id, c.exchange_no, c.position)
@@ -134,8 +134,8 @@ def sent_batches(
     by_host: bool,
     stored: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of SENT from rows of RECORD_BATCHES. created: as `created_limits` returns it. by_host: all clients of an
-    address are one process. stored: by topic, the codec that brokers compress its batches into.
+    """Rows of SENT from rows of RECORD_BATCHES. created: from `created_limits`. by_host: all clients of an address are
+    one process. stored: the codec in which brokers store each topic's batches.
     """
     t, b = SENT, RECORD_BATCHES
     for batch in batches:
@@ -161,5 +161,5 @@ def sent_batches(
 
 
 def values_of_topics(topics: Column, by_topic: Mapping[str, int | str], kind: pa.DataType) -> Column:
-    """The value of each row's topic, null where it has none."""
+    """The value of each row's topic, null if it has none."""
     return pc.take(pa.array([by_topic.get(topic) for topic in topics.dictionary.to_pylist()], kind), topics.indices)

@@ -1,4 +1,4 @@
-"""What becomes of a batch that is too large: its parts (RecordAccumulator.splitAndReenqueue of kafka-clients 4.3)."""
+"""The split of a batch that is too large into parts (RecordAccumulator.splitAndReenqueue of kafka-clients 4.3)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def split_batch(sim: ProducerSim, lane: int, first: int, time: int) -> None:
 
 @kernel
 def refill_batches(sim: ProducerSim, lane: int, first: int, time: int) -> None:
-    """Put the records of a batch into new ones of the size to split to."""
+    """Put the records of a batch into new batches of the size to split to."""
     records, settings, ready = sim.capture.records, sim.settings[lane], sim.ready[first]
     codec, target, end = codec_of(sim, lane, first), split_size(sim, lane, first), ready.end
     # All records may end up in one batch again. If the client halves, that is halved when it comes back; else Kafka
@@ -58,7 +58,7 @@ def refill_batches(sim: ProducerSim, lane: int, first: int, time: int) -> None:
 
 @kernel
 def split_size(sim: ProducerSim, lane: int, first: int) -> int:
-    """Bytes of the batches to split to: batch.size; from 4.2 on, for a batch that came of a split, half of its own."""
+    """Bytes of the batches to split to: batch.size; from 4.2 on, for a batch from a split, half of its own size."""
     settings, ready, largest = sim.settings[lane], sim.ready[first], 0
     if not (ready.made_by_split and settings.halves):
         return int(settings.batch_size)
@@ -69,7 +69,7 @@ def split_size(sim: ProducerSim, lane: int, first: int) -> int:
 
 @kernel
 def split_in_two(sim: ProducerSim, first: int, time: int) -> None:
-    """Make two batches of about half the bytes, whatever batch.size is, as KIP-126's text has it."""
+    """Make two batches of about half the bytes, whatever batch.size is, as in KIP-126's text."""
     records, uncompressed, end = sim.capture.records, sim.ready[first].uncompressed, sim.ready[first].end
     middle, filled, rest = first, 0, 0
     while middle == first or (middle < end - 1 and 2 * filled < uncompressed):

@@ -1,8 +1,7 @@
-"""What the replay of a producer works on: its records, the batches they were captured in, and the state of a lane.
+"""The records of a producer's replay: its records, the captured batches, and the state of a lane.
 
-Three kinds of records describe batches. BATCH is what the capture shows of a batch. In a lane, a batch is FILLING as
-long as it takes records. Then it is READY, as Kafka calls a batch that may be sent, until it has been sent and, if need
-be, split.
+Three kinds of records describe batches. BATCH is a captured batch. In a lane, a batch is FILLING as long as it takes
+records. Then it is READY, as Kafka calls a batch that may be sent, until it has been sent and, if necessary, split.
 """
 
 from __future__ import annotations
@@ -27,45 +26,45 @@ MICRO = 1_000_000
 SPAN_BATCHES = 32
 """How many batches make a span of `batch_split_timeline`."""
 SPANS_ROOM = 1024
-"""How many spans there is memory for before they have to be taken away."""
+"""For how many spans there is memory until they are taken away."""
 
 RECORD = int_fields(
     "time",  # us: when it was appended
     "timestamp",  # ms
     "content",  # bytes of key, value and headers
     "partition",
-    "batch",  # the captured batch that it was sent in first
-    "part",  # the captured part of that batch which begins with it, where that was split; or NONE
+    "batch",  # the captured batch in which it was first sent
+    "part",  # if that batch was split, the captured part that begins with this record; or NONE
 )
-"""A record of the producer. Those of a partition stand together, in the order in which they were appended."""
+"""A record of the producer. The records of a partition are next to each other, in the order of appends."""
 
 BATCH = int_fields(
     "sending",  # the number of the sending that sent it first
     "first",  # its records are [first, end)
     "end",
-    "next_record",  # the record that was appended next, of those that may go into the same batch; or NONE
+    "next_record",  # the next appended record that could have gone into the same batch; or NONE
     "codec",
     "has_sequence",  # 1: of an idempotent producer
-    "closed",  # us; NONE where pace is drawn anew, and every batch is closed by its delay
+    "closed",  # us; NONE if pace is drawn anew, so that every batch is closed by its delay
     "size",  # bytes
-    # The client closes a batch some time after it is ready, which is when it is full or has lingered, and after the
-    # close of the batch before it. If parts of a split batch are in the way, it has to wait for these as well.
-    "delay",  # us from then to its close, without the time in which it had to wait for parts
-    "behind",  # the us of `delay` that passed after the last part, or after the close of the batch before it
-    "in_turn",  # 1: it was ready, and waited for parts or for the close of the batch before it
+    # A batch is ready when it is full or has lingered. The client closes it some time after that, and after the close
+    # of the batch before. If parts of a split batch have to be sent first, it waits for these, too.
+    "delay",  # us from when it is ready to its close, without the time in which it had to wait for parts
+    "behind",  # the us of `delay` after the last part, or after the close of the batch before
+    "in_turn",  # 1: it was ready, and waited for parts or for the close of the batch before
     "by_bytes",  # the us of `behind` that are in proportion to its bytes
     "uncompressed",  # bytes of its records
-    "early",  # us: when it was closed, if that was before it was ready; else NEVER
-    "filled_by",  # `next_record`, if that can have come before the request and found the batch full; else NONE
+    "early",  # us: when it was closed, if that was before it was ready; otherwise NEVER
+    "filled_by",  # `next_record`, if it can have come before the request and found the batch full; otherwise NONE
     "round_trip",  # us from its close to the response
     "retries",  # how often it was sent again unchanged
     "retry_at",  # us: when it was first sent again unchanged; NEVER: it was not
     "queued_by",  # the split batch for whose parts it had to wait, or NONE
 )
-"""A captured batch, as it was sent first."""
+"""A captured batch, as first sent."""
 
 PART = int_fields("end", "size", "sent_at", "answered_at")
-"""A captured batch that the split of another one made: the record behind its last one, bytes, and when it was closed
+"""A part: a captured batch that a split made. It has the record behind its last one, its bytes, and when it was closed
 and answered (us); `answered_at` may be NEVER."""
 
 SENT_PARTITION = int_fields(
@@ -79,30 +78,30 @@ FILLING = np.dtype(
         ("first", np.int64),  # its first record, if it has any
         ("count", np.int64),  # records
         ("uncompressed", np.int64),  # bytes
-        ("limit", np.int64),  # bytes that it may have at most
+        ("limit", np.int64),  # the most bytes that it may have
         ("created", np.int64),  # us
         ("is_overdue", np.int64),  # 1: it has lingered, and waits until the parts before it are sent
-        ("last_closed", np.int64),  # us: when the batch before it was, or is to be, closed
+        ("last_closed", np.int64),  # us: when the batch before was closed, or will be
         ("queued", np.int64),  # the first batch in the queue, by its first record; or NONE
         ("left", np.int64),  # the last batch that left the queue to be closed, by its first record; or NONE
         ("left_at", np.int64),  # us: when that batch is closed
-        ("part", np.int64),  # what became of the part that left the queue last (`partition_queue`)
-        ("refused", np.int64),  # the last captured batch that the lane made as well and that is too large; or NONE
-        ("ratio", np.float32),  # the estimate that it was created with
+        ("part", np.int64),  # the state of the part that left the queue last (`partition_queue`)
+        ("refused", np.int64),  # the last captured batch that is also a batch of the lane, and is too large; or NONE
+        ("ratio", np.float32),  # the estimate with which it was created
     ],
     align=True,
 )
-"""The batch of a partition that is being filled, and what waits before it (`partition_queue`)."""
+"""The batch of a partition that is being filled, and the batches that wait before it (`partition_queue`)."""
 
 READY = int_fields(
     "end",
     "uncompressed",
-    "size",  # bytes once it is closed, NOT_CLOSED before; MODELLED where it is not to be measured
-    "made_by_split",  # 1 or STUCK if a split made it, else 0
+    "size",  # bytes once it is closed, NOT_CLOSED before; MODELLED if it will not be measured
+    "made_by_split",  # 1 or STUCK if a split made it, otherwise 0
     "may_leave",  # us: it does not leave the queue before
     "behind",  # the next batch in the queue, by its first record; or NONE
 )
-"""A batch that takes no more records, kept at the place of its first record."""
+"""A batch that takes no more records, kept at the index of its first record."""
 NOT_CLOSED, MODELLED = 0, -1
 STUCK = 2
 """The split of the batch made the same batch again: Kafka goes on until delivery.timeout.ms, the replay gives up."""
@@ -125,10 +124,10 @@ SPLIT_OUTCOME = np.dtype(
             "uncompressed",  # bytes of the records of `batches`
             "largest",  # bytes of the largest of `batches`
             "recoveries",  # how often the estimate came back after a split had raised it
-            "recovery_us",  # how long that took in sum
+            "recovery_us",  # us that this took in total
             "recovery_longest",  # us
             "measured",  # closed batches whose records were compressed anew to get their size
-            "model_error",  # how far the model is off for each of these, in MICRO of its size, summed up
+            "model_error",  # sum of the model's errors for these, in MICRO of the size
             "since_split",  # us: when a split raised the estimate, if it has not come back since; else NEVER
             "span_first",  # batches closed before the current span of the timeline
             "span_batches",
@@ -137,32 +136,32 @@ SPLIT_OUTCOME = np.dtype(
     ]
     + [("span_estimated", np.float64), ("span_observed", np.float64)]  # sums of ratios
 )
-"""What a lane comes to for a topic in the window; `since_split` is of all that came before, too."""
+"""The outcome of a lane for a topic in the window; only `since_split` also counts the time before it."""
 
 SPLIT_SPAN = int_fields("lane", "topic", "first_batch", "batches", "splits", "estimated", "observed", "time")
 """A span of the timeline: the sums of estimated and observed ratios in MICRO, and the us at which it ended."""
 
 LANE_PROGRESS = int_fields(
-    "lane",  # the one that is replayed
-    "appended",  # records of it that were appended, or NOT_BEGUN
+    "lane",  # the lane that is replayed
+    "appended",  # how many records it has appended, or NOT_BEGUN
     "spans",  # spans that wait to be taken away
     "unmeasured",  # the batch, by its first record, that has to be measured before the lane can go on; or NONE
     "codec",  # that this batch is to be compressed with
     "counts_from",  # us: the first time that counts
     "last",  # us: the last time that is replayed
 )
-"""How far the lanes are."""
+"""The progress of the lanes."""
 NOT_BEGUN = -1
 AS_PRODUCED = -1
-"""In place of the codec that brokers compress a topic's batches into: they keep the producer's."""
+"""Stands for the codec in which brokers store a topic's batches: they keep the producer's."""
 
 
 class SizeModel(NamedTuple):
-    """Compressed bytes behind the header: a batch of [first, end) takes fixed[codec, first] + cost[model, codec, end] -
+    """Compressed bytes without the header: a batch of [first, end) has fixed[codec, first] + cost[model, codec, end] -
     cost[model, codec, first].
 
     fixed: float64[codecs, records]. cost: float64[2, codecs, records + 1], by model: BY_PARTS, from parts that were
-    compressed anew, and FITTED, from the fitted lines alone (`recompression`).
+    compressed anew, and FITTED, from the fitted lines only (`recompression`).
     """
 
     fixed: Floats
@@ -170,10 +169,10 @@ class SizeModel(NamedTuple):
 
 
 class Capture(NamedTuple):
-    """What is captured of a producer, as its lanes replay it.
+    """What the capture shows of a producer, in the form that its lanes replay.
 
-    records: RECORD[records]. append_order: int64[records], the records in the order in which they were appended.
-    batches: BATCH[batches]. parts: PART[parts]. partitions: SENT_PARTITION[partitions].
+    records: RECORD[records]. append_order: int64[records], the records in the order of appends. batches:
+    BATCH[batches]. parts: PART[parts]. partitions: SENT_PARTITION[partitions].
     """
 
     records: Records
@@ -187,8 +186,8 @@ class Capture(NamedTuple):
 class TopicRules(NamedTuple):
     """What brokers do with the batches of topics.
 
-    limits: int64[lanes, topics], max.message.bytes. stored: int64[topics], the codec that brokers compress a topic's
-    batches into, or AS_PRODUCED.
+    limits: int64[lanes, topics], max.message.bytes. stored: int64[topics], the codec in which brokers store a topic's
+    batches, or AS_PRODUCED.
     """
 
     limits: Ints
@@ -198,9 +197,9 @@ class TopicRules(NamedTuple):
 class ProducerSim(NamedTuple):
     """The replay of a stretch of what a producer sent, in every lane.
 
-    settings: SPLIT_SETTINGS[lanes]. estimates: float32[lanes, topics, codecs] and outcomes: SPLIT_OUTCOME[lanes,
-    topics], as the stretch before left them. filling: FILLING[partitions]. ready: READY[records]. current:
-    int64[topics], the partition that got a record last. spans: SPLIT_SPAN[SPANS_ROOM]. progress: LANE_PROGRESS[1].
+    settings: SPLIT_SETTINGS[lanes]. estimates: float32[lanes, topics, codecs]. outcomes: SPLIT_OUTCOME[lanes, topics].
+    Both go on from the stretch before. filling: FILLING[partitions]. ready: READY[records]. current: int64[topics], the
+    partition that got the last record. spans: SPLIT_SPAN[SPANS_ROOM]. progress: LANE_PROGRESS[1].
     """
 
     capture: Capture
@@ -226,8 +225,8 @@ def new_sim(
 ) -> ProducerSim:
     """The replay of a stretch, before its first record.
 
-    settings: SPLIT_SETTINGS[lanes]. estimates: float32[lanes, topics, codecs] and outcomes: SPLIT_OUTCOME[lanes,
-    topics], as the stretch before left them, which the replay goes on from and writes. window: the time that counts.
+    settings: SPLIT_SETTINGS[lanes]. estimates: float32[lanes, topics, codecs]. outcomes: SPLIT_OUTCOME[lanes, topics].
+    Both go on from the stretch before, and are written in place. window: the time that counts.
     """
     room, topics = 3 * len(capture.records) + 64, outcomes.shape[1]
     return ProducerSim(
@@ -252,7 +251,7 @@ def new_progress(window: Window) -> Records:
 
 
 def read_only_capture(capture: Capture) -> Capture:
-    """The capture as kernels take it."""
+    """The capture in the form that kernels take."""
     return capture._replace(
         records=read_only(capture.records),
         append_order=read_only(capture.append_order),
@@ -271,7 +270,7 @@ def initial_estimates(settings: Records, topics: int) -> Singles:
 
 
 def no_outcomes(lanes: int, topics: int) -> Records:
-    """What lanes come to before anything has happened: SPLIT_OUTCOME[lanes, topics]."""
+    """The outcomes of lanes before their first event: SPLIT_OUTCOME[lanes, topics]."""
     outcomes = np.zeros((lanes, topics), SPLIT_OUTCOME)
     outcomes["since_split"] = NEVER
     return outcomes
@@ -286,7 +285,7 @@ def codec_of(sim: ProducerSim, lane: int, first: int) -> int:
 
 @kernel
 def topic_of(sim: ProducerSim, record: int) -> int:
-    """The topic that a record goes to."""
+    """The topic of a record."""
     return int(sim.capture.partitions[sim.capture.records[record].partition].topic)
 
 
@@ -299,10 +298,10 @@ def bytes_in_batch(records: Records, record: int, first: int) -> int:
 
 @kernel
 def close_time(captured: Record, ready_at: int, before: int) -> int:
-    """When a batch is closed that is ready at `ready_at`, while the one before it is closed at `before` (us).
+    """When a batch is closed (us). ready_at: when it is ready. before: when the batch before is closed.
 
-    If the captured batch waited in turn, the capture shows how long after the close before it a batch is closed; else
-    it shows how long after being ready.
+    If the captured batch waited in turn, the capture shows the time from the close before to its close. Otherwise, it
+    shows the time from when it was ready.
     """
     if captured.in_turn:
         return int(max(ready_at, before) + captured.delay)
@@ -311,7 +310,7 @@ def close_time(captured: Record, ready_at: int, before: int) -> int:
 
 @kernel
 def delay_by_bytes(captured: Record, uncompressed: int) -> int:
-    """How much later than the captured batch one of so many bytes is closed (us)."""
+    """How much later than the captured batch a batch of `uncompressed` bytes is closed (us)."""
     if captured.by_bytes == 0:
         return 0
     return int(captured.by_bytes * (uncompressed - captured.uncompressed) // captured.uncompressed)
@@ -319,5 +318,5 @@ def delay_by_bytes(captured: Record, uncompressed: int) -> int:
 
 @kernel
 def estimate_topic(settings: Record, topic: int) -> int:
-    """The topic whose estimate a batch goes by: before KIP-126 a client had one estimate for all topics."""
+    """The topic whose estimate a batch uses: before KIP-126 a client had one estimate for all topics."""
     return 0 if settings.profile == DAMPED else topic

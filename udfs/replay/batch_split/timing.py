@@ -1,4 +1,4 @@
-"""The times that a replayed producer goes by: when records were appended, and batches closed, split and sent again."""
+"""The times of a replayed producer: when records were appended, and batches were closed, split and sent again."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from udfs.replay.batch_split.events import Sent
 from udfs.replay.batch_split.state import PART, Capture
 
 BYTES_SHARE = 0.4
-"""How much of the time between two closes of a partition, while batches wait for the client to send them, follows from
-their bytes; the rest is the same for every batch, however large it is. VALIDATION.md says how that was measured."""
+"""The share of the time between two closes of a partition that is in proportion to bytes, while batches wait for the
+client to send them. The rest is the same for every batch. VALIDATION.md says how it was measured."""
 
 
 class Times(NamedTuple):
-    """When things happened, in us. append: int64[records], when each record was appended. close: int64[sendings], when
-    each sending was closed. split: int64[sendings], when it was split, if it was refused.
+    """Times in us. append: int64[records], when each record was appended. close: int64[sendings], when each sending was
+    closed. split: int64[sendings], when it was split, if it was refused.
     """
 
     append: Ints

@@ -1,7 +1,7 @@
 """The estimates that are possible at a time, each of which follows from an order of closes and splits.
 
-On every connection one close may be under way. If several are, their order is open, and each order gives an estimate of
-its own. These estimates are kept side by side, with what leads to them.
+On every connection one close may be under way. If several are, their order is not known, and each order gives an
+estimate of its own. These estimates are kept side by side, with the closes and splits that lead to them.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from udfs.replay.batch_split.estimate import estimate_after_split, updated_estim
 from udfs.replay.batch_split.possible_estimates.state import LOST, MOST_ESTIMATES, GroupSim
 
 MOST_AHEAD = 62
-"""How many closes may be undecided at a time: each has a bit of an int64."""
+"""How many closes may be undecided at once: each has a bit of an int64."""
 TOO_MANY = MOST_ESTIMATES + 1
 
 
 @kernel
 def follow_events(sim: GroupSim, number: int) -> None:
-    """Have the estimates follow all closes and splits that may have been when a batch was created; LOST if too many
-    may.
+    """Let the estimates follow all closes and splits that may have happened before a batch was created; LOST if these
+    are too many.
     """
     progress, batch = sim.memory.progress[0], sim.batches[number]
     if progress.estimates == 1 and sim.memory.possible[0].estimate < 0:
@@ -44,18 +44,18 @@ def follow_events(sim: GroupSim, number: int) -> None:
 
 @kernel
 def may_split(sim: GroupSim, place: int) -> bool:
-    """Whether the split that comes next to a possible estimate may have been by then."""
+    """Whether the next split of a possible estimate may have happened by then."""
     split = sim.memory.possible[place].splits
     return split < len(sim.splits) and sim.splits[split].earliest <= sim.memory.progress[0].till
 
 
 @kernel
 def add_closes(sim: GroupSim, place: int) -> None:
-    """Add the estimates that follow from a possible one by one more close: any close that may have been by then, and
-    before all closes that are not yet behind the estimate.
+    """Add the estimates that follow from a possible one by one more close: any close that may have happened by then,
+    and before all closes that the estimate has not yet followed.
     """
     known, progress, closes = sim.memory.possible[place], sim.memory.progress[0], sim.closes
-    if known.estimate < 0 and not may_split(sim, place):  # which closes were makes no difference
+    if known.estimate < 0 and not may_split(sim, place):  # it does not matter which closes happened
         return
     for bit in range(len(closes) - known.base):
         number = known.base + bit
@@ -69,7 +69,7 @@ def add_closes(sim: GroupSim, place: int) -> None:
 
 @kernel
 def may_be_next(sim: GroupSim, place: int, number: int) -> bool:
-    """Whether a close may be the next one behind a possible estimate."""
+    """Whether a close may be the next one that a possible estimate follows."""
     known, close, progress = sim.memory.possible[place], sim.closes[number], sim.memory.progress[0]
     if close.earliest > progress.till or close.earliest >= sim.closes[known.base].latest:
         return False
@@ -81,7 +81,9 @@ def may_be_next(sim: GroupSim, place: int, number: int) -> bool:
 
 @kernel
 def add_close(sim: GroupSim, place: int, bit: int) -> None:
-    """Add the estimate that follows from a possible one by one more close. bit: how far that close is from its base."""
+    """Add the estimate that follows from a possible one by one more close. bit: the distance of that close from its
+    base.
+    """
     known, settings = sim.memory.possible[place], sim.settings[0]
     number, ratio = known.base + bit, sim.closes[known.base + bit].ratio
     added = sim.memory.possible[sim.memory.progress[0].estimates]
@@ -96,20 +98,20 @@ def add_close(sim: GroupSim, place: int, bit: int) -> None:
 
 @kernel
 def comes_after_its_ms(sim: GroupSim, earliest: int) -> bool:
-    """Whether the batch that is judged was created after its ms, if what can be from `earliest` on was before it."""
+    """Whether the judged batch was created after its ms, if an event possible from `earliest` on came before it."""
     return bool(earliest > sim.batches[sim.memory.progress[0].batch].time + US_PER_MS)
 
 
 @kernel
 def is_close_behind(known: Record, close: int) -> bool:
-    """Whether a close is behind a possible estimate; true of NONE."""
+    """Whether a possible estimate has followed a close; true for NONE."""
     ahead = close - known.base
     return ahead < 0 or (ahead <= MOST_AHEAD and bool((known.ahead >> ahead) & 1))
 
 
 @kernel
 def add_split(sim: GroupSim, place: int) -> None:
-    """Add the estimate that follows from a possible one by the next split, if that may have been by then."""
+    """Add the estimate that follows from a possible one by the next split, if that may have happened by then."""
     known, closes, progress = sim.memory.possible[place], sim.closes, sim.memory.progress[0]
     if progress.estimates == TOO_MANY or not may_split(sim, place):
         return
@@ -126,9 +128,7 @@ def add_split(sim: GroupSim, place: int) -> None:
 
 @kernel
 def keep_added(sim: GroupSim, event: int) -> None:
-    """Keep the estimate that was written behind the others, unless it is there already with no more waits. Note the
-    step to it.
-    """
+    """Keep the estimate written behind the others, unless an equal one has no more waits; note the step to it."""
     memory, progress = sim.memory, sim.memory.progress[0]
     count, added = progress.estimates, sim.memory.possible[progress.estimates]
     place = 0
@@ -151,14 +151,14 @@ def keep_added(sim: GroupSim, event: int) -> None:
 
 @kernel
 def is_same(known: Record, other: Record) -> bool:
-    """Whether two estimates are equal and have the same behind them."""
+    """Whether two estimates are equal and have followed the same closes and splits."""
     is_behind_same = known.base == other.base and known.ahead == other.ahead and known.splits == other.splits
     return bool(is_behind_same and known.estimate == other.estimate)
 
 
 @kernel
 def skip_closes(sim: GroupSim, time: int) -> None:
-    """Have the only estimate, which is not known, leave behind it what surely was closed by now."""
+    """Let the only estimate, which is not known, follow all closes that happened by now for sure."""
     known = sim.memory.possible[0]
     while known.base < len(sim.closes) and sim.closes[known.base].latest <= time:
         known.base += 1
@@ -167,7 +167,7 @@ def skip_closes(sim: GroupSim, time: int) -> None:
 
 @kernel
 def drop_overdue(sim: GroupSim, time: int) -> None:
-    """Drop the estimates that leave out a close or split which surely was by now."""
+    """Drop the estimates that have not followed a close or split that happened by now for sure."""
     kept = 0
     for place in range(sim.memory.progress[0].estimates):
         known = sim.memory.possible[place]
@@ -196,7 +196,7 @@ def drop_unclosed(sim: GroupSim, close: int) -> None:
 
 @kernel
 def lose_estimates(sim: GroupSim, time: int) -> None:
-    """Go on with one estimate, LOST, that has followed what surely was by now; there were too many, or none."""
+    """Too many estimates, or none: go on with only LOST, which has followed all that surely happened by now."""
     known = sim.memory.possible[0]
     known.estimate, known.base, known.ahead, known.splits, known.step = LOST, 0, 0, 0, NONE
     skip_closes(sim, time)
@@ -226,7 +226,7 @@ def keep_fewest_waits(sim: GroupSim) -> None:
 
 @kernel
 def forget_steps(sim: GroupSim) -> None:
-    """Forget what led to the estimates."""
+    """Forget the steps to the estimates."""
     for place in range(sim.memory.progress[0].estimates):
         sim.memory.possible[place].step = NONE
     sim.memory.progress[0].steps = 0
@@ -234,7 +234,7 @@ def forget_steps(sim: GroupSim) -> None:
 
 @kernel
 def follow_in_turn(sim: GroupSim, time: int) -> None:
-    """Have the first estimate follow what surely was by a time, in the order of requests."""
+    """Let the first estimate follow all that happened by `time` (us) for sure, in the order of requests."""
     known, settings, closes, splits = sim.memory.possible[0], sim.settings[0], sim.closes, sim.splits
     while True:
         close, split = known.base, known.splits

@@ -69,9 +69,9 @@ def verdict_with(sim: GroupSim, number: int, estimate: np.float32, cut: int) -> 
 
 @kernel
 def verdict_within_bounds(sim: GroupSim, number: int) -> int:
-    """The verdict on a batch that was created with any estimate within the bounds: ORDER_OPEN where it depends on it.
+    """The verdict on a batch that was created with any estimate within the bounds: ORDER_OPEN if it depends on which.
 
-    The larger the estimate, the fewer records: a verdict that both bounds give, all estimates between them give.
+    A larger estimate gives fewer records. So if both bounds give the same verdict, all estimates between them give it.
     """
     if sim.bounds[0] < 0:
         return ORDER_OPEN
@@ -82,8 +82,8 @@ def verdict_within_bounds(sim: GroupSim, number: int) -> int:
 
 @kernel
 def verdict_over_estimates(sim: GroupSim, number: int, cut: int) -> int:
-    """The verdict over all possible estimates: AGREED if each of them agrees, ORDER_OPEN if some do. Writes those that
-    do to `agreeing`. cut: as in `verdict_with`.
+    """The verdict over all possible estimates: AGREED if all of them agree, ORDER_OPEN if some do. Writes the agreeing
+    ones to `agreeing`. cut: as in `verdict_with`.
     """
     memory, progress, worst = sim.memory, sim.memory.progress[0], AGREED
     progress.agreeing = 0
@@ -141,7 +141,7 @@ def keep_agreeing(sim: GroupSim, number: int) -> None:
 
 @kernel
 def is_alone(sim: GroupSim, number: int) -> bool:
-    """Whether no other batch was created in the same ms: of such batches the capture does not show the order."""
+    """Whether no other batch was created in the same ms; the capture does not show the order of such batches."""
     batches = sim.batches
     is_first = number == 0 or batches[number - 1].time < batches[number].time
     return is_first and (number + 1 == len(batches) or batches[number + 1].time > batches[number].time)

@@ -1,6 +1,6 @@
-"""When batches were closed and split, as far as what later batches hold shows the order of that.
+"""When batches were closed and split, as far as the records of later batches show the order.
 
-Records have their times in ms, requests in us; between them, an order that gives the captured batches decides.
+Records have times in ms, and requests in us. Between them, an order that gives the captured batches decides.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from udfs.replay.batch_split.possible_estimates.state import EstimateGroup
 from udfs.replay.batch_split.timing import Times
 
 BEFORE = int_fields("place", "rank", "earliest")
-"""When a close or split was. place: that of the record, in the order of appending, before which it was. rank: its rank
-among those with the same place. earliest: us, from when on it can have been. All NEVER where nothing shows that."""
+"""When a close or split happened. place: the index, in the order of appends, of the record before which it happened.
+rank: its rank among those with the same place. earliest: us, the earliest time. All are NEVER if nothing shows them."""
 CLOSE, SPLIT = range(2)
 APART = 1 << 40
 """Ranks of different groups are so far apart."""
@@ -50,9 +50,9 @@ def write_order(order: Records, group: EstimateGroup, number: int, placed: Recor
 def times_in(order: Records, sent: Sent) -> Times:
     """Times that put everything into the order, each the latest that it can be.
 
-    Records are within their ms; closes are up to the request, splits up to the request with the first part, or to the
-    response where no part is captured. A record has waited to be appended if something was before it that cannot have
-    been in its ms. order: BEFORE[2, sendings], as `write_order` fills it.
+    The time of a record is within its ms. The latest time of a close is its request. The latest time of a split is the
+    request with the first part, or the response if no part is captured. A record has waited to be appended if an event
+    before it cannot have happened in its ms. order: BEFORE[2, sendings], from `write_order`.
     """
     in_turn, sendings = sent.capture.append_order, len(sent.sendings)
     n, begun = len(in_turn), sent.capture.records["time"][sent.capture.append_order] // US_PER_MS * US_PER_MS

@@ -14,12 +14,11 @@ from udfs.replay.batch_split.settings import KIP_TEXT
 from udfs.replay.shared.lanes import CAPTURED
 
 NO_ESTIMATE, LOST = -1.0, -2.0
-"""Estimates that are not known: NO_ESTIMATE where the producer began before the capture, LOST where too many are
-possible."""
+"""Estimates that are not known: NO_ESTIMATE if the producer began before the capture, LOST if too many are possible."""
 MOST_ESTIMATES = 1024
 """How many estimates are followed side by side."""
 MOST_STEPS = 1 << 18
-"""How many steps to them there is memory for."""
+"""For how many steps to them there is memory."""
 
 NOT_CUT, WAITED, EARLY, LINGERED = range(4)
 """Whether a batch may have been sent before a record came that it had no room for. WAITED: only if that record had to
@@ -28,7 +27,7 @@ wait before it was appended. EARLY: in any case. LINGERED: it may have been, and
 
 CREATED = int_fields(
     "time",  # us, cut to a ms: when its first record was sent, which may have had to wait
-    "until",  # us: by when it had been created, for the ms of the record that was sent next had ended
+    "until",  # us: when it had been created at the latest: the ms of the record that was sent next had ended
     "place",  # of its first record, among all records in the order of appending
     "later",  # the place of the first record of a later ms
     "first",  # its records are [first, end)
@@ -46,7 +45,7 @@ CREATED = int_fields(
 CLOSE = np.dtype(
     [
         ("latest", np.int64),  # us: when the request was sent
-        ("earliest", np.int64),  # us: from when on it can have been
+        ("earliest", np.int64),  # us: the earliest time
         ("none_before", np.int64),  # the least `earliest` of this close and all behind it
         ("after", np.int64),  # the place of the batch's last record, or NONE
         ("splits", np.int64),  # how many splits come before it at least; if it is of a part, its own split is the last
@@ -69,16 +68,16 @@ SPLIT = np.dtype(
 
 ESTIMATE = np.dtype(
     [
-        ("ahead", np.int64),  # which of the closes from `base` on are behind it, a bit each
-        ("base", np.int32),  # all closes before this one are behind it
-        ("splits", np.int32),  # how many splits are behind it
+        ("ahead", np.int64),  # the closes from `base` on that it has followed, a bit each
+        ("base", np.int32),  # it has followed all closes before this one
+        ("splits", np.int32),  # how many splits it has followed
         ("step", np.int32),  # the last step to it, or NONE
         ("waits", np.int32),  # how many steps to it cannot have been in the ms of the batch that was created next
         ("estimate", np.float32),
     ],
     align=True,
 )
-"""An estimate that is possible, with what led to it: closes and splits are behind it if it has followed them."""
+"""An estimate that is possible, with the closes and splits that it has followed."""
 
 STEP = int_fields("event", "batch", "before")
 """A step on the way to an estimate: a close, or a split, which are numbered behind all closes; the batch that was
