@@ -1,1 +1,1 @@
-"""Kafka's algorithms, replayed on arrays: one algorithm a file, no Spark."""
+"""Kafka's algorithms, replayed on arrays, without Spark: a package for each of the five replays."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 PIECES = 32
-"""How many pieces the captured time is cut into."""
+"""Into how many pieces the captured time is split."""
 SPAN_TOLERANCE = 0.02
-"""How much earlier or later something may happen, as a share of the captured time."""
+"""How much earlier or later an event may happen and still agree, as a share of the captured time."""
 LEAST_TIME_US = 100_000
-"""The least time by which something may happen earlier or later, us."""
+"""How much earlier or later an event may happen in any case and still agree (us)."""

@@ -1,4 +1,4 @@
-"""What clients say and show of their software, by connection: whether it is Kafka's own, and of which release."""
+"""What clients say and show about their software, by connection: whether it is Kafka's own, and its release."""
 
 from __future__ import annotations
 
@@ -36,8 +36,7 @@ _SOFTWARE: list[pa.Field[Any]] = [
     pa.field("version", pa.string()),
 ]
 SOFTWARE = pa.schema(_SOFTWARE)
-"""The name and version that some requests of a connection came with, and the newest version of the API that they
-use."""
+"""The software name and version of some requests of a connection, and the newest version of their API."""
 _NUMBER = re.compile(r"[0-9]{1,9}")  # a client may write any text, of any length
 
 
@@ -60,10 +59,10 @@ def software_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True)
 class Software:
-    """What a connection's requests say of their client, None where they say nothing; the greatest, if they differ.
+    """What a connection's requests say about their client; None if they say nothing, the greatest if they differ.
 
-    name, version: of all requests. name_to_start: the name that comes with API_VERSIONS and PRODUCE requests alone.
-    newest: the newest version of these two requests, by API key.
+    name, version: of all requests. name_to_start: the name in API_VERSIONS and PRODUCE requests only. newest: the
+    newest version of these two requests, by API key.
     """
 
     name: str | None
@@ -73,8 +72,8 @@ class Software:
 
     @property
     def is_nameless(self) -> bool:
-        """Whether the client shows that it is not Kafka's own: it asks for the versions of APIs without its name, but
-        produces in a version that Kafka's own client has only in releases that do name themselves.
+        """Whether the client shows that it is not Kafka's own: its API_VERSIONS request has no name, but it produces in
+        a version that Kafka's own client has only in releases that send their name.
         """
         asks, produces = self.newest.get(API_VERSIONS), self.newest.get(PRODUCE)
         if asks is None or produces is None:
@@ -111,7 +110,7 @@ def _software(rows: list[dict[str, Any]]) -> Software:
 
 
 def release_of(version: str | None) -> tuple[int, int] | None:
-    """The release, such as (4, 2), of the version that a client says it has; None where it says none."""
+    """The release, such as (4, 2), of the version that a client says it has; None if it says none."""
     parts = (version or "").split(".")[:2]
     if len(parts) < 2 or not all(map(_NUMBER.fullmatch, parts)):
         return None
@@ -120,8 +119,8 @@ def release_of(version: str | None) -> tuple[int, int] | None:
 
 def librdkafka_release(software: Software) -> int | None:
     """The release of librdkafka that a client is, or uses through a binding, as 1000 x major + minor; 0 if it does not
-    say which, None if it is another client. Bindings say it in their version: the version of `confluent-kafka-python`
-    is such as `2.16.1-rdkafka-2.16.0`.
+    say which, None if it is another client. Bindings say it in their version: `confluent-kafka-python` has versions
+    such as `2.16.1-rdkafka-2.16.0`.
     """
     name, version = software.name or "", software.version or ""
     if LIBRDKAFKA not in name and "rdkafka" not in version:
@@ -140,12 +139,12 @@ def release_code(release: tuple[int, int]) -> int:
 
 
 def release_code_of_text(release: str) -> int:
-    """A release as settings spell it, such as 1.5, as 1000 x major + minor; 0 if it is not spelled so."""
+    """A release in the spelling of settings, such as 1.5, as 1000 x major + minor; 0 for any other text."""
     return release_code(release_of(release) or (0, 0))
 
 
 def librdkafka_clients(software: Mapping[int, Software]) -> ByConnection:
-    """The release of each connection whose client is librdkafka, as `librdkafka_release` has it."""
+    """The release of each connection whose client is librdkafka, from `librdkafka_release`."""
     releases = {connection: librdkafka_release(client) for connection, client in software.items()}
     return numbers_by_connection({connection: number for connection, number in releases.items() if number is not None})
 
@@ -157,8 +156,8 @@ def numbers_by_connection(numbers: dict[int, int]) -> ByConnection:
 
 
 def java_clients(software: Mapping[int, Software]) -> ByConnection:
-    """1 for each connection whose client may be Kafka's own, 0 for each whose client is not. Connections that neither
-    produce nor ask for the versions of APIs are left out.
+    """1 for each connection whose client may be Kafka's own, 0 for each other one. Connections that neither produce nor
+    ask for the versions of APIs are left out.
     """
     return numbers_by_connection(
         {

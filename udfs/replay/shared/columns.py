@@ -11,10 +11,11 @@ import pyarrow as pa
 from udfs.columns.arrays import Bools, Ints, as_int64s
 
 LARGEST_WIDTH = 1 << 31
-"""Up to so many combinations of values one more column can be numbered along with them without an overflow of int64."""
+"""With at most this many combinations of values, one more column can be added to their numbers without an overflow of
+int64."""
 
 LARGEST_TABLE = 1 << 16
-"""Up to so many possible values, or as many as there are rows, a table of them is faster than sorting."""
+"""With at most this many possible values, or as many as there are rows, a table of values is faster than sorting."""
 
 
 def int_column(batch: pa.RecordBatch, column: str, missing: int) -> Ints:
@@ -24,7 +25,7 @@ def int_column(batch: pa.RecordBatch, column: str, missing: int) -> Ints:
 
 
 def numbers_of(column: pa.Array[Any]) -> npt.NDArray[np.integer[Any]]:
-    """A column of numbers as numpy has it, without a copy if they are whole; flags as int8. A null is any number.
+    """A column of numbers as a numpy array, without a copy for whole numbers; flags as int8. A null may be any number.
 
     Arrow's own functions take several times as long on columns with nulls.
     """
@@ -38,9 +39,7 @@ def numbers_of(column: pa.Array[Any]) -> npt.NDArray[np.integer[Any]]:
 
 
 def known_rows(column: pa.Array[Any]) -> Bools:
-    """Where a column is not null: bool[rows]. It takes a fraction of the time of `is_not_null`, and no column of the
-    type null.
-    """
+    """Where a column is not null: bool[rows]. Much faster than `is_not_null`; takes no column of type null."""
     return _bits(column, column.buffers()[0]) if column.null_count else np.ones(len(column), np.bool_)
 
 
@@ -64,7 +63,7 @@ def values_differ(column: pa.Array[Any]) -> Bools:
 
 
 def codes_of(column: pa.Array[Any]) -> tuple[Ints, int]:
-    """(a number from 0 on for each row of a column, the same for the same value: int64[rows]; a bound above all)."""
+    """(a number from 0 on for each row of a column, the same for the same value: int64[rows]; a bound above them)."""
     if pa.types.is_integer(column.type) and not column.null_count:
         numbers = column.to_numpy(zero_copy_only=False).astype(np.int64)
         least = int(numbers.min(initial=0))
@@ -77,10 +76,10 @@ def codes_of(column: pa.Array[Any]) -> tuple[Ints, int]:
 
 
 def rows_alike(rows: int, *columns: pa.Array[Any]) -> tuple[Ints, Ints]:
-    """(a number from 0 on for each row, the same for rows that are alike in all of these columns: int64[rows]; the
+    """(a number from 0 on for each row, the same for rows with equal values in all of these columns: int64[rows]; the
     first row of each number).
 
-    rows: how many rows there are. Without columns all of them are alike.
+    rows: how many rows there are. Without columns all of them are equal.
     """
     number, width = np.zeros(rows, np.int64), 1
     for column in columns:
@@ -93,14 +92,14 @@ def rows_alike(rows: int, *columns: pa.Array[Any]) -> tuple[Ints, Ints]:
 
 
 def distinct_codes(code: Ints, width: int) -> tuple[Ints, Ints]:
-    """(the place of each row's code among the distinct codes in their order, int64[rows]; the first row of each
-    distinct code). code: int64[rows], from 0 on and below `width`.
+    """(the rank of each row's code among the distinct codes, int64[rows]; the first row of each distinct code). code:
+    int64[rows], from 0 on and below `width`.
     """
     if width > max(LARGEST_TABLE, len(code)):
         _, first, number = np.unique(code, return_index=True, return_inverse=True)
         return number.astype(np.int64), first
     first_row = np.full(width, -1)
-    first_row[code[::-1]] = np.arange(len(code))[::-1]  # where a code comes several times, the last one written stays
+    first_row[code[::-1]] = np.arange(len(code))[::-1]  # of several rows with a code, the last one written stays
     distinct = np.flatnonzero(first_row >= 0)
     number = np.zeros(width, np.int64)
     number[distinct] = np.arange(len(distinct))

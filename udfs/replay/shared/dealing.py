@@ -1,8 +1,8 @@
-"""How the rows of units come to the tasks that replay them: as columns all the way, never one by one.
+"""How the rows of units get to the tasks that replay them: always as columns, never one by one.
 
-A task that deals rows sorts them by shard, unit and time, and cuts them into parts, each an Arrow IPC stream in a row
-of DEALT. Spark moves the parts of a shard to one task and sorts them by their first unit and time. That task merges
-parts that overlap. However much a shard has, the task holds no more than one part of each run that overlaps others,
+A task that deals rows sorts them by shard, unit and time, and splits them into parts; each part is an Arrow IPC stream
+in a row of DEALT. Spark moves the parts of a shard to one task, and sorts them by their first unit and time. That task
+merges parts that overlap. Whatever the size of a shard, the task holds only one part of each run that overlaps others,
 and a few more.
 """
 
@@ -25,11 +25,11 @@ from udfs.replay.shared.taken_rows import TEXT, cast_column, taken_rows
 from udfs.replay.shared.unit_rows import order_columns, unit_numbers
 
 PART_ROWS = 8192
-"""Most rows of a part, so that many parts can be held at a time."""
+"""The most rows of a part, so that many parts can be held at once."""
 PART_BYTES = 4 << 20
-"""Most bytes of a part, as far as its rows are of about one size."""
+"""The most bytes of a part, if its rows have about the same size."""
 SORTED_BYTES = 48 << 20
-"""Bytes of rows that a task sorts at a time. The more, the fewer parts overlap where they are merged."""
+"""Bytes of rows that a task sorts at once. With more of them, fewer parts overlap when they are merged."""
 
 
 Rows = Iterator[pa.RecordBatch]
@@ -38,7 +38,7 @@ Events = Callable[[Iterable[pa.RecordBatch]], Rows]
 
 
 def deal(batches: Iterable[pa.RecordBatch], step: Step, shards: int) -> Iterator[pa.RecordBatch]:
-    """Rows of DEALT from rows of the step's table, which come in any order. Columns that some of them lack are null."""
+    """Rows of DEALT from rows of the step's table, in any order. Columns that some rows lack are null."""
     held: dict[tuple[str, ...], list[pa.RecordBatch]] = {}
     held_bytes = Counter[tuple[str, ...]]()
     for batch in (with_texts_once(batch) for batch in batches if batch.num_rows):
@@ -68,7 +68,7 @@ def replay_dealt(replay: Events, step: Step, batches: Iterable[pa.RecordBatch]) 
 
 
 def cut_into_dealt_rows(batches: Sequence[pa.RecordBatch], step: Step, shards: int) -> pa.RecordBatch:
-    """Some rows of the step's table, sorted and cut into parts, as rows of DEALT. batches: have the same columns."""
+    """Some rows of the step's table, sorted and split into parts, as rows of DEALT. batches: with the same columns."""
     number, names = unit_numbers(batches, step.unit)
     shard_of_unit = np.array([zlib.crc32(step.dealt_by(name).encode()) % shards for name in names], np.int64)
     in_turn = np.array(sorted(range(len(names)), key=lambda unit: (shard_of_unit[unit], names[unit])), np.int64)

@@ -9,18 +9,18 @@ from udfs.kernels.kernel import kernel
 
 INDEX_BITS = 40
 INDEX = (1 << INDEX_BITS) - 1
-"""The bits of a code that number what the event concerns, such as a message; the bits above them are its kind."""
+"""The bits of a code that have the number of the event's subject, such as a message; the bits above are its kind."""
 
 
 def kinds(how_many: int) -> tuple[int, ...]:
-    """So many kinds of events, to be put into codes as `kind | index`. At the same time the first kind comes first."""
+    """`how_many` kinds of events, for codes `kind | index`. Of events at the same time, the first kind comes first."""
     return tuple(kind << INDEX_BITS for kind in range(how_many))
 
 
 class Heap(NamedTuple):
-    """Events, the earliest first, and at the same time the one with the lowest code.
+    """Events: the earliest is first, and of several at the same time the one with the lowest code.
 
-    time, code: int64[room], of which the first `events[0]` places are taken. events: int64[1].
+    time, code: int64[room], of which the first `events[0]` are taken. events: int64[1].
     """
 
     time: Ints
@@ -30,13 +30,13 @@ class Heap(NamedTuple):
 
 @kernel
 def is_event_before(heap: Heap, a: int, b: int) -> bool:
-    """Whether the event at place a comes before the one at b."""
+    """Whether the event at index a comes before the one at b."""
     return bool(heap.time[a] < heap.time[b] or (heap.time[a] == heap.time[b] and heap.code[a] < heap.code[b]))
 
 
 @kernel
 def swap(heap: Heap, a: int, b: int) -> None:
-    """Let two events change places."""
+    """Swap two events."""
     heap.time[a], heap.time[b] = heap.time[b], heap.time[a]
     heap.code[a], heap.code[b] = heap.code[b], heap.code[a]
 

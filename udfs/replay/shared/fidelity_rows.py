@@ -1,4 +1,4 @@
-"""Rows of `fidelity`: how often the replay of the captured settings gives what the capture shows."""
+"""Rows of `fidelity`: how often the replay of the captured settings agrees with the capture."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from udfs.columns.arrow_columns import repeated_text_column
 from udfs.facts.arrow_tables import TYPES, make_rows
 
 AGREED = 0
-"""The verdict on a case that agrees, where verdicts are numbers; any other verdict is the code of a declared reason."""
+"""The verdict on a case that agrees, as a number; any other verdict is the code of a declared reason."""
 NO_REASON = ""
-"""The verdict on a case that agrees, where verdicts are words."""
+"""The verdict on a case that agrees, as a word."""
 
 
 class FidelityCounts(NamedTuple):
     """How many cases of a metric could be checked, how many of these agree, and how many could not be checked.
 
-    reasons: how often each reason was given. broker, client_id, client_address, reader: whose cases they are, None for
-    what does not apply.
+    reasons: how often each reason was given. broker, client_id, client_address, reader: to whom the cases belong, None
+    if it does not apply.
     """
 
     metric: str
@@ -38,7 +38,7 @@ class FidelityCounts(NamedTuple):
 
 
 def count_cases(metric: str, verdicts: Mapping[str, int], reasons: FidelityReasons) -> FidelityCounts:
-    """The cases of a metric, from how often each word of its reasons was given, NO_REASON for agreement.
+    """The counts of a metric, from how often each word of its reasons was given; NO_REASON is agreement.
 
     A word counts as its declaration says: as unknown, as an agreement, or as a disagreement.
 

@@ -29,7 +29,7 @@ def bucket_floor(bucket: int) -> int:
 
 @kernel
 def quantile_of(counts: Ints, total: int, share: float, largest: int) -> int:
-    """What `quantile_within` returns, for kernels; 0 if nothing was counted.
+    """`quantile_within` for kernels; 0 if nothing was counted.
 
     counts: int64[BUCKETS]. total: their sum.
     """
@@ -57,7 +57,7 @@ def quantile(counts: Ints, share: float) -> int | None:
 
 
 def quantile_within(counts: Ints, share: float, largest: int) -> int | None:
-    """The quantile, but no more than the largest value that was counted, for a bucket's middle may be above that.
+    """The quantile, but at most the largest value that was counted, because a bucket's middle may be above it.
 
     counts: int64[BUCKETS]. None if nothing was counted.
     """

@@ -1,4 +1,4 @@
-"""A map from integers to integers for kernels: open addressing, nothing is ever taken out."""
+"""A map from integers to integers for kernels, by open addressing. No key is ever removed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MIX = -7046029254386353131  # of splitmix64, as int64
 
 
 class IntMap(NamedTuple):
-    """keys, values: int64[power of two], a value of ABSENT is an empty place. used: int64[1]."""
+    """keys, values: int64[power of two]; a place with the value ABSENT is empty. used: int64[1], how many are not."""
 
     keys: Ints
     values: Ints
@@ -53,7 +53,7 @@ def copy_into(known: IntMap, larger: IntMap) -> None:
 
 
 def with_room_for(known: IntMap, more: int) -> IntMap:
-    """The same map with room for so many more keys, at most half full."""
+    """The same map, with room for `more` further keys, at most half full."""
     room = len(known.keys)
     while room < 2 * (int(known.used[0]) + more):
         room *= 2

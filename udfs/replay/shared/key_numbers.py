@@ -13,9 +13,9 @@ from udfs.replay.shared.columns import rows_alike
 
 
 def key_numbers(index: dict[str, int], *parts: pa.Array[Any]) -> Ints:
-    """The number of each row's key: int64[rows]. A key has a text of each of these columns.
+    """The number of each row's key: int64[rows]. A key has one text from each of these columns.
 
-    index: the numbers of the keys that are known, each key joined by NUL; new keys are added.
+    index: the numbers of known keys, whose texts are joined by NUL; new keys are added.
     """
     number, first = rows_alike(len(parts[0]), *parts)
     turn = np.argsort(first)  # as they come
@@ -27,18 +27,18 @@ def key_numbers(index: dict[str, int], *parts: pa.Array[Any]) -> Ints:
 
 
 def plain_texts(texts: pa.Array[Any]) -> pa.Array[Any]:
-    """The texts as a plain column, where they may come as a dictionary column."""
+    """The texts as a plain column, also if they come as a dictionary column."""
     return texts.dictionary_decode() if isinstance(texts, pa.DictionaryArray) else texts
 
 
 def partition_of(key: str) -> tuple[str, str, str]:
-    """(broker, topic, partition) of a key of these three; only the topic may be called anything, and so have NUL."""
+    """(broker, topic, partition) of a key of these three. Only the topic may contain NUL."""
     broker, _, rest = key.partition("\0")
     topic, _, partition = rest.rpartition("\0")
     return broker, topic, partition
 
 
 def client_of(key: str) -> tuple[str, str]:
-    """(client id, address) of a key of these two; only the client id can have NUL."""
+    """(client id, address) of a key of these two. Only the client id may contain NUL."""
     client_id, _, address = key.rpartition("\0")
     return client_id, address

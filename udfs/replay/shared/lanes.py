@@ -1,4 +1,4 @@
-"""Lanes as all replays have them: what a scenario sets in each lane, as arrays with a value a lane."""
+"""The lanes of all replays: the settings of a scenario in each lane, as arrays with a value for each lane."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy as np
 from udfs.columns.arrays import Ints, Singles
 
 CAPTURED = 0
-"""The place of the lane that replays the settings in force, in every array by lane."""
+"""The index of the lane with the settings in force, in every array by lane."""
 AS_CAPTURED = -1
-"""In place of a setting's value in a lane that leaves it as the capture shows it."""
+"""Stands for the value of a setting in a lane that leaves it as captured."""
 NO_LIMIT = "none"
 """The value of a setting that sets no bound."""
 KAFKA_RELEASE, PROPOSAL = "kafka", "kip"
-"""The setting that says which release's rules a lane has; and its value where the rules are those of the KIP's text."""
+"""The setting that says which release's rules a lane has; and its value for the rules of the KIP's text."""
 TRAFFIC_CONSUMERS = "traffic.consumers"
-"""The setting of the model that says how many consumers share what each captured one reads."""
+"""The setting of the model that says how many consumers share the partitions of each captured one."""
 Value = int | str | float
 """A setting's value: bytes, milliseconds or a count as int, a number as float, a choice, a schedule or NONE as str."""
 
@@ -27,8 +27,9 @@ Value = int | str | float
 class LaneSettings:
     """The settings of each lane by key, as conf/settings.yaml spells it; the lane CAPTURED comes first.
 
-    names: the lanes' names. changed: what each lane changes; nothing in the lane CAPTURED. in_force: what was in force
-    when the traffic was captured, Kafka's default where nobody states it; without the settings that the capture shows.
+    names: the lanes' names. changed: the settings that each lane changes; none in the lane CAPTURED. in_force: the
+    values in force when the traffic was captured, Kafka's default if nobody states one; without the settings that the
+    capture shows.
     """
 
     names: tuple[str, ...]
@@ -36,19 +37,17 @@ class LaneSettings:
     in_force: Mapping[str, Value]
 
     def values(self, key: str) -> list[Value | None]:
-        """A setting's value in each lane: the lane's own, else the one in force; None where the capture shows it."""
+        """A setting's value in each lane: the lane's own, otherwise the one in force; None if the capture shows it."""
         return [lane.get(key, self.in_force.get(key)) for lane in self.changed]
 
     def ints(self, key: str, unset: int = 0) -> Ints:
-        """A setting's value in each lane: int64[lanes], `unset` where there is no value or no bound."""
+        """A setting's value in each lane: int64[lanes], `unset` if there is no value or no bound."""
         return np.array(
             [unset if value is None or value == NO_LIMIT else int(value) for value in self.values(key)], np.int64
         )
 
     def singles(self, key: str) -> Singles:
-        """A setting's value in each lane, for settings that Kafka keeps as a float: float32[lanes], 0 where there is
-        none.
-        """
+        """A setting's value in each lane, if Kafka keeps it as a float: float32[lanes], 0 if there is no value."""
         return np.array([float(value or 0) for value in self.values(key)], np.float32)
 
     def changed_ints(self, key: str, unchanged: int = AS_CAPTURED) -> Ints:
@@ -56,7 +55,7 @@ class LaneSettings:
         return np.array([int(lane.get(key, unchanged)) for lane in self.changed], np.int64)
 
     def choices(self, key: str, codes: Mapping[str, int] | Sequence[str], unset: int = AS_CAPTURED) -> Ints:
-        """The code of each lane's choice: int64[lanes], `unset` where there is none. In a sequence, it is the place."""
+        """The code of each lane's choice: int64[lanes], `unset` if there is none. In a sequence, it is the index."""
         known = codes if isinstance(codes, Mapping) else {name: code for code, name in enumerate(codes)}
         return np.array([known.get(str(value), unset) for value in self.values(key)], np.int64)
 

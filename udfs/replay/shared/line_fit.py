@@ -1,4 +1,4 @@
-"""How long something takes at all, and how much longer for each unit of an amount."""
+"""The fit of a line to times: the time for an amount of 0, and the additional time for each unit of an amount."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from udfs.kernels.kernel import allocating_kernel
 
 @allocating_kernel
 def fit_line(amounts: Ints, times: Ints, share: float) -> tuple[float, float]:
-    """(time of amount 0, time per unit) whose sum over the amounts is that of the times; (0, 0) for none.
+    """(time for an amount of 0, time for each unit), which over all amounts add up to the sum of the times; (0, 0) for
+    no amounts.
 
-    The time of amount 0 is the median of its times, if there are amounts of 0. Else it is not known, and is taken to
-    lie between the shortest time and the median of all. amounts, times: int64[n]. share: from 0, the shortest, to 1,
+    If there are amounts of 0, the time for 0 is the median of their times. Otherwise it is not known, and is taken to
+    be between the shortest time and the median of all times. amounts, times: int64[n]. share: 0 is the shortest time, 1
     the median.
     """
     if len(times) == 0:

@@ -1,4 +1,4 @@
-"""How a task puts the parts that were dealt to it in order: it merges those that overlap."""
+"""How a task puts the parts that were dealt to it into order: it merges parts that overlap."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from udfs.replay.shared.taken_rows import TEXT, cast_column, taken_rows
 from udfs.replay.shared.unit_rows import order_column, order_columns, unit_names
 
 PARTS_TOGETHER = 4
-"""After so many parts what comes before the next one is merged: a merge takes time besides that for its rows."""
+"""After this many parts, all rows before the next part are merged: a merge takes time besides the time for its rows."""
 
 
 @dataclass
 class OrderedRows:
-    """Rows that are in order, of which the first `done` have been handed out.
+    """Rows that are in order; the first `done` have been handed out.
 
-    begins: int64[units + 1], where each unit begins, and the end of the last one. units: their names. first:
-    int64[rows], the number by which a unit's rows are ordered in the first place.
+    begins: int64[units + 1], where each unit begins, and where the last one ends. units: their names. first:
+    int64[rows], the first of the numbers by which a unit's rows are ordered.
     """
 
     rows: pa.RecordBatch
@@ -48,7 +48,7 @@ class OrderedRows:
         return int(begin + np.searchsorted(self.first[begin:end], first))
 
     def take(self, end: int) -> OrderedRows:
-        """The rows up to this one that have not been handed out, which they are now. There is at least one."""
+        """Hand out the rows up to `end` that have not been handed out before. There is at least one."""
         done, self.done = self.done, end
         unit = int(np.searchsorted(self.begins, done, side="right")) - 1
         behind = int(np.searchsorted(self.begins, end))
@@ -67,7 +67,7 @@ def rows_of_part(rows: pa.RecordBatch, step: Step) -> OrderedRows:
 def rows_in_order(batches: Iterable[pa.RecordBatch], step: Step) -> Iterator[pa.RecordBatch]:
     """A shard's rows of the step's table in order, from rows of DEALT that are sorted by `unit` and `first`.
 
-    At a time PARTS_TOGETHER parts are held, and one of each run that overlaps others. Rows of a unit with the same
+    At once, PARTS_TOGETHER parts are held, and one part of each run that overlaps others. Rows of a unit with the same
     number in the first column of the order are never in two batches.
     """
     held: list[OrderedRows] = []

@@ -1,7 +1,7 @@
 """Which produced batches repeat records that their producer has sent before: as the same batch, or as parts of it.
 
-A batch that is sent again has the same sequence numbers. Without idempotence there are none: then it is recognised by
-the times of its records, and by the error with which the earlier batch was answered.
+A batch that is sent again has the same sequence numbers. Without idempotence it has none. It is then recognised by the
+times of its records, and by the error with which the earlier batch was answered.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from udfs.kernels.kernel import kernel
 
 class ProducedBatches(NamedTuple):
     """Produced batches in the order of their first records: int64[rows] each. Unknown values are NONE; the time of a
-    response that is missing is NEVER.
+    missing response is NEVER.
     """
 
     request_time: Ints  # us
@@ -33,8 +33,8 @@ class ProducedBatches(NamedTuple):
 
 
 def resendings(rows: ProducedBatches, stream: Ints) -> tuple[Ints, Ints]:
-    """(parent: the row that sent the records of each row first, NONE if the row itself did; offset: the place, among
-    the parent's records, of the row's first one). Both int64[rows].
+    """(parent: the row that sent each row's records first, NONE if the row itself did; offset: the index of the row's
+    first record among the parent's records). Both int64[rows].
 
     stream: int64[rows]; rows of the same partition, producer id and epoch have the same number, from 0 on.
     """
@@ -49,7 +49,7 @@ def resendings(rows: ProducedBatches, stream: Ints) -> tuple[Ints, Ints]:
 def mark_resent(stream: Ints, rows: ProducedBatches, before: Ints, last: Ints, parent: Ints, offset: Ints) -> None:
     """Write what `resendings` returns to `parent` and `offset`.
 
-    stream: int64[rows], as of `resendings`. parent, offset: int64[rows]. before, last: working memory, int64[rows], and
+    stream: int64[rows], as in `resendings`. parent, offset: int64[rows]. before, last: working memory, int64[rows], and
     int64[streams] with NONE everywhere.
     """
     for row in range(len(stream)):
@@ -68,7 +68,7 @@ def mark_resent(stream: Ints, rows: ProducedBatches, before: Ints, last: Ints, p
 
 @kernel
 def place_in(rows: ProducedBatches, earlier: int, row: int) -> int:
-    """The place of the row's first record in the batch of the earlier row, NONE if it is not in that batch."""
+    """The index of the row's first record in the batch of the earlier row, NONE if it is not in that batch."""
     if rows.sequence[row] >= 0:
         place = rows.sequence[row] - rows.sequence[earlier]
         return place if 0 <= place < rows.records[earlier] else NONE
@@ -80,7 +80,7 @@ def place_in(rows: ProducedBatches, earlier: int, row: int) -> int:
 
 @kernel
 def comes_behind_row(rows: ProducedBatches, earlier: int, row: int) -> bool:
-    """Whether the row's records come behind those of the earlier row, and so of all before that."""
+    """Whether the row's records come after those of the earlier row, and so after those of all rows before it."""
     if rows.sequence[row] >= 0:
         return bool(rows.sequence[row] >= rows.sequence[earlier])
     return bool(rows.first_timestamp[row] > rows.last_timestamp[earlier])

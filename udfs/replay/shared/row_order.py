@@ -1,4 +1,4 @@
-"""In which order rows come that are sorted by several columns of numbers."""
+"""The order of rows by several columns of numbers."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from udfs.columns.arrays import Ints, read_only
 from udfs.kernels.kernel import kernel
 
 ROWS_INSERTED = 16
-"""So many rows are sorted by inserting one after the other; then sorted stretches are merged."""
+"""Stretches of this many rows are sorted by insertion; then sorted stretches are merged."""
 _MOST = np.iinfo(np.int64).max
 
 
 def order_of_rows(unit: Ints, columns: Sequence[Ints]) -> Ints:
-    """The rows sorted by unit, those of a unit by the first column, then by the next, and so on: int64[rows]. Rows that
-    are alike in all of that stay in turn.
+    """The rows sorted by unit, those of a unit by the first column, then by the next, and so on: int64[rows]. Equal
+    rows keep their order.
 
     unit: int64[rows], none below 0. columns: int64[rows] each. np.lexsort sorts all rows by all columns. Here the unit
-    and the first column are one number, and only rows that are alike in it are compared any further.
+    and the first column make one number, and only rows with the same number are compared by further columns.
 
     >>> order_of_rows(np.array([1, 0, 1, 0]), [np.array([5, 9, 4, 9]), np.array([0, 3, 0, 2])]).tolist()
     [3, 1, 2, 0]
@@ -43,8 +43,8 @@ def order_of_rows(unit: Ints, columns: Sequence[Ints]) -> Ints:
 
 @kernel
 def _sort_alike(order: Ints, key: Ints, columns: Ints, spare: Ints) -> None:
-    """Sort the rows whose keys are the same by other columns. order, key: int64[rows], in the order of the keys.
-    columns: int64[columns, rows], by number of row. spare: int64[rows], room to work in.
+    """Sort rows with equal keys by other columns. order, key: int64[rows], in the order of the keys. columns:
+    int64[columns, rows], by the row's number. spare: int64[rows], working memory.
     """
     first = 0
     while first < order.size:
@@ -74,7 +74,7 @@ def _sort_stretch(order: Ints, columns: Ints, spare: Ints) -> None:
 
 @kernel
 def _merge_stretches(order: Ints, length: int, columns: Ints, spare: Ints) -> None:
-    """Merge two sorted stretches, the first of this length and the other behind it."""
+    """Merge two sorted stretches: the first has this length, and the second follows it."""
     if not _comes_before(columns, order[length], order[length - 1]):
         return
     for place in range(length):

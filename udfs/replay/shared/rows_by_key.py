@@ -1,4 +1,4 @@
-"""Rows that come sorted, in batches that are cut anywhere, put together by what they have in some columns."""
+"""Sorted rows, in batches that may be split anywhere, put together by their values in some columns."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ FETCH_KEY = (READS.connection_id, READS.exchange_no)
 """The columns that tell fetches apart in READS, and in other tables with a row for each partition of a fetch."""
 
 Key = tuple[Any, ...]
-"""The values of the columns by which rows are put together, which are the same in all of these rows."""
+"""The common values of rows that are put together, in the columns by which that is done."""
 
 
 def key_boundaries(batch: pa.RecordBatch, columns: Iterable[str]) -> Ints:
-    """The rows of a batch that differ from the one before in any of the columns, with 0 before them and the number of
-    rows behind: int64[n].
+    """The rows of a batch that differ from the row before in any of the columns: int64[n], beginning with 0 and ending
+    with the number of rows.
     """
     changed = np.zeros(max(batch.num_rows - 1, 0), np.bool_)
     for name in columns:
@@ -34,7 +34,7 @@ def key_boundaries(batch: pa.RecordBatch, columns: Iterable[str]) -> Ints:
 
 
 def by_key(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iterator[tuple[Key, Iterator[pa.RecordBatch]]]:
-    """For each run of rows that are alike in these columns: (what they have there, the rows in parts)."""
+    """For each run of rows with equal values in these columns: (the values, the rows in parts)."""
 
     def parts() -> Iterator[tuple[Key, pa.RecordBatch]]:
         for batch in batches:
@@ -47,7 +47,7 @@ def by_key(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iterato
 
 
 def whole_fetches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows, cut so that no fetch is in two batches. Batches that are cut so already stay as they are."""
+    """The same rows, split so that no fetch is in two batches. Batches that are already so stay as they are."""
     held: pa.RecordBatch | None = None
     for batch in batches:
         if not batch.num_rows:

@@ -1,4 +1,4 @@
-"""Columns of silver rows as columns of events; texts come as dictionary columns, and stay such."""
+"""Columns of silver rows as columns of events. Texts are dictionary columns."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Column = Any
 """An Arrow array."""
 NO_SEQUENCE = -1
 DELIVERY_TIMEOUT_MS = 120_000
-"""delivery.timeout.ms by default: no batch waits longer between its first record and its request."""
+"""The default of delivery.timeout.ms: no batch waits longer between its first record and its request."""
 NO_NUMBER = np.iinfo(np.int64).min
-"""What `number_of_all` takes in place of null."""
+"""What `number_of_all` takes for null."""
 
 
 def event_rows(columns: Mapping[Any, Column]) -> pa.RecordBatch:
@@ -29,7 +29,7 @@ def event_rows(columns: Mapping[Any, Column]) -> pa.RecordBatch:
 
 
 def same_columns(columns: Iterable[str], rows: pa.RecordBatch) -> dict[str, Column]:
-    """These columns as the rows have them."""
+    """These columns of the rows, unchanged."""
     return {column: rows[column] for column in columns}
 
 
@@ -40,12 +40,12 @@ def constant_column(value: int | bool, rows: pa.RecordBatch, kind: pa.DataType) 
 
 
 def null_unless(condition: Column, column: Column) -> Column:
-    """The column where a condition holds, else null."""
+    """The column where a condition holds, null elsewhere."""
     return compute.if_else(condition, column, pa.scalar(None, column.type))
 
 
 def rows_where(rows: pa.RecordBatch, condition: Column) -> pa.RecordBatch:
-    """The rows that a condition holds for; where it is null it does not hold."""
+    """The rows for which a condition holds. Null counts as not holding."""
     return rows if compute.all(compute.fill_null(condition, False)).as_py() else rows.filter(condition)
 
 
@@ -55,7 +55,7 @@ def is_known(column: Column) -> Column:
 
 
 def is_text(column: Column, *texts: str) -> Column:
-    """Where a text of a dictionary column is one of these: bool[n], null where there is no text."""
+    """Where a text of a dictionary column is one of these: bool[n], null if there is no text."""
     chosen = [text in texts for text in column.dictionary.to_pylist()]
     return compute.take(pa.array(chosen, pa.bool_()), column.indices)
 
@@ -66,7 +66,7 @@ def text_or_empty(column: Column) -> Column:
 
 
 def first_text(one: Column, other: Column) -> Column:
-    """Each row's text in the one column or, where that has none, in the other. The dictionaries become one."""
+    """Each row's text in the one column or, if that has none, in the other. The result has one dictionary."""
     if one.null_count == 0:
         return one
     shift = len(one.dictionary)
@@ -115,7 +115,7 @@ def partition_key(topic: Column, partition: Column) -> Column:
 
 
 def text_bytes(column: Column) -> Column:
-    """How many bytes each text of a dictionary column has in UTF-8: int32[n], null where there is no text."""
+    """How many bytes each text of a dictionary column has in UTF-8: int32[n], null if there is no text."""
     return compute.take(compute.binary_length(column.dictionary), column.indices)
 
 
@@ -127,7 +127,8 @@ def list_or_empty(column: Column) -> Column:
 def base_sequences(rows: pa.RecordBatch) -> Column:
     """The base_sequence of each row of RECORD_BATCHES, int32, or NO_SEQUENCE without a producer id.
 
-    Only with one is it a number (DefaultRecordBatch.hasProducerId): aiokafka writes 0 into every batch without.
+    The number means something only with a producer id (DefaultRecordBatch.hasProducerId): without one, aiokafka writes
+    0 into every batch.
     """
     b = RECORD_BATCHES
     is_idempotent = compute.fill_null(compute.greater_equal(rows[b.producer_id], 0), False)
@@ -135,12 +136,12 @@ def base_sequences(rows: pa.RecordBatch) -> Column:
 
 
 def append_times(rows: pa.RecordBatch) -> Column:
-    """When the first record of each row of RECORD_BATCHES was appended (us): its timestamp, null where that cannot be
-    the time of the append, as where the application gives records timestamps of its own.
+    """When the first record of each row of RECORD_BATCHES was appended (us): its timestamp; null if that cannot be the
+    time of the append, as when the application gives records its own timestamps.
     """
     b = RECORD_BATCHES
     requested, first_ms = us_since_1970(rows[b.request_time]), rows[b.base_timestamp]
-    is_time = compute.less(compute.abs(first_ms), (1 << 62) // US_PER_MS)  # a client writes what it likes there
+    is_time = compute.less(compute.abs(first_ms), (1 << 62) // US_PER_MS)  # a client may write any number there
     first = compute.multiply(null_unless(is_time, first_ms), US_PER_MS)
     age = compute.subtract(requested, first)
     is_append = compute.and_(compute.greater_equal(age, 0), compute.less_equal(age, DELIVERY_TIMEOUT_MS * US_PER_MS))

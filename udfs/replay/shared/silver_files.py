@@ -1,4 +1,4 @@
-"""Columns of silver tables, read by the task that needs them from the files of the lake."""
+"""Columns of silver tables, which a task reads itself from the files of the lake."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from udfs.facts.arrow_tables import arrow_schema
 
 @dataclass(frozen=True)
 class FilePart:
-    """Some row groups of a Parquet file of a table, and the bytes that they take there."""
+    """Some row groups of a table's Parquet file, and the bytes that they take there."""
 
     path: str
     groups: tuple[int, ...]
@@ -25,8 +25,8 @@ class FilePart:
 
 
 def file_parts(path: str, most_bytes: int) -> Iterator[FilePart]:
-    """A file's row groups in parts of so many bytes, or of one row group. Raises LakeError for a file that cannot be
-    read.
+    """A file's row groups in parts of at most `most_bytes`, or of one row group. Raises LakeError for a file that
+    cannot be read.
     """
     with _name_file_in_errors(path):
         footer = pq.read_metadata(path)
@@ -82,7 +82,7 @@ def _is_below(of: Any, least: int | str) -> bool:
 
 @contextmanager
 def _name_file_in_errors(path: str) -> Iterator[None]:
-    """Raise LakeError, of one line that names the file, in place of what Arrow raises in the block."""
+    """Turn Arrow's errors in the block into LakeError, with one line that names the file."""
     try:
         yield
     except (OSError, pa.ArrowException) as fault:

@@ -1,4 +1,4 @@
-"""What a task reads of silver tables, and makes of the rows. Workers need not import Spark's own modules for it."""
+"""What a task reads of silver tables, and the rows that it makes of them. Workers need no Spark modules for it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WORK: list[pa.Field[Any]] = [
     pa.field("groups", pa.list_(pa.int32())),
 ]
 WORK = pa.schema(_WORK)
-"""Row groups of a file, the number of the read that they are for, and the task that reads them."""
+"""Row groups of a file, the number of the read that needs them, and the task that reads them."""
 
 
 def rows_of_table(mapped: Events, table: Table, batches: Iterable[pa.RecordBatch]) -> Rows:
@@ -36,7 +36,7 @@ def rows_of_table(mapped: Events, table: Table, batches: Iterable[pa.RecordBatch
 def rows_of_work(
     tables: Sequence[tuple[Table, tuple[str, ...]]], mapped: Sequence[Events], batches: Iterable[pa.RecordBatch]
 ) -> Rows:
-    """What a task makes of the parts that it reads, one table after the other."""
+    """The rows that a task makes of the parts that it reads, one table after the other."""
     rows = sorted((row for batch in batches for row in batch.to_pylist()), key=itemgetter("read", "path", "groups"))
     for number, of_read in groupby(rows, itemgetter("read")):
         table, columns = tables[number]
@@ -45,7 +45,7 @@ def rows_of_work(
 
 
 def kept_rows(mapped: Events, connections: pa.Array[pa.Int64Scalar] | None, batches: Iterable[pa.RecordBatch]) -> Rows:
-    """What `mapped` makes of the rows of these connections; of all rows if `connections` is None."""
+    """The rows that `mapped` makes of the rows of these connections, or of all rows if `connections` is None."""
     if connections is None:
         yield from mapped(map(with_texts_once, batches))
         return

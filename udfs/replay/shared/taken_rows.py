@@ -14,17 +14,17 @@ from udfs.columns.arrow_columns import arrow_array, arrow_array_over, unwritten_
 from udfs.replay.shared.columns import known_rows, numbers_of
 
 TEXT = pa.dictionary(pa.int32(), pa.string())
-"""Texts that are dealt: each is kept once in a part."""
+"""The type of texts that are dealt: each text is kept once in a part."""
 Part = tuple[Any, int]
-"""A column of some rows, None where they lack it, and how many rows there are."""
+"""A column of some rows, None if they lack it, and how many rows there are."""
 
 
 def taken_rows(batches: Sequence[pa.RecordBatch], order: Ints, kinds: Mapping[str, pa.DataType]) -> pa.RecordBatch:
     """The rows of all batches in one, in this order. A column that a batch lacks is null in its rows.
 
-    order: int64[rows], which of the batches' rows comes at each place, counted from the first batch on. kinds: the
-    columns of the result and their types; texts are dictionary columns (TEXT). Arrow's `concat_arrays` and `take` need
-    several times as long where there are nulls.
+    order: int64[rows], the row for each place, counted from the first batch on. kinds: the columns of the result and
+    their types; texts are dictionary columns (TEXT). Arrow's `concat_arrays` and `take` are several times slower with
+    nulls.
     """
     places = None if (order[1:] > order[:-1]).all() else order
     columns_of = [(dict(zip(batch.schema.names, batch.columns, strict=True)), batch.num_rows) for batch in batches]
@@ -41,7 +41,7 @@ def cast_column(column: pa.Array[Any], kind: pa.DataType) -> pa.Array[Any]:
 
 
 def _taken(parts: Sequence[Part], order: Ints | None, kind: pa.DataType) -> pa.Array[Any]:
-    """The values of all parts in this order: a column. order: int64[rows]; None where they are in order."""
+    """The values of all parts in this order, as a column. order: int64[rows]; None if they are in order."""
     nulls: Any = pa.nulls
     if all(column is None or column.null_count == rows for column, rows in parts):
         return nulls(sum(rows for _, rows in parts), kind)
@@ -78,13 +78,13 @@ def _taken_texts(parts: Sequence[Part], order: Ints | None) -> pa.Array[Any]:
 
 
 def _numbers(part: Part, dtype: Any) -> npt.NDArray[Any]:
-    """A column of numbers or flags; 0 where the rows lack it. A null is any number."""
+    """A column of numbers or flags; 0 if the rows lack it. A null may be any number."""
     column, rows = part
     return np.zeros(rows, dtype) if column is None else numbers_of(column)
 
 
 def _known(parts: Sequence[Part], order: Ints | None) -> Bools | None:
-    """Where the columns are not null, bool[rows]; None where all are known."""
+    """Where the columns are not null, bool[rows]; None if no value is null."""
     if all(column is not None and not column.null_count for column, _ in parts):
         return None
     return _joined(

@@ -1,4 +1,4 @@
-"""Which unit each row of a step is of, and what orders the rows of a unit."""
+"""The unit of each row of a step, and the columns that order the rows of a unit."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from udfs.replay.shared.dealt_rows import Step
 from udfs.replay.shared.rows_by_key import key_boundaries
 
 FIRST_OF_ALL = np.iinfo(np.int64).min
-"""In place of null where rows are ordered: nulls come first."""
+"""Stands for null when rows are ordered: nulls come first."""
 
 
 def order_columns(batches: Sequence[pa.RecordBatch], step: Step) -> list[Ints]:
-    """The numbers that order the rows of a unit, those of all batches: int64[rows] for each column. A column that a
-    batch lacks is null; the first one alone is there if all of them lack it.
+    """The numbers that order the rows of a unit, over all batches: int64[rows] for each column. A column that a batch
+    lacks is null in its rows. A column that all batches lack is left out, except the first one.
     """
     there = {name for batch in batches for name in batch.schema.names}
     columns = [column for place, column in enumerate(step.order) if not place or column in there]
@@ -49,9 +49,9 @@ def unit_numbers(batches: Sequence[pa.RecordBatch], unit: Sequence[str]) -> tupl
 
 
 def unit_names(columns: Sequence[pa.Array[Any]], places: Ints) -> list[str]:
-    """The names of the units of the rows at these places, int64[n]: texts, each of which is one unit's alone.
+    """The names of the units of the rows at these indices, int64[n]. Different units have different names.
 
-    columns: those that tell units apart; without any there is one unit, whose name is empty.
+    columns: the columns that tell units apart. Without any there is one unit, whose name is empty.
     """
     chosen = [column.take(arrow_array(places)).to_pylist() for column in columns]
     return ["\0".join(map(_escaped, values)) for values in zip(*chosen, strict=True)] if chosen else [""] * len(places)

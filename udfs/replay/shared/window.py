@@ -1,8 +1,8 @@
-"""The time of interest that a replay is restricted to: what came before it is state, what comes behind it is not there.
+"""The window of time to which a replay is restricted: earlier events make up its state, later events are left out.
 
-Events before the window take part: sessions are in the cache, bytes in the pool, partitions exist, and the estimate of
-compression is where batches have brought it. But counts, waits and bytes, and whether the replay agrees with the
-capture, are those of the window alone.
+Events before the window are replayed: sessions are in the cache, bytes are in the pool, partitions exist, and batches
+have moved the estimate of compression. But counts, waits and bytes, and whether the replay agrees with the capture, are
+those of the window only.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from udfs.columns.time_units import ALWAYS, NEVER
 
 
 class Window(NamedTuple):
-    """The times (us since 1970) from `begin` to before `end`; without either, as far as the capture goes.
+    """The times (us since 1970) from `begin` to before `end`. Without one of them, the window goes as far as the
+    capture.
 
     >>> Window(10, 20).length_within(0, 15), Window().length_within(0, 15)
     (5, 15)
@@ -25,7 +26,7 @@ class Window(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether the window is all of the capture."""
+        """Whether the window is the whole capture."""
         return self.begin == ALWAYS and self.end == NEVER
 
     def has(self, times: Ints) -> Bools:
