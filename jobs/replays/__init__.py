@@ -1,1 +1,1 @@
-"""The replays, a package for each of Kafka's algorithms: how silver rows come to it, and its lines of the summary."""
+"""The replays, a package for each algorithm of Kafka: what it reads of silver tables, and its lines of the summary."""

@@ -1,4 +1,4 @@
-"""What a replay is to the jobs that run it and show its answers."""
+"""The description of a replay for the jobs that run it and show its answers."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ OwnRows = Callable[[Table], DataFrame]
 
 @dataclass
 class Lookups:
-    """What several replays look up in one capture set. The first replay that needs it looks it up, for the others, too.
+    """What several replays look up in one capture set. The first replay that needs it looks it up for all.
 
-    software: by connection id; None until it is looked up. parts: by silver table the parts of its files, None where
-    workers do not see the files. connections: the connection ids of the cluster that is replayed, None where all are.
-    tiered: the topics with tiered storage; None until they are looked up.
+    software: by connection id; None until it is looked up. parts: for each silver table the parts of its files, None if
+    workers do not see the files. connections: the connection ids of the cluster that is replayed, None if all are
+    replayed. tiered: the topics with tiered storage; None until they are looked up.
     """
 
     software: Mapping[int, Software] | None = None
@@ -39,9 +39,9 @@ class Lookups:
 class Source:
     """What a replay is made from: a capture set, and the run that asks for the replay.
 
-    before: by name the packed rows of the replays of this run that come before it in `algorithms.ALGORITHMS`.
-    judges_lanes: whether the rows are only looked at to judge lanes, so that those that are the same in every lane
-    need not be made.
+    before: the packed rows, by name, of the replays of this run that come earlier in `algorithms.ALGORITHMS`.
+    judges_lanes: whether the rows are only used to judge lanes, so that rows that are the same in every lane are not
+    needed.
     """
 
     spark: SparkSession
@@ -59,13 +59,14 @@ class Source:
 
 @dataclass(frozen=True)
 class Algorithm:
-    """One of Kafka's algorithms, replayed over a capture set under every lane of a scenario.
+    """One of Kafka's algorithms, replayed over a capture set in every lane of a scenario.
 
-    name: as conf/settings.yaml and scenarios have it, and the part of `udfs.kernels.warm_up` that compiles its kernels.
+    name: as in conf/settings.yaml and scenarios; the part of `udfs.kernels.warm_up` that compiles its kernels has it,
+    too.
     title: the heading of its lines in the summary.
-    packed: makes the packed rows of its tables and of `fidelity` from a source. Raises CaptureError where the captures
-    do not show what it needs.
-    queries: by name what the summary asks of the tables; each gives so few rows that the driver can hold them.
+    packed: makes the packed rows of its tables and of `fidelity` from a source. Raises CaptureError if the captures do
+    not show what it needs.
+    queries: the summary's queries over the tables, by name; each returns few enough rows for the driver to hold.
     lines: makes the summary's lines from the rows of each query, by the query's name, and the lanes in order.
     """
 
@@ -77,5 +78,5 @@ class Algorithm:
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        """The gold tables that it alone writes."""
+        """The gold tables that only this replay writes."""
         return TABLES_OF_REPLAY[self.name]

@@ -1,4 +1,4 @@
-"""Turns the window of a run into times of its capture set: `5m` becomes five minutes after its begin."""
+"""Turns the window of a run into times of its capture set: `5m` becomes five minutes after the set's begin."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from udfs.errors import ArgumentError
 
 
 def with_window(spark: SparkSession, run: Run, capture_id: str) -> Run:
-    """The run with the begin and the end of its window as times; an end that leaves nothing of the capture out is None.
+    """The run with the begin and the end of its window as times. One that cuts off nothing of the capture is None.
 
-    Raises ArgumentError where the window is empty or has no request; the message names the capture's begin and end.
+    Raises ArgumentError if the window is empty or has no request; the message names the capture's begin and end.
     """
     scenario = run.scenario
     if scenario.begin is None and scenario.end is None:
@@ -39,7 +39,7 @@ def with_window(spark: SparkSession, run: Run, capture_id: str) -> Run:
 
 
 def capture_span(spark: SparkSession, lake: str, capture_id: str) -> tuple[int, int]:
-    """The first and the last time of a capture set, us since 1970: of its packets, or of logged messages."""
+    """The first and the last time of a capture set's packets or logged messages, us since 1970."""
     c, t = CONNECTIONS, CAPTURES
     offset = F.coalesce(F.col(t.clock_offset_us), F.lit(0))
     times = [
@@ -61,7 +61,7 @@ def micros_since_1970(column: str) -> Column:
 
 
 def with_window_as_times(scenario: Scenario, first: int, last: int) -> Scenario:
-    """The scenario with begin and end of its window as times; None for one that lies outside the capture.
+    """The scenario with begin and end of its window as times; None for one that is outside the capture.
 
     first, last: the first and the last time of the capture, us since 1970.
     """
@@ -80,14 +80,14 @@ def requests_in_window(exchanges: DataFrame, scenario: Scenario) -> DataFrame:
 
 
 def rows_in_window(rows: DataFrame, column: str, begin: Moment | None, end: Moment | None) -> DataFrame:
-    """The rows whose time in a column is from the begin to before the end."""
+    """The rows whose time in a column is at or after the begin and before the end."""
     if begin is not None:
         rows = rows.where(F.col(column) >= F.lit(utc_datetime(begin.us)))
     return rows if end is None else rows.where(F.col(column) < F.lit(utc_datetime(end.us)))
 
 
 def window_and_capture_text(scenario: Scenario, first: int, last: int) -> str:
-    """A window, and the capture's begin and end beside it."""
+    """A window, with the capture's begin and end."""
     begin, end = (
         None if end_of_window is None else utc_datetime(end_of_window.us)
         for end_of_window in (scenario.begin, scenario.end)
@@ -97,6 +97,6 @@ def window_and_capture_text(scenario: Scenario, first: int, last: int) -> str:
 
 
 def window_text(begin: datetime | None, end: datetime | None) -> str:
-    """`from 2026-01-31 12:00:00 UTC to 2026-01-31 12:05:00 UTC`, or one end alone."""
+    """`from 2026-01-31 12:00:00 UTC to 2026-01-31 12:05:00 UTC`, or only one of the two."""
     ends = (("from", begin), ("to", end))
     return " ".join(f"{word} {utc_time(at)}" for word, at in ends if at is not None)

@@ -1,4 +1,4 @@
-"""The table `runs`: what was replayed of which captures, and by what code."""
+"""The table `runs`: what was replayed, from which captures, and by which code."""
 
 from __future__ import annotations
 
@@ -29,21 +29,20 @@ TOLD_BY_BATCHES = {
     BATCH_SIZE: f"in {BATCH_SPLIT} inferred from each producer's batches, elsewhere Kafka's default",
     BROKER_LIMIT: f"in {BATCH_SPLIT} inferred from brokers' responses for a topic, else Kafka's default",
 }
-"""By setting that nobody states, the value that is taken for it where producers are replayed, in words."""
+"""For each setting that nobody states, the value that the replay of producers takes for it, in words."""
 
 
 def make_run_id(capture_id: str, scenario: Scenario, cluster_id: str | None = None) -> str:
-    """The identity of a run, 16 hex digits. cluster_id: None where the capture set has only one cluster."""
+    """The identity of a run, 16 hex digits. cluster_id: None if the capture set has only one cluster."""
     of_cluster = "" if cluster_id is None else f":{cluster_id}"
     return hashlib.sha256(f"{capture_id}:{scenario.scenario_id}{of_cluster}".encode()).hexdigest()[:16]
 
 
 class RunRows(NamedTuple):
-    """What the rows of a run in `runs` say of it beside its scenario.
+    """What the rows of a run in `runs` say about it besides its scenario.
 
-    replayed_by: as `jobs.version.replayer_version` says. kafka: the release that the capture shows, and how it is
-    known.
-    refused: by name of the algorithms that were not replayed, why.
+    replayed_by: from `jobs.version.replayer_version`. kafka: the release that the capture shows, and how it is known.
+    refused: the reason for each algorithm that was not replayed, by its name.
     """
 
     run_id: str
@@ -54,7 +53,7 @@ class RunRows(NamedTuple):
 
 
 def run_rows(run: Run, known: RunRows, algorithms: Iterable[Algorithm]) -> pa.Table:
-    """The rows of the table `runs`: one an algorithm."""
+    """The rows of the table `runs`: one for each algorithm."""
     t = RUNS
     assumed = assumed_settings(run.scenario, known.kafka)
     rows: list[dict[str, object]] = [
@@ -78,14 +77,14 @@ def run_rows(run: Run, known: RunRows, algorithms: Iterable[Algorithm]) -> pa.Ta
 
 
 def assumed_settings(scenario: Scenario, kafka: str | None) -> list[str]:
-    """The settings that nobody stated, as `runs` has them: a key alone, or `key: what the capture shows of it`."""
+    """The settings that nobody stated, as `runs` has them: only a key, or `key: what the capture shows of it`."""
     stated = ({KAFKA_RELEASE: kafka} if kafka else {}) | (TOLD_BY_BATCHES if BATCH_SPLIT in scenario.replay else {})
     return [f"{key}: {stated[key]}" if key in stated else key for key in scenario.assumed]
 
 
 def files_of_set(spark: SparkSession, lake: str, capture_id: str) -> frozenset[str]:
-    """The files that have the capture set's rows of `captures`. After it is ingested again they are other files, and
-    while that is going on there are none. Raises LakeError where there is no table of captures.
+    """The files that have the capture set's rows of `captures`. After another ingest they are other files, and during
+    an ingest there are none. Raises LakeError if there is no table of captures.
     """
     local = table_to_read(spark, lake, CAPTURES)
     if local is not None:
@@ -96,11 +95,12 @@ def files_of_set(spark: SparkSession, lake: str, capture_id: str) -> frozenset[s
 
 
 def kept_run(spark: SparkSession, run: Run, run_name: str, made_by: str) -> Mapping[str, str] | None:
-    """If gold tables hold this very run, made by this code: by the name of each refused algorithm, why. Else None.
+    """If gold tables have this run already, made by this code: the reason for each refused algorithm, by its name;
+    otherwise None.
 
     A run is complete once `runs` has its rows, which are written last. They are then given the time of the present run
-    and the settings that nobody states in it, for a run with a default of Kafka's stated is the same run as one
-    without.
+    and the settings that nobody states in it, because a run that states one of Kafka's defaults is the same as a run
+    that does not.
     """
     t, is_now = RUNS, "is_now"
     if not has_table(spark, run.lake, t):
@@ -119,6 +119,6 @@ def kept_run(spark: SparkSession, run: Run, run_name: str, made_by: str) -> Mapp
 
 
 def captured_release(assumed: Iterable[str]) -> str | None:
-    """The release of Kafka that the capture shows, if `assumed`, as `assumed_settings` made it, says one."""
+    """The release of Kafka that the capture shows, if `assumed`, from `assumed_settings`, names one."""
     begin = f"{KAFKA_RELEASE}: "
     return next((line.removeprefix(begin) for line in assumed if line.startswith(begin)), None)

@@ -1,4 +1,4 @@
-"""What a lane comes to at the captured pace, with the range in which that lies when the pace is drawn anew."""
+"""A lane's outcomes at the captured pace, with their ranges when the pace is drawn anew."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pyspark.sql import Row
 from jobs.terminal.wording import duration, range_text
 
 NOT_READ = "not all"
-"""What stands for the time of a backlog that is not read to its end."""
+"""Stands for the time of a backlog that is not read to its end."""
 NO_DIFFERENCE = "no difference that this capture can tell"
 LEAST_MS = 10.0
-"""Times that differ by at most so many milliseconds are worth no change."""
+"""Two times that differ by at most this many milliseconds are no reason to change a setting."""
 
 
 class Ranged(NamedTuple):
-    """An outcome and its range, in the outcome's unit; inf where it is not known or is a time without end."""
+    """An outcome and its range, in the outcome's unit; inf if it is not known or is a time without end."""
 
     value: float
     low: float
@@ -42,7 +42,7 @@ def with_range(value: float, within: Row | None) -> Ranged:
     """An outcome with its range, which always includes the value at the captured pace.
 
     within: the range, with p10 and p90; p90 is null for a backlog that is not read to its end at a slow pace. It is
-    None where pace does not matter or no range is known; both ends are then the value.
+    None if pace does not matter or no range is known; then both ends are the value.
     """
     others = () if within is None else (within["p10"], within["p90"])
     ends = [value, *(inf if end is None else end for end in others)]
@@ -50,7 +50,7 @@ def with_range(value: float, within: Row | None) -> Ranged:
 
 
 def time_with_range(ms: float, within: Row | None) -> str:
-    """A time with the range in which it lies at other paces, `146 ms (120 to 210 ms)`, or alone where it has no range.
+    """A time with its range at other paces, `146 ms (120 to 210 ms)`, or only the time if it has no range.
 
     within: as in `with_range`.
     """
@@ -63,16 +63,16 @@ def value_with_range(value: float, within: Row | None, worded: Callable[[float],
 
 
 def ranged_text(outcome: Ranged, worded: Callable[[float], str]) -> str:
-    """An outcome with its range, `41 (8 to 62)`; alone if both ends read the same. worded: writes one value of it."""
+    """An outcome with its range, `41 (8 to 62)`, which is left out if both its ends read the same. worded: as above."""
     value, low, high = (NOT_READ if figure == inf else worded(figure) for figure in outcome)
     return value if low == high else f"{value} ({range_text(low, high)})"
 
 
 def is_surely_larger(one: Ranged, other: Ranged) -> bool:
-    """Whether an outcome is larger than another at any pace: its range lies above the other's."""
+    """Whether an outcome is larger than another at any pace: its range is above the other's."""
     return one.low > other.high
 
 
 def are_apart(one: Ranged, other: Ranged) -> bool:
-    """Whether one of two outcomes is larger than the other at any pace: their ranges do not meet."""
+    """Whether one of two outcomes is larger than the other at any pace: their ranges do not overlap."""
     return is_surely_larger(one, other) or is_surely_larger(other, one)

@@ -1,4 +1,4 @@
-"""How replays read silver tables: workers that see the lake read its files; to others Spark sends the rows."""
+"""How replays read silver tables: workers that see the lake read its files; Spark sends the rows to other workers."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from udfs.replay.shared.silver_files import FilePart, columns_in, file_parts, ma
 from udfs.replay.shared.silver_work import WORK, kept_rows, rows_of_table, rows_of_work
 
 PART_BYTES = 4 << 20
-"""The least bytes of a file that a task reads: rows for about a second of work."""
+"""The least bytes of a part of a file that a task reads: rows for about a second of work."""
 
 
 class Read(NamedTuple):
-    """Columns of a silver table that a replay reads. mapped: what a task makes of batches of their rows."""
+    """Columns of a silver table that a replay reads. mapped: turns batches of these rows into rows of the replay."""
 
     table: Table
     columns: tuple[str, ...]
@@ -44,7 +44,7 @@ class Read(NamedTuple):
 
 
 def read_small_table(source: Source, table: Table, columns: Sequence[str]) -> pa.Table:
-    """Columns of the rows that the run replays, for a silver table that is small however long the capture is."""
+    """Columns of the rows that the run replays. The silver table must be small, however long the capture is."""
     parts = parts_of_files(source, table)
     if parts is None or source.run.cluster_id is not None:
         return source.rows(table).select(*columns).toArrow()
@@ -55,9 +55,9 @@ def read_small_table(source: Source, table: Table, columns: Sequence[str]) -> pa
 
 
 def mapped_silver(source: Source, reads: Sequence[Read], schema: pa.Schema) -> DataFrame:
-    """What tasks make of the rows of silver tables that the run replays: rows of the schema, in no order.
+    """Rows of the schema, in no order, that tasks make from the rows of silver tables that the run replays.
 
-    If only the connections of one cluster are replayed, the columns of each read must have the connection's id.
+    If only the connections of one cluster are replayed, the columns of each read must include connection_id.
     """
     parts = [parts_of_files(source, read.table) for read in reads]
     connections = connections_of_cluster(source)
@@ -75,20 +75,20 @@ def mapped_silver(source: Source, reads: Sequence[Read], schema: pa.Schema) -> D
 
 
 def rows_of_step_table(source: Source, table: Table, reads: Sequence[Read]) -> DataFrame:
-    """Rows of a step table that tasks make of the rows of silver tables, in Spark's own types and not yet dealt."""
+    """Rows of a step table that tasks make from the rows of silver tables, in Spark's own types and not yet dealt."""
     plain = [read._replace(mapped=partial(rows_of_table, read.mapped, table)) for read in reads]
     return mapped_silver(source, plain, arrow_schema(table))
 
 
 def dealt_silver(source: Source, step: Step, reads: Sequence[Read], shards: int) -> DataFrame:
-    """Rows of DEALT for the step, from what tasks make of the rows of silver tables: rows of the step's table."""
+    """Rows of DEALT for the step, from rows of the step's table that tasks make from the rows of silver tables."""
     dealing = [read._replace(mapped=partial(deal_events, read.mapped, step, shards)) for read in reads]
     return mapped_silver(source, dealing, DEALT)
 
 
 def parts_of_files(source: Source, table: Table) -> list[FilePart] | None:
-    """The parts of a table's files with the capture set's rows, looked up once for all replays; None where workers do
-    not see the files.
+    """The parts of a table's files with the capture set's rows, looked up once for all replays; None if workers do not
+    see the files.
     """
     known = source.lookups.parts
     if table not in known:
@@ -99,8 +99,8 @@ def parts_of_files(source: Source, table: Table) -> list[FilePart] | None:
 
 
 def may_have_rows(source: Source, table: Table, column: str, least: int | str) -> bool:
-    """Whether a row of the capture set may have at least this value in a column: by the files' own statistics, and
-    only where workers do not see the files by a query.
+    """Whether a row of the capture set may have at least this value in a column. The files' statistics decide; if
+    workers do not see the files, a query does.
     """
     parts = parts_of_files(source, table)
     if parts is None:
@@ -111,7 +111,7 @@ def may_have_rows(source: Source, table: Table, column: str, least: int | str) -
 def dealt_work(source: Source, work: Sequence[tuple[int, FilePart]]) -> DataFrame:
     """A row of WORK for each part to be read, in the partition of the task that reads it.
 
-    work: the number of the read and the part.
+    work: the index of the read, and the part.
     """
     spark = source.spark
     tasks = max(1, min(len(work), 2 * driver_of(spark).cores()))

@@ -1,5 +1,5 @@
-"""The capture set that another one goes on from (`--continue`), as what comes before that one in a replay: it warms up
-the state, and counts for nothing.
+"""The capture set that another one continues (`--continue`). In a replay it comes before that one: it warms up the
+state, and nothing of it is counted.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from udfs.replay.shared.silver_columns import ByConnection
 from udfs.replay.shared.window import Window
 
 MOST_PAUSE_US = 10_000_000
-"""Between the two sets. A capture that is started anew lacks about a second; in a longer pause caches change unseen."""
+"""Between the two sets. A restarted capture lacks about a second; in a longer pause caches change unseen."""
 _C, _X, _F = CONNECTIONS, EXCHANGES, FETCH_PARTITIONS
 _ENDS = (_C.connection_id, _C.server, _C.client, _C.protocol, _C.first_time, _C.continuation)
 
 
 class Cut(NamedTuple):
-    """Where one set ends and the next goes on from it.
+    """Where one set ends and the next continues it.
 
-    begin_us: when the later one begins, us since 1970. names: by ids of connections in the earlier set those that they
-    have in the later one, where they differ. answered: by connection of the later set when the request was answered
-    that waited between them, us since 1970.
+    begin_us: when the later set begins, us since 1970. names: for ids of connections in the earlier set, the ids that
+    they have in the later one, if they differ. answered: for each connection of the later set, when the request that
+    waited between the sets was answered, us since 1970.
     """
 
     begin_us: int
@@ -50,17 +50,17 @@ class Cut(NamedTuple):
 
 @dataclass(frozen=True)
 class WarmUpSet:
-    """The earlier set as a source of rows, and where the later one goes on from it."""
+    """The earlier set as a source of rows, and where the later one continues it."""
 
     source: Source
     cut: Cut
 
     def read(self, read: Read) -> Read:
-        """The same read of the earlier set: its rows from before the later one, by connections as that one has them."""
+        """The same read of the earlier set: its rows from before the later one, with the later one's connection ids."""
         return read._replace(mapped=partial(rows_before, read.mapped, self.cut))
 
     def connections(self, own: pa.Table, columns: tuple[str, ...]) -> pa.Table:
-        """The connections of both sets, each once, from its first packet in the earlier one on.
+        """The connections of both sets, each once, from its first packet in the earlier set on.
 
         own: those of the later set, with these columns: connection_id, first_time, last_time and others.
         """
@@ -75,15 +75,15 @@ class WarmUpSet:
         return merged.rename_columns([_C.connection_id, *(column for column, _ in others)]).select(list(columns))
 
     def window(self, window: Window) -> Window:
-        """The time that counts: not that of the earlier set."""
+        """The window without the time of the earlier set."""
         return window._replace(begin=self.cut.begin_us) if window.begin == ALWAYS else window
 
 
 def warm_up_set(source: Source) -> WarmUpSet | None:
-    """The set that the source's goes on from. None where it goes on from none; where that is gone, which stderr says;
-    and where the pause between them is too long.
+    """The set that the source's set continues. None if there is no such set, if it is gone, which is written to stderr,
+    or if the pause between them is too long.
 
-    Raises LakeError where its rows are those of an older release.
+    Raises LakeError if its rows were made by an older release.
     """
     spark, lake = source.spark, source.run.lake
     row = source.rows(CAPTURES).select(CAPTURES.continues).first()
@@ -104,7 +104,7 @@ def warm_up_set(source: Source) -> WarmUpSet | None:
 
 
 def _first_answers(source: Source) -> ByConnection:
-    """By connection the time of the first response whose request the set lacks, us since 1970."""
+    """For each connection the time of the first response whose request the set lacks, us since 1970."""
     orphans = source.rows(EXCHANGES).where(F.col(_X.status) == ORPHAN_RESPONSE)
     first = F.min(micros_since_1970(_X.response_time)).alias("first")
     rows = orphans.groupBy(_X.connection_id).agg(first).where("first IS NOT NULL").orderBy(_X.connection_id).toArrow()
@@ -112,11 +112,11 @@ def _first_answers(source: Source) -> ByConnection:
 
 
 def names_of_connections(earlier: pa.Table, own: pa.Table) -> ByConnection:
-    """By id of a connection in the earlier set the one that it has in the later one, where it differs.
+    """For ids of connections in the earlier set the ids that they have in the later one, if they differ.
 
-    The last connection between two endpoints is the one that may go on: the later set calls it as the earlier set calls
-    the first one between them, also where it has no request any more. All others are not in the later set, whatever
-    that calls its own.
+    Only the last connection between two endpoints may continue in the later set. There it has the id that the first
+    connection between them has in the earlier set, also if it has no more requests. The others are not in the later
+    set: if a connection there has the same id, they get an unused one.
 
     earlier, own: connection_id, server, client, protocol, first_time and continuation of CONNECTIONS.
     """
@@ -145,9 +145,9 @@ def rows_before(mapped: Events, cut: Cut, batches: Iterable[pa.RecordBatch]) -> 
 
 
 def _as_before(batch: pa.RecordBatch, cut: Cut) -> pa.RecordBatch:
-    """The rows with requests from before the later set, by its connections.
+    """The rows with requests from before the later set, with its connection ids.
 
-    A fetch that waits between the sets waits no longer than until the response that the later one has.
+    A fetch that waits between the sets waits at most until its response in the later set.
     """
     times = us_since_1970(batch[_X.request_time])
     batch = _renamed(batch.filter(pc.less(times, pa.scalar(cut.begin_us))), cut.names)

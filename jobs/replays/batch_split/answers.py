@@ -1,4 +1,4 @@
-"""The summary's lines on KIP-126: what each lane would split, and the largest batch.size that is safe."""
+"""The summary's lines on KIP-126: which batches each lane would split, and the largest batch.size that is safe."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from udfs.replay.batch_split.settings import BATCH_SIZE, TOPIC_LIMIT
 
 TITLE = "batch.size and max.message.bytes (KIP-126): each producer's records sent under other settings"
 MOST_SPLIT_RATE = 0.01
-"""A batch.size is called safe when no more of the batches are split, of any producer and topic."""
+"""A batch.size is called safe if no producer splits a larger share of its batches of any topic than this."""
 NOTES = (
     "  * of the worst producer and topic: splits / batches; P(batch > limit), of batches sent first; the longest time",
     "    until the estimate recovered after a split; the mean error of the model's sizes of recut batches.",
@@ -40,12 +40,12 @@ HEAD = (
 INFERRED_FROM = {BATCH_SIZE: "the batches sent", TOPIC_LIMIT: "brokers' responses"}
 """What shows a setting that nobody states."""
 MOST_INFERRED = 6
-"""Values of such settings that the summary names, the most frequent ones."""
+"""The number of values of such settings that the summary names, the most frequent ones."""
 
 
 def lanes(own_rows: OwnRows) -> DataFrame:
-    """A row for each lane, with its ranges. rate: the highest split rate of a producer and topic; rate_of: the batches
-    of these.
+    """A row for each lane, with its ranges. rate: the highest split rate of any producer and topic; rate_of: the number
+    of batches of that producer and topic.
     """
     t = BATCH_SPLIT
     worst = F.max(F.struct(t.split_rate, t.batches))
@@ -61,8 +61,8 @@ def lanes(own_rows: OwnRows) -> DataFrame:
 
 
 def inferred_settings(own_rows: OwnRows) -> DataFrame:
-    """Settings that nobody states and the capture shows: a row for each value, with the producers or topics that have
-    it: how many, and the first of them.
+    """Settings that nobody states and the capture shows. A row for each value has the number of producers or topics
+    with that value, and the first of them.
     """
     t = BATCH_SPLIT
     captured = own_rows(t).where(F.col(t.scenario) == CAPTURED_LANE)
@@ -79,8 +79,8 @@ def inferred_settings(own_rows: OwnRows) -> DataFrame:
 
 
 def refused_unlike_replay(own_rows: OwnRows) -> DataFrame:
-    """One row: how many batches brokers refused as too large that the replay of the captured settings accepts, or of
-    which it does not know in which size they were refused.
+    """One row: the number of batches that brokers refused as too large, although the replay of the captured settings
+    accepts them or does not know the size in which they were refused.
     """
     f, reasons = FIDELITY, (SPLITS.split_not_replayed, SPLITS.recompressed)
     rows = own_rows(f).where((F.col(f.algorithm) == algorithms.BATCH_SPLIT) & (F.col(f.metric) == Metric.SPLITS))
@@ -89,7 +89,7 @@ def refused_unlike_replay(own_rows: OwnRows) -> DataFrame:
 
 
 def recompressed_topics(own_rows: OwnRows) -> DataFrame:
-    """The topics whose batches brokers compress anew, a row for each codec: how many, and the first of them."""
+    """The topics whose batches brokers compress again: a row for each codec with their number and the first of them."""
     t = BATCH_SPLIT
     captured = own_rows(t).where((F.col(t.scenario) == CAPTURED_LANE) & F.col(t.stored_codec).isNotNull())
     by_codec = captured.groupBy(F.col(t.stored_codec).alias("value"))
@@ -143,15 +143,15 @@ lanes_table = partial(grid_by_lane, HEAD, answer_row, NOTES)
 
 
 def share_or_dash(share: float | None, digits: int) -> str:
-    """A share in percent; `-` for one that does not exist, such as how full batches are with batch.size=0."""
+    """A share in percent; `-` if there is none, such as how full batches are with batch.size=0."""
     return "-" if share is None else f"{100 * share:.{digits}f} %"
 
 
 def safe_lines(rows: Sequence[Row], unlike: int) -> Iterable[str]:
     """The largest batch.size of the grid with few splits, for each combination of the other settings.
 
-    unlike: how many batches brokers refused that the replay of the captured settings accepts. If there are any, and
-    that replay splits nothing, nobody knows why they were refused, and no size is called safe.
+    unlike: the number of batches that brokers refused and that the replay of the captured settings accepts. If there
+    are any and that replay splits nothing, it is not known why they were refused, and no size is called safe.
     """
     if unlike and splits_nothing([row for row in rows if row[BATCH_SPLIT.scenario] == CAPTURED_LANE]):
         yield f"  no batch.size is called safe: brokers refused {unlike:,} batches that the replay of the captured"
@@ -164,7 +164,7 @@ def safe_lines(rows: Sequence[Row], unlike: int) -> Iterable[str]:
 
 
 def inferred_lines(rows: Sequence[Row]) -> Iterable[str]:
-    """The lines on settings that nobody states: their values, as inferred from the capture."""
+    """The lines on settings that nobody states: their values, inferred from the capture."""
     for setting, source in INFERRED_FROM.items():
         values = [
             f"{row['value']:,} bytes of {first_and_others_text(row)}" for row in rows if row["setting"] == setting
@@ -174,7 +174,7 @@ def inferred_lines(rows: Sequence[Row]) -> Iterable[str]:
 
 
 def recompressed_lines(rows: Sequence[Row]) -> Iterable[str]:
-    """Which topics brokers compress anew, so that what they refuse is partly an estimate."""
+    """Which topics brokers compress again, so that the batches they refuse are partly an estimate."""
     for row in rows:
         into = "take the compression off" if row["value"] == "none" else f"compress into {row['value']}"
         yield f"  brokers {into} whatever is produced to {first_and_others_text(row)}, and check its size again"
@@ -183,12 +183,12 @@ def recompressed_lines(rows: Sequence[Row]) -> Iterable[str]:
 
 
 def first_and_others_text(row: Row) -> str:
-    """One of the producers or topics that have a value, and how many others have it."""
+    """One of the producers or topics that have a value, and the number of others."""
     return f"{row['first']} and {row['count'] - 1:,} more" if row["count"] > 1 else str(row["first"])
 
 
 def largest_safe_sizes(rows: Sequence[Row]) -> dict[str, int]:
-    """By combination of the other settings the largest batch.size of the grid with few splits; 0 where none is."""
+    """For each combination of the other settings, the largest batch.size of the grid with few splits; 0 for none."""
     best: dict[str, int] = {}
     for row in rows:
         changed = settings_in_name(row[BATCH_SPLIT.scenario])
@@ -204,10 +204,10 @@ def splits_nothing(rows: Sequence[Row]) -> bool:
 
 
 def is_safe(row: Row) -> bool:
-    """Whether a lane splits few batches at whatever pace, and fails none."""
+    """Whether a lane splits few batches at any pace, and fails none."""
     return bool(split_rate(row).high <= MOST_SPLIT_RATE and not row["failed"])
 
 
 def split_rate(row: Row) -> Ranged:
-    """The split rate of a lane, with the range in which it lies at other paces."""
+    """The split rate of a lane, with its range at other paces."""
     return with_range(row["rate"] or 0.0, row[range_column(SPLIT_RATE)])

@@ -1,7 +1,7 @@
-"""batch_split: KIP-126 on the silver tables, where every producer's records are sent again under every lane.
+"""batch_split: KIP-126 on the silver tables. Every producer's records are sent again in every lane.
 
-Records are appended when they were in the capture, and to the same partitions. What a producer would have sent if it
-had been faster or slower in a lane, and where its partitioner would have put records, is not followed.
+Records are appended at the captured times and to the captured partitions. The replay does not follow what a producer
+would have sent if it had been faster or slower in a lane, or where its partitioner would have put records.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from udfs.replay.batch_split.silver_events import (
 from udfs.replay.shared.dealt_rows import SHARD
 
 ORDER = (*PRODUCERS.unit, IS_SENT, *PACKET_ORDER, *PRODUCERS.order)
-"""The order of rows in a task that measures sizes: producer by producer, first its packets, then what it sent."""
+"""The order of rows in a task that measures sizes: for each producer first its packets, then what it sent."""
 
 
 def lanes_for_splits(scenario: Scenario) -> SplitLanes:
@@ -54,7 +54,7 @@ def lanes_for_splits(scenario: Scenario) -> SplitLanes:
 
 def packed(source: Source) -> DataFrame:
     """Replay every producer of the capture set. If lanes measure sizes, a task has the packets of a producer's
-    connections beside the batches that it sent. Raises CaptureError if the sizes of records are not known.
+    connections, too, with the batches that it sent. Raises CaptureError if the sizes of records are not known.
     """
     lanes = lanes_for_splits(source.run.scenario)
     batches = source.rows(RECORD_BATCHES)
@@ -70,7 +70,7 @@ def packed(source: Source) -> DataFrame:
 
 
 def reads_of_sent(source: Source) -> list[Read]:
-    """The batches that each client sent, with what is known of the client and of the topic."""
+    """The batches that each client sent, with what is known about the client and the topic."""
     changes = read_small_table(source, TOPIC_CHANGES, CHANGE_COLUMNS)
     mapped = partial(
         sent_batches,
@@ -85,12 +85,12 @@ def reads_of_sent(source: Source) -> list[Read]:
 
 
 def default_linger_ms(release: tuple[int, ...] | None) -> int:
-    """linger.ms by default in a release of Kafka's client; in the newest one where none is known."""
+    """The default of linger.ms in a release of Kafka's client; in the newest one if the release is not known."""
     return int(setting_of(LINGER).default_in(release) or 0)
 
 
 def check_topics_of_limits(batches: DataFrame, limits: TopicLimits) -> None:
-    """Raises CaptureError if max.message.bytes is stated of a topic that nobody produces to."""
+    """Raises CaptureError if max.message.bytes is stated for a topic that nobody produces to."""
     b, stated = RECORD_BATCHES, sorted({topic for by_name in limits.by_name for topic in by_name})
     if not stated:
         return
@@ -104,8 +104,8 @@ def check_topics_of_limits(batches: DataFrame, limits: TopicLimits) -> None:
 
 
 def check_record_sizes(source: Source, batches: DataFrame) -> None:
-    """Raises CaptureError if the capture set was ingested without sizes of records, shows no produce request, or is of
-    request logs.
+    """Raises CaptureError if the capture set was ingested without sizes of records, shows no produce request, or
+    consists of request logs.
     """
     lake, capture_id = source.run.lake, source.capture_id
     check_packets(source.spark, lake, capture_id, algorithms.BATCH_SPLIT)

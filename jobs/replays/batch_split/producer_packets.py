@@ -1,7 +1,7 @@
-"""What the replay of KIP-126 reads if it measures sizes: the packets of producers' connections, beside what they sent.
+"""What the replay of KIP-126 reads if it measures sizes: the packets of producers' connections, with what they sent.
 
-No table has records. They are read from the captures once more, and the worker that replays a producer puts its
-connections together itself.
+No table has records. They are read from the captures again, and the worker that replays a producer reassembles its
+connections itself.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from udfs.replay.batch_split.replay import IS_SENT
 from udfs.replay.shared.dealt_rows import SHARD
 
 FIRST_ID = "first_id"
-"""The id of the first connection between two endpoints, which the packets of all connections between them have."""
+"""The id of the first connection between two endpoints. The packets of all connections between them have it."""
 
 
 def with_packets(spark: SparkSession, lake: str, capture_id: str, sent: DataFrame, connections: DataFrame) -> DataFrame:
-    """Rows of SENT and the packets of the connections they were sent on, in the shards of SENT's rows.
+    """Rows of SENT and the packets of the connections that they were sent on, in the shards of the rows of SENT.
 
     Raises CaptureError if the captures are not those that were ingested.
     """
@@ -45,7 +45,7 @@ def with_packets(spark: SparkSession, lake: str, capture_id: str, sent: DataFram
 
 def producers_by_id(sent: DataFrame, connections: DataFrame) -> DataFrame:
     """(id, client_id, client_address, shard): the producers of packets, by the id of the first connection between two
-    endpoints. No time shows which one is the first, so a producer has the ids of all connections between them.
+    endpoints. Times do not show which one was first, so a producer has the ids of all connections between them.
     """
     c, t = CONNECTIONS, SENT
     ends = connections.select(c.connection_id, c.server, c.client)
@@ -56,9 +56,10 @@ def producers_by_id(sent: DataFrame, connections: DataFrame) -> DataFrame:
 
 
 def plan_of_ingested(spark: SparkSession, lake: str, capture_id: str) -> CapturePlan:
-    """The packets that a capture set was ingested from; request logs have no records, and may be gone.
+    """The packets that a capture set was ingested from. Request logs are left out: they have no records, and may be
+    gone.
 
-    Raises CaptureError that names every file which is missing, and every one which has changed.
+    Raises CaptureError that names every file that is missing or has changed.
     """
     t = CAPTURES
     files = stored_rows(spark, lake, t, capture_id).where(F.col(t.format) != REQUEST_LOG).select(t.path, t.content_hash)

@@ -1,4 +1,4 @@
-"""The ranges of a lane's figures, in which they lie when the pace of producers and brokers is drawn anew."""
+"""The ranges of a lane's figures when the pace of producers and brokers is drawn anew."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_RANGES
 
 SPLIT_RATE = str(BATCH_SPLIT.split_rate)
 SUMMED = tuple(map(str, (BATCH_SPLIT.splits, BATCH_SPLIT.batches, BATCH_SPLIT.bytes_resent)))
-"""The figures of a lane that have a range, beside the split rate; those of several producers are added up."""
+"""The figures of a lane that have a range, besides the split rate. Those of several producers are added up."""
 
 
 def split_ranges(own_rows: OwnRows, *keys: str) -> DataFrame:
-    """A row for each value of the keys, a column for each figure with its p10 and p90: of the split rate the highest of
-    a producer and topic, of the others the sums. A sum of ranges is wider than the range of the sum.
+    """A row for each value of the keys, with a column for each figure that has its p10 and p90: for the split rate the
+    highest of any producer and topic, for the others the sums. A sum of ranges is wider than the range of the sum.
     """
     r = BATCH_SPLIT_RANGES
 

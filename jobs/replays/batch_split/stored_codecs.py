@@ -1,4 +1,4 @@
-"""Topics whose batches brokers compress anew: what is fetched of them is in another codec than it was produced in."""
+"""Topics whose batches brokers compress again: they are fetched in another codec than they were produced in."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ PRODUCED, FETCHED = "produced", "fetched"
 
 
 def stored_codecs(batches: DataFrame) -> dict[str, str]:
-    """By topic the codec that brokers compress its batches into (compression.type), of the topics of which a batch was
-    fetched in another codec than it was produced in: of several codecs the one of the batch that was produced last.
+    """For each topic with a batch that was fetched in another codec than it was produced in, the codec into which
+    brokers compress its batches (compression.type). If there are several, it is that of the batch produced last.
 
     batches: rows of RECORD_BATCHES.
     """
@@ -34,7 +34,7 @@ def stored_codecs(batches: DataFrame) -> dict[str, str]:
 
 
 def topics_in_several_codecs(batches: DataFrame) -> list[str]:
-    """The topics of which some batch was fetched in a codec, and some produced in another."""
+    """The topics with a batch that was fetched in one codec, and a batch that was produced in another."""
     b, is_produced = RECORD_BATCHES, F.col(RECORD_BATCHES.source) == FROM_PRODUCE
     codecs = (F.collect_set(F.when(is_fit, F.col(b.codec))) for is_fit in (is_produced, ~is_produced))
     produced, fetched = (of.alias(name) for of, name in zip(codecs, (PRODUCED, FETCHED), strict=True))

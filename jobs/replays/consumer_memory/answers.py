@@ -42,7 +42,7 @@ WHY = {
 
 
 def worst_of_side(rows: DataFrame, side: str, smallest: Column, stuck: Column, *, is_pool: bool) -> DataFrame:
-    """A row per lane of one side's table. is_pool: it has the columns of a pool, which producers have not."""
+    """A row for each lane of one side's table. is_pool: it has the columns of a pool, which producers do not have."""
     t: Table = CONSUMER_MEMORY
     is_consumer, none = str(t.memory_bound_bytes) in rows.columns, F.lit(None)
     depleted, ratio, starved = (
@@ -70,7 +70,7 @@ def worst_of_side(rows: DataFrame, side: str, smallest: Column, stuck: Column, *
 
 
 def lanes(own_rows: OwnRows) -> DataFrame:
-    """A row per side and lane."""
+    """A row for each side and lane."""
     c, b, p = CONSUMER_MEMORY, BROKER_MEMORY, PRODUCER_MEMORY
     stuck, pool = F.col(c.stuck_connections) + F.col(c.larger_than_pool), F.col(c.smallest_pool_bytes)
     consumers = worst_of_side(own_rows(c), "consumers", pool, stuck, is_pool=True)
@@ -85,7 +85,7 @@ SIDES = ("consumers", "brokers", "producers")
 
 
 def lanes_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
-    """A row per side and lane, in the order of the lanes, without lanes that change nothing for their side."""
+    """A row for each side and lane, in the order of the lanes, without lanes that change nothing for their side."""
     ordered = sorted(in_lane_order(rows, lane_names), key=lambda row: SIDES.index(row["of"]))
     return Grid(HEAD, merge_equal_lanes([answer_row(row) for row in ordered]), ("of", "lane", "remarks"), NOTES)
 
@@ -115,8 +115,8 @@ def answer_row(row: Row) -> list[str]:
 
 
 def remarks_on_lane(row: Row) -> str:
-    """Why connections of a lane are stuck, how much a variant of the proposal over-estimates, and that the proposal's
-    prototype would not start.
+    """Remarks on a lane: why connections are stuck, how much a variant of the proposal over-estimates, and whether the
+    proposal's prototype would not start.
     """
     counts = row["reckoned"] is not None and row["reckoned"] > max(row["most"] or 0, row["most_in_loop"] or 0)
     notes = [WHY[row["why"]]] if row["why"] else []

@@ -25,11 +25,11 @@ from udfs.replay.fetch_max_bytes.settings import (
 )
 
 LIMITS = (*REQUEST_LIMITS[CONSUMER], MAX_POLL_RECORDS, BROKER_MAX_BYTES)
-"""Settings by which other responses come: a lane that changes one takes them from the closed loop."""
+"""Settings that change responses: a lane that changes one takes its responses from the closed loop."""
 
 
 def distinct_fetch_limits(lanes: Sequence[Lane], captured: Mapping[str, Value]) -> tuple[Ints, FetchLanes]:
-    """(the number of each lane's fetch limits, int64[lanes]; the limits by number, 0 being the captured ones)."""
+    """(the index of each lane's fetch limits, int64[lanes]; the fetch limits, of which the first are the captured)."""
     changed = [limits_alone(lane) for lane in lanes]
     names = list(dict.fromkeys([CAPTURED_LANE, *(lane.name for lane in changed)]))
     by_name = {CAPTURED_LANE: Lane(CAPTURED_LANE, {})} | {lane.name: lane for lane in changed}
@@ -38,7 +38,7 @@ def distinct_fetch_limits(lanes: Sequence[Lane], captured: Mapping[str, Value]) 
 
 
 def limits_of_consumers(limits: FetchLanes) -> Records:
-    """FETCH_LIMITS by number: what the limits are to a consumer that has no quota by name."""
+    """FETCH_LIMITS: the limits for a consumer that has no quota by name."""
     of = limits.limits(Reader("", "", CONSUMER))
     return new_records(
         FETCH_LIMITS,
@@ -58,9 +58,9 @@ def limits_of_memory(scenario: Scenario) -> FetchLanes | None:
 
 
 def limits_alone(lane: Lane) -> Lane:
-    """The lane with only those settings by which consumers receive other responses; the captured lane if it has none.
+    """The lane with only those settings that change the responses of consumers; the captured lane if it has none.
 
-    The pace of applications is kept only beside other limits, because without them it changes no response.
+    The pace of applications is kept only with other limits, because without them it changes no response.
     """
     if not any(key in lane.settings for key in LIMITS):
         return Lane(CAPTURED_LANE, {})

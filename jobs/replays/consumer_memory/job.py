@@ -1,4 +1,4 @@
-"""consumer_memory: what memory consumers (KIP-81, a proposal), brokers (KIP-72) and producers use and would need."""
+"""consumer_memory: the memory that consumers (KIP-81, a proposal), brokers (KIP-72) and producers use or need."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ from udfs.replay.shared.dealt_rows import DEALT
 
 
 def lanes_and_fetch_limits(scenario: Scenario) -> tuple[MemoryLanes, FetchLanes]:
-    """(the lanes as the replay takes them, the fetch limits under which it needs consumers' responses). What a lane
-    does not change is as captured, or Kafka's default.
+    """(the lanes as the replay takes them, the fetch limits under which it needs consumers' responses). Settings that a
+    lane does not change are as captured, or Kafka's defaults.
     """
     numbers, limits = distinct_fetch_limits(scenario.lanes(algorithms.CONSUMER_MEMORY), scenario.captured)
     settings = lane_settings(scenario, algorithms.CONSUMER_MEMORY, scenario.captured)
@@ -68,7 +68,7 @@ def lanes_and_fetch_limits(scenario: Scenario) -> tuple[MemoryLanes, FetchLanes]
 
 
 def packed(source: Source) -> DataFrame:
-    """The memory of everyone in the capture set. Raises CaptureError where sizes of messages are not known."""
+    """The memory of all clients and brokers in the capture set. Raises CaptureError if message sizes are not known."""
     check_packets(source.spark, source.run.lake, source.capture_id, algorithms.CONSUMER_MEMORY)
     lanes, limits = lanes_and_fetch_limits(source.run.scenario)
     shards = shard_count(source.spark)
@@ -94,14 +94,14 @@ def message_reads(source: Source) -> list[Read]:
 
 
 def dealt_handling_times(source: Source, shards: int) -> DataFrame:
-    """Rows of DEALT that say by when fetches returned what produce requests brought: one shuffle by partition."""
+    """Rows of DEALT that say when fetches had returned what produce requests brought, with one shuffle by partition."""
     logs = dealt_silver(source, PARTITIONS, [Read(RECORD_BATCHES, LOG_COLUMNS, log_batches)], shards)
     return deal_again(logs, PARTITIONS, UNITS, shards, first_fetches)
 
 
 def dealt_takeovers(source: Source, shards: int) -> DataFrame | None:
-    """Rows of DEALT for partitions that pass from one member of a group to another: one shuffle by partition. None
-    where no group has several processes.
+    """Rows of DEALT for partitions that pass from one member of a group to another, with one shuffle by partition. None
+    if no group has several processes.
     """
     members = mapped_silver(source, [Read(EXCHANGES, MEMBER_COLUMNS, member_rows)], MEMBERS).toArrow()
     groups = groups_of_processes(members)
@@ -113,8 +113,8 @@ def dealt_takeovers(source: Source, shards: int) -> DataFrame | None:
 
 
 def dealt_responses(source: Source, limits: FetchLanes, shards: int) -> DataFrame:
-    """Rows of DEALT for the responses that consumers get under other fetch limits. The replay of fetches hands them on
-    if it ran before; else the reads of consumers are replayed for them.
+    """Rows of DEALT for the responses that consumers get under other fetch limits. The replay of fetches passes them on
+    if it ran before; otherwise the reads of consumers are replayed for them.
     """
     if algorithms.FETCH_MAX_BYTES in source.before:
         rows = unpack_table(source.before[algorithms.FETCH_MAX_BYTES], MEMORY_EVENTS)

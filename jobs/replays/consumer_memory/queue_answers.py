@@ -1,4 +1,4 @@
-"""The summary's lines on the queues of librdkafka consumers: what they hold ahead of the application in each lane."""
+"""The summary's lines on the queues of librdkafka consumers: what they hold for the application in each lane."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ WHY = {
 
 
 def largest_queues(own_rows: OwnRows) -> DataFrame:
-    """A row per lane: the client whose bound is largest, and how many clients there are."""
+    """A row for each lane: the client whose bound is largest, and the number of clients."""
     q = LIBRDKAFKA_QUEUE
     columns = (
         q.client_id, q.client_address, q.librdkafka, q.brokers, q.max_queued_bytes, q.min_queued_messages,
@@ -50,15 +50,15 @@ def largest_queues(own_rows: OwnRows) -> DataFrame:
 
 
 def queues_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
-    """A row per lane, in the order of the lanes, without lanes that change nothing for queues."""
+    """A row for each lane, in the order of the lanes, without lanes that change nothing for queues."""
     captured = [row for row in rows if row[LIBRDKAFKA_QUEUE.scenario] == CAPTURED_LANE]
     cells = [queue_row(row, most_queued_bytes(row, captured)) for row in in_lane_order(rows, lane_names)]
     return Grid(HEAD, merge_equal_lanes(cells), ("of", "lane", "remarks"), NOTES)
 
 
 def most_queued_bytes(row: Row, captured: Sequence[Row]) -> int | None:
-    """The most bytes that a lane's queue has in the replay; without one, where the lane changes nothing for queues, the
-    most that the capture allows for.
+    """The most bytes that a lane's queue has in the replay. If it is not replayed, because the lane changes nothing for
+    queues, the most that the capture allows for.
     """
     q = LIBRDKAFKA_QUEUE
     of_queue = (q.threshold_bytes, q.overshoot_bytes, q.unknown_for)

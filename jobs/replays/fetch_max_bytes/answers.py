@@ -40,7 +40,7 @@ CLOSED_HEAD = ("reader", "lane", "catch-up", "longest wait", "of", "waiting*", "
 
 
 def open_lanes(own_rows: OwnRows) -> DataFrame:
-    """A row per reader and lane of the open loop."""
+    """A row for each reader and lane of the open loop."""
     c, f = FETCH_CONSUMERS, FETCH_FAIRNESS
     by_lane = own_rows(c).where(F.col(c.mode) == OPEN_LOOP).groupBy(c.reader, c.scenario).agg(
         F.max(c.response_bytes_p99).alias("p99"), F.max(c.response_bytes_max).alias("largest"),
@@ -56,9 +56,9 @@ def open_lanes(own_rows: OwnRows) -> DataFrame:
 def closed_lanes(own_rows: OwnRows) -> DataFrame:
     """A row for each kind of reader and lane of the closed loop.
 
-    own_bound: the memory bound of the reader that held most. unknown_users: readers in a lane with a quota of users
-    whose user is not known. fetchers: fetcher threads of followers. not_dealt: captured ones that a lane with other
-    fetchers leaves as they are; of consumers all.
+    own_bound: the memory bound of the reader that held most. unknown_users: the readers whose user is not known, in a
+    lane with a quota of users. fetchers: the fetcher threads of followers. not_dealt: the captured readers that a lane
+    with another number of fetchers leaves as they are; for consumers all of them.
     """
     c, f, m = FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY
     is_throttled = F.col(c.throttle_time_ms) > 0
@@ -72,7 +72,7 @@ def closed_lanes(own_rows: OwnRows) -> DataFrame:
         F.sum(c.fetchers).alias("fetchers"), F.count_if(F.col(c.fetchers).isNull()).alias("not_dealt"),
     )  # fmt: skip
     name = F.concat_ws("-", f.topic, f.partition).alias("partition")
-    # The largest struct has the longest wait; of equally long waits it has the last name.
+    # The largest struct has the longest wait; if several waits are equally long, it has the last name.
     waited = F.struct(f.longest_wait_ms, name, f.share_of_available, f.share_of_bytes, f.client_id)
     waits = own_rows(f).where(F.col(f.mode) == CLOSED_LOOP).groupBy(f.reader, f.scenario).agg(
         F.max(waited).alias("longest"), F.sum((F.col(f.empty_though_available) > 0).cast("int")).alias("waiting"),
@@ -127,12 +127,12 @@ def answer_lines(rows_by_query: Mapping[str, list[Row]], lane_names: Sequence[st
 
 
 def lane_for_reader(row: Row) -> str:
-    """The lane's name, in which the settings of the row's own kind of reader are without `consumer.` or `replica.`."""
+    """The lane's name, without `consumer.` or `replica.` before settings of the row's own kind of reader."""
     return row["scenario"].replace(f"{row['reader']}.", "").replace(",", BETWEEN)
 
 
 def open_cells(row: Row) -> list[str]:
-    """What a lane of the open loop comes to."""
+    """The cells with the results of a lane of the open loop."""
     jain = "-" if row["jain"] is None else f"{row['jain']:.2f}"
     return [
         size_text(row["p99"]), size_text(row["largest"]), f"{row['empty']:,}", f"{row['wait']:,.0f} ms", jain,
@@ -142,7 +142,7 @@ def open_cells(row: Row) -> list[str]:
 
 
 def closed_cells(row: Row) -> list[str]:
-    """What a lane of the closed loop comes to."""
+    """The cells with the results of a lane of the closed loop."""
     longest = row["longest"]
     waited = longest["longest_wait_ms"]
     return [

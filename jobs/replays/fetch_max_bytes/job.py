@@ -1,7 +1,7 @@
-"""fetch_max_bytes: KIP-74 on the silver tables, under every lane, in open loop and in closed loop.
+"""fetch_max_bytes: KIP-74 on the silver tables, in every lane, in open loop and in closed loop.
 
-Open loop: each captured request is answered under the settings of each lane. Closed loop: each reader goes on from what
-it was given.
+Open loop: each captured request is answered under the settings of each lane. Closed loop: each reader's next request
+depends on the answers that it got in the lane.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from udfs.replay.shared.silver_columns import ByConnection
 
 
 def packed(source: Source) -> DataFrame:
-    """Replay every fetch of the capture set. If the scenario replays memory under other fetch limits, the rows have the
-    responses that this needs, too. Raises CaptureError where batch sizes are not known.
+    """Replay every fetch of the capture set. If the scenario replays memory under other fetch limits, the rows also
+    have the responses that this needs. Raises CaptureError if batch sizes are not known.
     """
     check_packets(source.spark, source.run.lake, source.capture_id, algorithms.FETCH_MAX_BYTES)
     scenario, shards = source.run.scenario, shard_count(source.spark)
@@ -64,7 +64,7 @@ def packed(source: Source) -> DataFrame:
 
 
 def packed_producers(source: Source, settings: LaneSettings, shards: int) -> DataFrame | None:
-    """Every producer in the lanes with quotas of producers; None where there are no such quotas."""
+    """Every producer in the lanes with quotas of producers; None if there are no such quotas."""
     lanes = producer_lanes(settings)
     if lanes is None:
         return None
@@ -78,7 +78,7 @@ def packed_producers(source: Source, settings: LaneSettings, shards: int) -> Dat
 
 
 def begun_before(source: Source) -> ByConnection:
-    """1 for each connection of which the capture does not show how it began, and of those of a request log."""
+    """1 for each connection whose begin the capture does not show, and for each connection of a request log."""
     c = CONNECTIONS
     rows = read_small_table(source, c, (c.connection_id, c.began_before_capture))
     ids = rows.filter(rows[c.began_before_capture])[c.connection_id].drop_null().to_numpy()

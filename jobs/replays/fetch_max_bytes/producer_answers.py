@@ -1,4 +1,4 @@
-"""The summary's lines on quotas of producers: who is throttled in each lane, and how much longer sending takes."""
+"""The summary's lines on quotas of producers: which are throttled in each lane, and how much longer sending takes."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ PRODUCER_NOTES = (
 def producer_lanes_rows(own_rows: OwnRows) -> DataFrame:
     """A row for each lane, over all producers; none where no lane has a quota of producers.
 
-    longest: the producer that is throttled for longest. slowest, quickest: those whose sending takes most longer, and
-    least, than captured. blocked: the one that waits longest for memory. shown_least, shown_most: the quotas that
-    captured throttle times show.
+    longest: the producer that is throttled for longest. slowest, quickest: the producers for which sending lasts the
+    most and the least longer than captured. blocked: the one that waits longest for memory. shown_least, shown_most:
+    the quotas that captured throttle times show.
     """
     t = PRODUCER_THROTTLES
     summed = (
@@ -58,7 +58,7 @@ def producer_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
 
 
 def producer_cells(row: Row) -> list[str]:
-    """What a lane comes to."""
+    """The cells with the results of a lane."""
     t, slowest = PRODUCER_THROTTLES, row["slowest"]
     return [
         row[t.scenario].replace(",", BETWEEN), f"{row['throttled']:,} of {row['producers']:,}",

@@ -1,7 +1,7 @@
-"""What consumers read from which broker, and from which they would with fetch-from-follower (KIP-392): rack_reads.
+"""The table rack_reads: the broker that consumers read from, and the one they would with fetch-from-follower (KIP-392).
 
-It follows from the capture and from racks alone, and so is the same in every lane: a consumer reads the same records
-wherever it reads them. When a replica would have answered is not replayed.
+It depends only on the capture and on racks, so it is the same in every lane: a consumer reads the same records from any
+broker. The time when a replica would have answered is not replayed.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ T = RACK_READS
 WHOSE = [str(column) for column in (T.client_id, T.client_address, T.topic, T.partition)]
 """A consumer's partition."""
 NOT_EMPTY = "\0"
-"""No text but the empty one comes before it."""
+"""Only the empty text sorts before it."""
 REPLICA, SENDER, EPOCH, TIME = "replica", "sender", "epoch", "time"
 SINCE, UNTIL, LEADER_NODE, LEADER_EPOCH = "since", "until", "leader_node", "leader_epoch"
 
 
 def packed_rack_rows(source: Source) -> DataFrame | None:
-    """The packed rows of RACK_READS of a run. None where no broker's rack is known and nobody is sent to another
-    replica: there is nothing to say then, and to find that out takes seconds.
+    """The packed rows of RACK_READS of a run. None if no broker's rack is known and no consumer is sent to another
+    replica: then there would be no rows, and making none takes seconds.
     """
     if not (names_racks(source) or may_have_rows(source, FETCH_PARTITIONS, FETCH_PARTITIONS.preferred_read_replica, 0)):
         return None
@@ -61,7 +61,7 @@ def names_racks(source: Source) -> bool:
 
 def consumer_reads(source: Source) -> DataFrame:
     """The consumers' answered reads of partitions in the run's window: WHOSE, broker, api_version, epoch, time, replica
-    (to which the consumer is sent, null for none) and bytes.
+    (the one that the consumer is sent to, null for none) and bytes.
     """
     f = FETCH_PARTITIONS
     scenario = source.run.scenario
@@ -81,15 +81,15 @@ def consumer_reads(source: Source) -> DataFrame:
 
 
 def senders(reads: DataFrame) -> DataFrame:
-    """(WHOSE, replica, sender): who last sent a consumer to which replica."""
+    """(WHOSE, replica, sender): the broker that last sent a consumer to a replica."""
     sent = reads.where(F.col(REPLICA).isNotNull())
     return sent.groupBy(*WHOSE, REPLICA).agg(F.max_by(T.broker, TIME).alias(SENDER))
 
 
 def reads_served(reads: DataFrame, shown: DataFrame) -> DataFrame:
-    """Rows of READS without racks: reads with records, those of the same leader and replicas in sync together.
+    """Rows of READS without racks: reads with records, added up for the same leader and replicas in sync.
 
-    shown: as of `replicas_shown`.
+    shown: from `replicas_shown`.
     """
     served = reads.where(F.col(T.bytes) > 0).drop(REPLICA)
     of_partition = [served[name] == shown[name] for name in (T.topic, T.partition)]
@@ -102,10 +102,10 @@ def reads_served(reads: DataFrame, shown: DataFrame) -> DataFrame:
 
 
 def leader_then() -> Column:
-    """The leader of a read: of the epoch that the consumer names, where a Metadata response shows that; else who sent
-    the consumer to the broker that served it; else that broker.
+    """The leader of a read: that of the epoch that the consumer names, if a Metadata response shows it; otherwise the
+    broker that sent the consumer to the one that served it; otherwise the broker that served it.
 
-    A broker whose node id is not known has another name than Metadata responses give it.
+    A broker whose node id is not known has another name than the one in Metadata responses.
     """
     is_named = F.col(T.broker).rlike("^[0-9]+$")
     is_shown = is_named & (F.col(EPOCH) >= 0) & (F.col(EPOCH) == F.col(LEADER_EPOCH)) & (F.col(LEADER_NODE) >= 0)
@@ -114,7 +114,7 @@ def leader_then() -> Column:
 
 def replicas_shown(source: Source) -> DataFrame:
     """What Metadata responses show of each partition, and from when until when: (topic, partition, isr, leader_node,
-    leader_epoch, since, until). What comes first holds for all that was before it.
+    leader_epoch, since, until). What is shown first also holds for the time before.
     """
     m = CLUSTER_METADATA
     told = [F.col(m.leader_id).alias(LEADER_NODE), F.col(m.leader_epoch).alias(LEADER_EPOCH),
@@ -133,7 +133,7 @@ def replicas_shown(source: Source) -> DataFrame:
 
 
 def reads_not_captured(reads: DataFrame) -> DataFrame:
-    """Rows of LOCATED for consumers that were sent to a replica from which the capture has no read of theirs."""
+    """Rows of LOCATED for consumers that were sent to a replica, but do not read from it in the capture."""
     there = reads.select(*WHOSE, F.col(T.broker).alias(REPLICA))
     lost = senders(reads).join(there, [*WHOSE, REPLICA], "left_anti")
     known = {name: F.col(name) for name in WHOSE}

@@ -1,4 +1,4 @@
-"""Where consumers and brokers are: racks that somebody states, else those that captures show (KIP-392)."""
+"""The racks of consumers and brokers: those that somebody states, otherwise those that captures show (KIP-392)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OF_CLIENT, OF_ADDRESS, OF_BROKER = "client.", "address.", "broker."
 CONSUMERS = pa.schema(
     [(str(column), pa.string()) for column in (RACK_READS.client_id, RACK_READS.client_address, RACK_READS.client_rack)]
 )
-"""The rack of each consumer, null where it is not known. client_id: empty for none."""
+"""The rack of each consumer, null if it is not known. client_id: empty for none."""
 
 
 class Consumer(NamedTuple):
@@ -34,7 +34,7 @@ class Consumer(NamedTuple):
 
 
 def consumer_racks(source: Source) -> pa.Table:
-    """The rack of each consumer that fetches: rows of CONSUMERS. Of requests that state several, the greatest counts.
+    """The rack of each consumer that fetches: rows of CONSUMERS. If its requests state several, the greatest counts.
 
     The driver holds them all, as it holds the software of connections.
     """
@@ -49,8 +49,8 @@ def consumer_racks(source: Source) -> pa.Table:
 
 
 def rack_of_consumer(consumer: Consumer, stated: Mapping[str, Value]) -> str | None:
-    """What is stated of its client.id, else of the smallest subnet that it is in, else of all; else what it states
-    itself. None where nothing does.
+    """The rack that is stated for its client.id, otherwise for the smallest subnet that it is in, otherwise for all,
+    otherwise the rack in its requests. None if there is none of these.
 
     stated: settings in force by key.
     """
@@ -60,7 +60,7 @@ def rack_of_consumer(consumer: Consumer, stated: Mapping[str, Value]) -> str | N
 
 
 def _rack_of_address(address: str, stated: Mapping[str, Value]) -> Value | None:
-    """What is stated of the smallest subnet that has an address; a pseudonym stands for a single address."""
+    """What is stated for the smallest subnet that has an address; a pseudonym stands for a single address."""
     racks = {
         key.removeprefix(OF_ADDRESS).removesuffix(f".{CLIENT_RACK}"): rack
         for key, rack in stated.items()
@@ -77,7 +77,7 @@ def _rack_of_address(address: str, stated: Mapping[str, Value]) -> Value | None:
 
 
 def broker_racks(source: Source) -> dict[str, str]:
-    """By node id the rack of each broker, where it is known: what is stated, else what Metadata responses last show."""
+    """The known racks of brokers by node id: as stated, otherwise as Metadata responses last show."""
     m = CLUSTER_METADATA
     brokers = source.rows(m).where(F.col(m.entry) == BROKER).groupBy(F.col(m.node_id).cast("string"))
     shown: dict[str, str | None] = dict(brokers.agg(F.max_by(m.rack, m.response_time)).collect())
@@ -85,8 +85,8 @@ def broker_racks(source: Source) -> dict[str, str]:
 
 
 def racks_in_force(shown: Mapping[str, str | None], stated: Mapping[str, Value]) -> dict[str, str]:
-    """The rack of each broker. What is stated of one goes before what is stated of all, and that before what Metadata
-    responses show.
+    """The rack of each broker. What is stated for one broker overrides what is stated for all, and that overrides what
+    Metadata responses show.
     """
     of_all = stated.get(BROKER_RACK)
     of_one = {

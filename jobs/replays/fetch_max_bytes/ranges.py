@@ -1,6 +1,4 @@
-"""The ranges of a lane's outcomes, in which they lie when the pace of clients and brokers is drawn anew, and which of
-them equal runs leave too often.
-"""
+"""The ranges of a lane's outcomes when the pace of clients and brokers is drawn anew, and which are too narrow."""
 
 from __future__ import annotations
 
@@ -21,15 +19,15 @@ HELD_IS_TOO_NARROW = {
     CONSUMER: "of equal runs of consumers only 70 % held what lies in such a range, where 80 % should",
     FOLLOWER: "of equal runs of followers only 50 % held what lies in such a range, where 80 % should",
 }
-"""What is said beside memory with a range, by kind of reader: VALIDATION.md (Starts of consumers) has the figures."""
+"""The remark on memory with a range, by kind of reader: VALIDATION.md (Starts of consumers) has the figures."""
 CATCH_UP_IS_TOO_NARROW = (
     "of equal runs of consumers that start beside their producers only 66 % caught up within such a range"
 )
-"""What is said beside catch-up with a range: VALIDATION.md as above."""
+"""The remark on catch-up with a range: VALIDATION.md as above."""
 
 
 def fetch_ranges(own_rows: OwnRows, *keys: str) -> DataFrame:
-    """A row for each value of the keys, a column for each outcome: the reader for whom it is most, and its range."""
+    """A row for each value of the keys, with a column for each outcome: the reader with the largest, and its range."""
     r = FETCH_RANGES
 
     def of_most(metric: str) -> Column:
@@ -40,23 +38,23 @@ def fetch_ranges(own_rows: OwnRows, *keys: str) -> DataFrame:
 
 
 def held_text(row: Row) -> str:
-    """What the reader holds that holds most in a lane, with its range. row: of `closed_lanes`."""
+    """The held bytes of the reader that holds most in a lane, with their range. row: from `closed_lanes`."""
     return value_with_range(row["held"], row["held_bytes_range"], rounded_size)
 
 
 def held_caveats(rows: Iterable[Row]) -> list[str]:
-    """What to say of each kind of reader for which what it holds is shown with a range. rows: of `closed_lanes`."""
+    """The remark for each kind of reader whose held bytes are shown with a range. rows: from `closed_lanes`."""
     shown = {row["reader"] for row in rows if held_text(row) != rounded_size(row["held"])}
     return [caveat for reader, caveat in HELD_IS_TOO_NARROW.items() if reader in shown]
 
 
 def catch_up_time(row: Row) -> Ranged:
-    """How long the slowest backlog of a lane takes, in ms, with its range at other paces. row: of `closed_lanes`."""
+    """The time of the slowest backlog of a lane, in ms, with its range at other paces. row: from `closed_lanes`."""
     return UNREAD if row["never"] else with_range(row["took"], row["catch_up_ms_range"])
 
 
 def table_caveats(rows: Iterable[Row]) -> list[str]:
-    """What to say of the ranges in a table of lanes, each behind the name of its column. rows: of `closed_lanes`."""
+    """The remarks on ranges in a table of lanes, each after the name of its column. rows: from `closed_lanes`."""
     rows = [*rows]
     times = [catch_up_time(row) for row in rows if row["reader"] == CONSUMER]
     caught_up = [f"catch-up: {CATCH_UP_IS_TOO_NARROW}."] if any(time.low < time.high for time in times) else []

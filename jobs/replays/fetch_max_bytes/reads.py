@@ -1,4 +1,4 @@
-"""The reads of fetches, with what was there to be read. They come from silver tables by way of partitions' logs."""
+"""The reads of fetches, with what was there to read. They are made from silver tables and partitions' logs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from udfs.replay.fetch_max_bytes.who_has_quotas import Client
 
 
 def dealt_reads(source: Source, shards: int, groups: Mapping[Client, str], joins_fetchers: bool = False) -> DataFrame:
-    """Rows of DEALT for the step READERS: one shuffle by partition. groups, joins_fetchers: as in `with_groups`."""
+    """Rows of DEALT for the step READERS; one shuffle by partition. groups, joins_fetchers: as in `with_groups`."""
     profiles = profiles_by_connection(client_software(source))
     of_fetches = partial(read_events, profiles=profiles, tiered=tiered_topics(source))
     reads = [

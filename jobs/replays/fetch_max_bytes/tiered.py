@@ -1,4 +1,4 @@
-"""Topics with tiered storage (KIP-405): those created with it, those of which it refused a follower, those stated."""
+"""Topics with tiered storage (KIP-405): created with it, refused to a follower because of it, or stated."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ OF_TOPICS, REMOTE_STORAGE = "topic.", "remote.storage.enable"
 
 
 def tiered_topics(source: Source) -> TieredTopics:
-    """The topics with tiered storage, looked up once for all replays: those of which it is stated, else those of which
-    the capture shows it.
-    """
+    """The topics with tiered storage, looked up once for all replays: as stated, otherwise as the capture shows."""
     if source.lookups.tiered is None:
         shown = created_tiered(source) | refused_topics(source)
         source.lookups.tiered = known_topics(shown, source.run.scenario)
@@ -27,10 +25,10 @@ def tiered_topics(source: Source) -> TieredTopics:
 
 
 def known_topics(shown: set[str], scenario: Scenario) -> TieredTopics:
-    """The topics with tiered storage. What is stated of one topic goes before what is stated of all, and that before
+    """The topics with tiered storage. What is stated for one topic overrides what is stated for all, and that overrides
     what the capture shows.
 
-    shown: the topics of which the capture shows it.
+    shown: the topics that have it according to the capture.
     """
     stated = {key: value == "true" for key, value in scenario.captured.items() if key.endswith(REMOTE_STORAGE)}
     of_all = stated.pop(f"{OF_TOPICS}{REMOTE_STORAGE}", None)
@@ -53,7 +51,7 @@ def created_tiered(source: Source) -> set[str]:
 
 
 def refused_topics(source: Source) -> set[str]:
-    """The topics of which a follower was refused what is in remote storage alone."""
+    """The topics from which a follower was refused records that only remote storage has."""
     f = FETCH_PARTITIONS
     refused = source.rows(f).where(F.col(f.error_code) == OFFSET_MOVED_TO_TIERED_STORAGE)
     return {row[0] for row in refused.where(F.col(f.topic).isNotNull()).select(f.topic).distinct().collect()}

@@ -1,4 +1,4 @@
-"""Which clients there are, who they are to brokers, and who shares quotas: for lanes with quotas alone."""
+"""The clients, the users they are to brokers, and which clients share quotas. Only lanes with quotas need them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Lanes = TypeVar("Lanes", FetchLanes, ProducerLanes)
 
 
 def with_users(source: Source, lanes: FetchLanes) -> tuple[FetchLanes, Mapping[Client, str]]:
-    """(The lanes with the users of consumers, where a lane has a quota of users; the groups of `quota_groups`)."""
+    """(The lanes, with the users of consumers if a lane has a quota of users; the groups from `quota_groups`)."""
     if not lanes.quotas:
         return lanes, {}
     users = known_users(source, FETCH)
@@ -52,7 +52,7 @@ def known_users(source: Source, api_key: int) -> dict[Client, str | None]:
 
 
 def with_known_users(lanes: Lanes, users: Mapping[Client, str | None]) -> Lanes:
-    """The lanes with the users that are known, if one of them has a quota of users."""
+    """The lanes, with the users that are known if one of the lanes has a quota of users."""
     if not any(of.user is not None for of_lane in lanes.quotas for of in of_lane):
         return lanes
     return replace(lanes, users={client: user for client, user in users.items() if user is not None})
@@ -61,8 +61,8 @@ def with_known_users(lanes: Lanes, users: Mapping[Client, str | None]) -> Lanes:
 def plain_connections(source: Source, authenticate: set[int]) -> list[int]:
     """The connections to listeners without SASL: those to which a captured connection began without authenticating.
 
-    A listener has one security protocol. What packets show in clear has no TLS, and so no user but by SASL.
-    authenticate: connections that do.
+    A listener has one security protocol. Requests that packets show in clear are without TLS, so only SASL can give
+    them a user. authenticate: the connections that do.
     """
     c = CONNECTIONS
     columns = (c.connection_id, c.server, c.began_before_capture, c.requests, c.sasl_token_bytes)

@@ -26,18 +26,18 @@ COUNTED = (
     PARTITION_LIMITS.refused_by_cluster_limit, PARTITION_LIMITS.refused_by_kafka, PARTITION_LIMITS.refused_before,
     PARTITION_LIMITS.otherwise_failed,
 )  # fmt: skip
-"""What becomes of the changes, in the order of HEAD: the first is the sum of the others."""
+"""The numbers of changes with each result, in the order of HEAD: the first is the sum of the others."""
 NOTES = (
     "  * refused. Limits count replicas without those of internal topics. headroom: of the nearest limit; reached:",
     "    when that happens at the run's growth, if the run spans a day or more. changes: requests for them, including",
     "    Metadata requests that would create a topic, of which there are more if the topic was refused.",
 )
 SPAN_FOR_A_DATE_MS = 86_400_000
-"""Growth over less than a day is no forecast."""
+"""Growth over less than a day makes no forecast."""
 
 
 def lanes(own_rows: OwnRows) -> DataFrame:
-    """A row for each lane: what becomes of its changes, and the headroom of its nearest limit."""
+    """A row for each lane: the results of its changes, and the headroom of its nearest limit."""
     t, h = PARTITION_LIMITS, PARTITION_LIMIT_HEADROOM
     sums = own_rows(t).groupBy(t.scenario).agg(*(F.sum(name).alias(name) for name in COUNTED))
     breach = F.min(F.when(F.col("span") >= SPAN_FOR_A_DATE_MS, F.col(h.breach_at)))

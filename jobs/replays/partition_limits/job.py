@@ -1,6 +1,6 @@
-"""partition_limits: KIP-578, a proposal, on the silver tables: which creations fail at a limit of N.
+"""partition_limits: KIP-578, a proposal, on the silver tables. It says which creations fail at a limit of N.
 
-The cluster is one unit: what is left for a topic depends on every topic before it.
+The whole cluster is one unit, because the room that is left for a topic depends on every topic before it.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ from udfs.replay.shared.lanes import KAFKA_RELEASE, Value
 
 
 def limit_settings(scenario: Scenario, in_force: Mapping[str, Value]) -> LimitSettings:
-    """The scenario's lanes as arrays. They follow Kafka's newest release if `in_force` has none."""
+    """The scenario's lanes as arrays. They follow the semantics of Kafka's newest release if `in_force` has none."""
     in_force = {KAFKA_RELEASE: releases()[0], **in_force}
     lanes = limit_lanes(lane_settings(scenario, algorithms.PARTITION_LIMITS, in_force))
     return lanes._replace(window=scenario.window)
 
 
 def seed_of_draws(capture_id: str) -> int:
-    """The seed of a capture set's draws. It is the same in every lane, so that lanes differ by their settings alone."""
+    """The seed of a capture set's draws. It is the same in every lane, so that lanes differ only by their settings."""
     return int.from_bytes(hashlib.sha256(capture_id.encode()).digest()[:4])
 
 
@@ -68,7 +68,7 @@ def packed(source: Source) -> DataFrame:
 
 
 def dealt_changes(source: Source) -> DataFrame:
-    """Rows of DEALT: brokers, partitions and changes, with what is known of requests that ask for or use them."""
+    """Rows of DEALT: brokers, partitions and changes, with what is known about requests that ask for or use them."""
     changed = changed_topics(read_small_table(source, TOPIC_CHANGES, CHANGE_COLUMNS))
     events = [
         Read(CLUSTER_METADATA, METADATA_COLUMNS, metadata_events),

@@ -34,24 +34,24 @@ HEAD = (
 
 
 def has_grown() -> Column:
-    """Whether a row's lane has more consumers than were captured: it says what they need, and not what slots do."""
+    """Whether a row's lane has more consumers than captured: such a lane says what they need, not what slots change."""
     return F.col(SESSION_CACHE.scenario).contains(f"{TRAFFIC_CONSUMERS}=")
 
 
 def lanes(own_rows: OwnRows) -> DataFrame:
-    """A row per lane with as many consumers as captured, over all brokers."""
+    """A row for each lane with as many consumers as captured, over all brokers."""
     return sums_by_lane(own_rows(SESSION_CACHE).where(~has_grown()))
 
 
 def grown_lanes(own_rows: OwnRows) -> DataFrame:
-    """A row per lane with more consumers, over all brokers, with the slots that the worst broker needs."""
+    """A row for each lane with more consumers, over all brokers, with the slots that the worst broker needs."""
     s = SESSION_SLOTS
     needs = own_rows(s).where(has_grown()).groupBy(s.scenario).agg(F.max(s.zero_harm_slots).alias(s.zero_harm_slots))
     return sums_by_lane(own_rows(SESSION_CACHE).where(has_grown())).join(needs, str(s.scenario))
 
 
 def sums_by_lane(rows: DataFrame) -> DataFrame:
-    """A row per lane, over all brokers. rows: of session_cache."""
+    """A row for each lane, over all brokers. rows: of session_cache."""
     c = SESSION_CACHE
     summed = (
         c.fetches, c.full_fetches, c.created, c.refused, c.refused_despite_room, c.evicted, c.not_found,
@@ -67,8 +67,8 @@ def sums_by_lane(rows: DataFrame) -> DataFrame:
 
 
 def slot_needs(own_rows: OwnRows) -> DataFrame:
-    """A row per number of shards: what the worst broker needs for as many consumers as captured, and what the captured
-    brokers can have had.
+    """A row for each number of shards: the slots that the worst broker needs for as many consumers as captured, and the
+    slots that the captured brokers can have had.
     """
     s = SESSION_SLOTS
     return own_rows(s).where(~has_grown()).groupBy(s.shards).agg(
@@ -88,23 +88,23 @@ QUERIES = {
 
 
 def lanes_table(rows: list[Row], of_slots: Sequence[Row], lane_names: Sequence[str]) -> Grid:
-    """A row per lane, but for those of share sessions, in their order; the notes say how many slots would be enough."""
+    """A row for each lane but those of share sessions, in order; the notes say how many slots would be enough."""
     of_fetches = [row for row in rows if settings_in_name(row[SESSION_CACHE.scenario]).keys() != {SHARE_LIMIT}]
     return grid_by_lane(HEAD, answer_row, [*notes_on_slots(of_slots)], of_fetches, lane_names)
 
 
 def grown_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
-    """A row per lane with more consumers, with the slots from which on nobody is refused or evicted."""
+    """A row for each lane with more consumers, with the least slots for which no session is refused or evicted."""
     return grid_by_lane((*HEAD, "slots needed"), grown_row, [], rows, lane_names)
 
 
 def grown_row(row: Row) -> list[str]:
-    """One lane's cells, and how many slots harm nobody."""
+    """One lane's cells, with the least slots for which no session is refused or evicted."""
     return [*answer_row(row), f"{row[SESSION_SLOTS.zero_harm_slots]:,}"]
 
 
 def answer_lines(answers: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
-    """The table as lines; behind it those of lanes with more consumers and of share sessions, if there are any."""
+    """The table as lines; then those of lanes with more consumers and of share sessions, if there are any."""
     if not answers["lanes"]:
         yield "  no fetch was captured"
     else:
@@ -145,7 +145,7 @@ def notes_on_slots(rows: Sequence[Row]) -> Iterable[str]:
 
 
 def captured_slots_text(row: Row) -> str:
-    """The range that the capture allows, and whether the setting that the replay took for the captured one is in it."""
+    """The slots that the capture allows, and whether the number that the replay took as captured is allowed."""
     s = SESSION_SLOTS
     least, most = row[s.slots_at_least], row[s.slots_at_most]
     fits = f"at least {least:,}" if most is None else f"{least:,} to {most:,}"

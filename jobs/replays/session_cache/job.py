@@ -1,4 +1,4 @@
-"""session_cache: KIP-227 on the silver tables, every broker's cache and every client in closed loop in every lane."""
+"""session_cache: KIP-227 on the silver tables. Each lane replays all caches and clients in closed loop."""
 
 from __future__ import annotations
 
@@ -45,9 +45,10 @@ from udfs.replay.session_cache.silver_events import (
 
 
 def packed(source: Source) -> DataFrame:
-    """Every fetch session of the capture set, from those on that the set before left open, if it goes on from one.
+    """Every fetch session of the capture set. If it continues another set, those that were left open there are
+    included.
 
-    Raises CaptureError where all fetches are older than sessions.
+    Raises CaptureError if all fetches are older than sessions.
     """
     scenario, shards = source.run.scenario, shard_count(source.spark)
     check_sessions(source.rows(EXCHANGES))
@@ -75,7 +76,7 @@ def packed(source: Source) -> DataFrame:
 
 
 def packed_shares(source: Source, shards: int) -> DataFrame | None:
-    """Every share session of the capture set; None where no share group fetches."""
+    """Every share session of the capture set; None if no share group fetches."""
     ids = mapped_silver(
         source, [Read(SHARE_FETCHES, (SHARE_FETCHES.connection_id,), distinct_connections)], CONNECTION_IDS
     ).toArrow()
@@ -94,7 +95,7 @@ def packed_shares(source: Source, shards: int) -> DataFrame | None:
 
 
 def check_sessions(exchanges: DataFrame) -> None:
-    """Raises CaptureError where there are fetches, and none is of a version with sessions."""
+    """Raises CaptureError if there are fetches, and none has a version with sessions."""
     x = EXCHANGES
     fetches = exchanges.where(F.col(x.api_key) == FETCH_REQUEST.api_key)
     (newest,) = fetches.agg(F.max(x.api_version)).first() or (None,)

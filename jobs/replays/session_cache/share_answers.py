@@ -1,4 +1,4 @@
-"""The summary's lines on share sessions (KIP-932): who gets one in each lane, and how many sessions would be enough."""
+"""The summary's lines on share sessions (KIP-932): who gets one in each lane, and how many would be enough."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SHARE_HEAD = ("lane", "most live", "opened", "refused", "not found", "dropped", 
 
 
 def share_lanes(own_rows: OwnRows) -> DataFrame:
-    """A row per lane, over all brokers; none where no share group fetches."""
+    """A row for each lane, over all brokers; none if no share group fetches."""
     c, m, limits = SHARE_SESSIONS, SHARE_MEMBERS, SHARE_LIMITS
     summed = (c.created, c.refused, c.not_found, c.dropped, c.captured_created, c.captured_refused)
     of_lanes = own_rows(c).groupBy(c.scenario).agg(*(F.sum(column).alias(column) for column in summed))
@@ -32,7 +32,7 @@ def share_lanes(own_rows: OwnRows) -> DataFrame:
 
 
 def share_needs(own_rows: OwnRows) -> DataFrame:
-    """A row: what the broker that needs most share sessions needs, and what the captured ones can have had."""
+    """One row: the share sessions that the worst broker needs, and those that the captured brokers can have had."""
     s = SHARE_LIMITS
     return own_rows(s).where(F.col(s.scenario) == CAPTURED_LANE).groupBy(s.max_share_sessions).agg(
         F.max(s.needed_sessions).alias(s.needed_sessions), F.max(s.sessions_at_least).alias(s.sessions_at_least),
@@ -41,7 +41,7 @@ def share_needs(own_rows: OwnRows) -> DataFrame:
 
 
 def share_lanes_table(rows: list[Row], needs: Sequence[Row], lane_names: Sequence[str]) -> Grid:
-    """A row per lane that changes share sessions, in their order; the notes say how many would be enough."""
+    """A row for each lane that changes share sessions, in order; the notes say how many would be enough."""
     changed = [row for row in rows if is_captured_or_sets(row[SHARE_SESSIONS.scenario], SHARE_LIMIT)]
     return grid_by_lane(SHARE_HEAD, share_row, [*notes_on_shares(needs)], changed, lane_names)
 
