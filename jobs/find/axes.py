@@ -1,4 +1,4 @@
-"""Axes: the values of a setting among which a search looks, as whole numbers that more can be put between."""
+"""Axes of a search: the values of a setting that it can try, as whole numbers, between which it can choose more."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from jobs.scenarios.settings import Value, in_catalogue_order, setting_of
 from udfs.columns.arrays import Floats
 
 Point = tuple[int | None, ...]
-"""A coordinate for each axis; None where the setting is left as captured."""
+"""A coordinate for each axis; None if the setting is left as captured."""
 
 
 @dataclass(frozen=True)
 class SearchAxis:
-    """A setting and its values. The coordinate of a value is the number itself in a span, and its place in a list.
+    """A setting and its values. The coordinate of a value is the value itself in a span, and its index in a list.
 
     reach: the coordinate from which on nothing changes, since nothing in the capture is larger; None if not known.
-    closest: values of bytes that differ by a smaller share are taken for the same.
+    closest: two values in bytes that differ by a smaller share than this count as the same.
     """
 
     key: str
@@ -43,13 +43,13 @@ class SearchAxis:
         return self.values[coordinate]
 
     def spread(self, count: int) -> list[int]:
-        """`count` coordinates over the whole axis up to its reach, with both ends; fewer if there are not so many."""
+        """`count` coordinates over the whole axis up to its reach, with both ends; fewer if there are fewer."""
         first, last = self.ends
         last = max(first, last if self.reach is None else min(last, self.reach))
         return [first, *self.between(first, last, max(count - 2, 0)), *([last] if last > first else [])]
 
     def between(self, low: int, high: int, count: int) -> list[int]:
-        """Up to `count` coordinates between two others, without these. Those of a span are in equal ratios."""
+        """Up to `count` coordinates between two others, without these two. Those of a span have equal ratios."""
         if not isinstance(self.values, Span):
             return _round_coordinates(np.linspace(low, high, count + 2)[1:-1], low, high)
         if self._is_measure and high <= (1 + self.closest) * low:
@@ -61,14 +61,14 @@ class SearchAxis:
 
     @property
     def _is_measure(self) -> bool:
-        """Whether the values are bytes, of which round numbers will do, and not a count."""
+        """Whether the values are bytes, for which round numbers are good enough, and not a count."""
         return setting_of(self.key).type == "bytes"
 
 
 def axes_of_aim(aim: Aim, reach: Mapping[str, int]) -> tuple[SearchAxis, ...]:
     """An axis for each setting of the aim, in the order in which lanes name them.
 
-    reach: by setting the value from which on nothing changes.
+    reach: for each setting the value from which on nothing changes.
     """
     return tuple(_axis_of_setting(aim, key, reach) for key in in_catalogue_order(aim.over))
 
@@ -89,7 +89,7 @@ def lane_at(axes: tuple[SearchAxis, ...], point: Point) -> Lane:
 
 
 def representative_point(axes: tuple[SearchAxis, ...], point: Point) -> Point:
-    """The point that stands for all whose lanes cannot differ: beyond a setting's reach nothing changes."""
+    """The point that stands for all points whose lanes cannot differ: beyond a setting's reach nothing changes."""
     return tuple(
         at if at is None or axis.reach is None else min(at, axis.reach) for axis, at in zip(axes, point, strict=True)
     )
@@ -98,7 +98,7 @@ def representative_point(axes: tuple[SearchAxis, ...], point: Point) -> Point:
 def _round_coordinates(values: Floats, low: int, high: int, rough: bool = False) -> list[int]:
     """Whole numbers near the values, between low and high, ascending.
 
-    rough: the numbers end with as many zero bits as the distances between them allow.
+    rough: the numbers end in as many zero bits as the distances between them allow.
 
     >>> _round_coordinates(np.array([300_000.0, 500_000.0]), 200_000, 800_000, rough=True)
     [327680, 524288]

@@ -1,4 +1,4 @@
-"""What a search comes to: which constraints bind, which to relax if they cannot all be met, and which lanes to keep."""
+"""The result of a search: which constraints bind, which to relax if not all can be met, and which lanes to keep."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from jobs.scenarios.scenario import Lane
 from schemas.tables.outcomes import outcomes_of as known_outcomes
 
 MOST_ON_CURVE = 8
-"""Lanes of the trade-off that are kept, beside the best and the captured one."""
+"""The number of lanes of the trade-off that are kept, besides the best and the captured one."""
 NOBODY: OwnOutcomes = {}
 
 
 def binding_constraints(done: Search) -> list[str]:
-    """The constraints that bind, as text: without any one of them the aim would be better by more than its step."""
+    """The constraints that bind, as text: without such a constraint the aim would be better by more than its step."""
     if not done.is_met(done.best):
         return []
     score = done.judged[done.best].score
@@ -37,10 +37,10 @@ def binding_constraints(done: Search) -> list[str]:
 
 
 def relaxed_constraints(done: Search) -> list[str]:
-    """How constraints would have to be for a lane to meet them all, as text; empty if one does.
+    """Relaxed constraints with which a lane would meet all constraints, as text; empty if a lane does so already.
 
-    Each text relaxes one constraint, which would be enough. If no single constraint is enough, there is one text with
-    all that the best lane fails.
+    Each text relaxes one constraint, and that would be enough. If no single constraint is enough, one text relaxes all
+    constraints that the best lane fails.
     """
     if done.is_met(done.best):
         return []
@@ -64,11 +64,11 @@ def _each_relaxed_alone(done: Search) -> Iterator[str]:
 
 
 def _relaxed_constraint(done: Search, constraint: Constraint, pays: float) -> str:
-    """A constraint as it would have to be for a lane whose `constraint_cost` is `pays` to meet it, as text."""
+    """A constraint, as text, relaxed so that a lane whose `constraint_cost` is `pays` meets it."""
     if not isfinite(pays):
         return f"no bound on {constraint.outcome}"
     unit = known_outcomes(done.aim.algorithm)[constraint.outcome].unit
-    # Bytes to the KiB, shares to a hundredth of a percent, all else whole.
+    # Bytes to the KiB, shares to a hundredth of a percent, everything else to a whole number.
     scale = 10_000 if unit == "share" else 1 / 1024 if unit == "bytes" and abs(pays) > 1024 else 1
     if constraint.relation in ("<=", "<"):
         return constraint_text(done.aim.algorithm, constraint._replace(relation="<=", bound=ceil(pays * scale) / scale))
@@ -79,8 +79,8 @@ def _relaxed_constraint(done: Search, constraint: Constraint, pays: float) -> st
 
 
 def trade_off_curve(done: Search) -> list[Point]:
-    """The points of the trade-off that are kept, the best in the aim first: the best point, the captured one, and at
-    most MOST_ON_CURVE others, evenly from end to end.
+    """The points of the trade-off that are kept, first the best in the aim: the best point, the captured one, and at
+    most MOST_ON_CURVE others, spread evenly over the whole trade-off.
     """
     points = trade_off_points(done)
     if len(points) > MOST_ON_CURVE:
@@ -94,8 +94,8 @@ class Settled:
     """A search that is over.
 
     curve: the points of its trade-off, in order, with the best one. kept: the points whose lanes are replayed in full:
-    those of the curve, then those that are best for one client or topic alone. alone: who would gain from having one of
-    these alone; those that gain most come first.
+    those of the curve, then those that are best for one client or topic by itself. alone: the clients and topics that
+    would gain from one of these lanes of their own; those that gain most come first.
     """
 
     search: Search
@@ -110,13 +110,13 @@ class Settled:
 
 
 def settle_search(done: Search, beside: Sequence[Lane], outcomes_of: OutcomesOf, own: OwnOutcomes = NOBODY) -> Settled:
-    """End a search: replay the lanes that are kept once more, together with the other lanes of the run.
+    """End a search: replay the kept lanes again, together with the other lanes of the run.
 
-    How often a pace is drawn anew depends on how many lanes are replayed together, and what an aim says of a lane has
-    to be what the run's tables have. Replays without ranges draw no pace, and need no second time.
+    How often a pace is drawn anew depends on how many lanes are replayed together, and an aim has to give the same
+    outcomes for a lane as the run's tables. Replays without ranges draw no pace, so they are not replayed again.
 
-    beside: the other lanes of the run. own: what lanes come to for each client or topic alone; `outcomes_of` adds what
-    it replays to it.
+    beside: the other lanes of the run. own: the outcomes of lanes for each client or topic by itself; `outcomes_of`
+    adds those of the lanes that it replays.
     """
     points = trade_off_curve(done)
     own_best = [alone.search.best for alone in better_own_lanes(done, own, [*done.tried])]

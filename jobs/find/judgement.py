@@ -1,4 +1,4 @@
-"""How good a lane is: what it comes to in the aim, by how much it fails constraints, and what it pays."""
+"""How good a lane is: its score in the aim, by how much it fails constraints, and its costs."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from schemas.tables.outcomes import outcomes_of
 
 
 class Failure(NamedTuple):
-    """How far a lane is from what constraints ask.
+    """How far a lane is from meeting constraints.
 
-    without_end: how many constraints it fails by an amount that is infinite. share: the sum over the others of how far
-    each is failed, as a share of its bound.
+    without_end: the number of constraints that it fails by an infinite amount. share: for the other constraints, the
+    sum of the amounts by which it fails each one, as shares of their bounds.
     """
 
     without_end: int
@@ -26,13 +26,13 @@ class Failure(NamedTuple):
 
 NO_FAILURE = Failure(0, 0.0)
 Outcomes = Mapping[str, Ranged]
-"""What a lane comes to, by the outcome's name."""
+"""The outcomes of a lane, by their names."""
 
 
 def aim_score(aim: Aim, lane: Lane, outcomes: Outcomes, in_force: Mapping[str, Value]) -> float:
-    """What a lane comes to in the aim, less being better; inf if it is not known or is a time without end.
+    """A lane's score in the aim: less is better; inf if it is not known or is a time without end.
 
-    in_force: by setting the value of lanes that do not change it.
+    in_force: for each setting the value in lanes that do not change it.
     """
     if aim.is_of_setting:
         figure = number_or_inf(lane.settings.get(aim.target, captured_value(aim.target, in_force)))
@@ -44,9 +44,9 @@ def aim_score(aim: Aim, lane: Lane, outcomes: Outcomes, in_force: Mapping[str, V
 
 
 def captured_value(key: str, in_force: Mapping[str, Value]) -> Value | None:
-    """The value of a setting in the captured lane; None where nobody knows it.
+    """The value of a setting in the captured lane; None if it is not known.
 
-    A setting that exists in the model alone, such as `traffic.speed`, has its default in that lane.
+    A setting that exists only in the model, such as `traffic.speed`, has its default in that lane.
     """
     setting = setting_of(key)
     return setting.default_value if setting.exists_as == "model" else in_force.get(key)
@@ -60,8 +60,8 @@ def number_or_inf(value: Value | None) -> float:
 
 
 def constraint_cost(constraint: Constraint, outcomes: Outcomes) -> float:
-    """What a lane comes to in the outcome of a constraint, less being better: the worse end of the outcome's range. For
-    a constraint with `=` it is the distance of the farther end from the bound.
+    """A lane's cost in the outcome of a constraint, of which less is better: the worse end of the outcome's range. For
+    a constraint with `=` it is the distance from the bound to the farther end.
     """
     figure = outcomes[constraint.outcome]
     if constraint.relation in ("<=", "<"):
@@ -95,7 +95,7 @@ def meets_constraints(constraints: Iterable[Constraint], outcomes: Outcomes) -> 
 def traded_constraints(aim: Aim) -> tuple[Constraint, ...]:
     """What the aim is traded for: its constraints.
 
-    Without any it is the first other outcome of the replay that is about the same side, without a bound.
+    If it has none, it is the first other outcome of the replay that is about the same side, without a bound.
     """
     if aim.where:
         return aim.where

@@ -1,4 +1,4 @@
-"""What lanes come to. An algorithm replays the capture set in these lanes, and only sums of its rows are kept."""
+"""The outcomes of lanes. An algorithm replays the capture set in these lanes, and only sums of its rows are kept."""
 
 from __future__ import annotations
 
@@ -34,27 +34,27 @@ _FIELDS: list[pa.Field[Any]] = [
     *(pa.field(key, pa.string()) for key in (LANE, OUTCOME, KIND, NAME)), *(pa.field(end, pa.float64()) for end in ENDS)
 ]  # fmt: skip
 SUMS = pa.schema(_FIELDS)
-"""What becomes of a table's rows: for each lane, outcome and scope, the aggregate of the value and of both ends of its
-range."""
+"""Made from a table's rows: for each lane, outcome and scope, the aggregate of the value and of both ends of its range.
+"""
 Only = Mapping[str, Sequence[str]]
-"""By column the patterns of values that count, where a table has that column; in the others all rows count."""
+"""For each column the patterns of the values that count. In tables without that column all rows count."""
 READER, SCENARIO = str(FETCH_RANGES.reader), str(FETCH_RANGES.scenario)
 AGGREGATES: Mapping[str, str] = {"most": "max", "least": "min", "total": "sum", "rows": "sum"}
 MOST_OF_A_KIND = 100
-"""The most clients, topics or limits that are judged alone: those that are worst off as captured."""
+"""The most clients, topics or limits that are judged by themselves: those that are worst off as captured."""
 LIMIT = Outcome(
     "limit", algorithms.BATCH_SPLIT, BATCH_SPLIT, (BATCH_SPLIT.max_message_bytes,), "least", "bytes",
     doc="The topic's max.message.bytes",
 )  # fmt: skip
-"""What says which topics have one limit. No aim can name it."""
+"""The outcome that says which topics have the same limit. No aim can name it."""
 
 
 @dataclass(eq=False)
 class LaneOutcomes:
-    """A function that replays lanes, always with the captured one, and returns what they come to.
+    """A function that replays lanes, always with the captured one, and returns their outcomes.
 
-    own: for each client, topic or limit that is judged alone, what all lanes came to that were replayed so far, in the
-    outcomes that the aim is judged by. first: by kind of scope, their names.
+    own: for each client, topic or limit that is judged by itself, the outcomes that the aim is judged by, of all lanes
+    replayed so far. first: the names of these clients, topics and limits, by kind of scope.
     """
 
     source: Source
@@ -64,7 +64,7 @@ class LaneOutcomes:
     first: dict[str, list[str]] = field(default_factory=dict)
 
     def __call__(self, lanes: Sequence[Lane]) -> Mapping[str, Outcomes]:
-        """By the name of a lane, the captured one included: what it comes to for all together."""
+        """The outcomes of each lane for all together, by the lane's name; the captured lane is included."""
         known, judged = tuple(outcomes_of(self.aim.algorithm).values()), judged_outcomes(self.aim)
         figures = outcomes_by_lane(self._rows_to_judge(self._replayed_sums(lanes, known)))
         names = (CAPTURED_LANE, *(lane.name for lane in lanes))
@@ -81,7 +81,7 @@ class LaneOutcomes:
         return sums_by_scope(packed, wanted, rows_that_count(self.aim), kinds)
 
     def _rows_to_judge(self, rows: DataFrame) -> list[Row]:
-        """The rows of all together, and of those that are judged alone."""
+        """The rows for all together, and for those that are judged by themselves."""
         kinds, judged = scope_kinds(self.aim), judged_outcomes(self.aim)
         if not kinds:
             return self._rows_of_worst_off(rows).collect()
@@ -102,7 +102,7 @@ class LaneOutcomes:
 
 
 def outcomes_of_lanes(packed: DataFrame, aim: Aim, lanes: Iterable[Lane]) -> list[Outcomes]:
-    """What each of these lanes comes to for all clients together, in the outcomes that the aim is judged by.
+    """For each of these lanes, the outcomes that the aim is judged by, for all clients together.
 
     packed: the packed rows of a replay of these lanes.
     """
@@ -129,9 +129,9 @@ def combined_end(end: str, outcomes: Iterable[Outcome]) -> Column:
 
 
 def with_limits(rows: DataFrame, outcomes: Sequence[Outcome]) -> DataFrame:
-    """The rows, with one in the place of those of all topics that had one limit as captured.
+    """The rows, in which one row replaces those of all topics that had the same limit as captured.
 
-    rows: rows of SUMS in which topics are of the kind OF_LIMIT, with LIMIT among their outcomes. outcomes: those of
+    rows: rows of SUMS whose topics have the kind OF_LIMIT and the outcome LIMIT besides others. outcomes: those of
     topics that count.
     """
     is_of_topic, is_limit = F.col(KIND) == OF_LIMIT, F.col(OUTCOME) == LIMIT.name
@@ -143,7 +143,7 @@ def with_limits(rows: DataFrame, outcomes: Sequence[Outcome]) -> DataFrame:
 
 
 def worst_off_names(rows: DataFrame, kind: str, outcome: Outcome) -> list[str]:
-    """The names of one kind of scope that are worst off by an outcome of the captured lane, the worst first."""
+    """The names of one kind of scope that are worst off by an outcome of the captured lane, first the worst."""
     order = F.desc_nulls_last if outcome.is_smaller_better else F.asc_nulls_last
     is_of_kind = (F.col(KIND) == kind) & (F.col(LANE) == CAPTURED_LANE) & (F.col(OUTCOME) == outcome.name)
     first = rows.where(is_of_kind).orderBy(order("value"), NAME).limit(MOST_OF_A_KIND)
@@ -151,9 +151,7 @@ def worst_off_names(rows: DataFrame, kind: str, outcome: Outcome) -> list[str]:
 
 
 def with_lanes(source: Source, algorithm: str, lanes: Sequence[Lane]) -> Source:
-    """The source of a replay of these lanes and no others. Other replays have no lanes in it, so that nothing is made
-    for them.
-    """
+    """The source of a replay of only these lanes. Other replays have no lanes in it, so they make nothing."""
     others = dict.fromkeys(source.run.scenario.replay, ())
     listed = tuple(lane for lane in lanes if lane.name != CAPTURED_LANE)
     scenario = replace(source.run.scenario, listed={**others, algorithm: listed})
@@ -161,7 +159,7 @@ def with_lanes(source: Source, algorithm: str, lanes: Sequence[Lane]) -> Source:
 
 
 def readers_of(aim: Aim) -> tuple[str, ...]:
-    """The kinds of reader whose fetches an aim is about: both, unless its settings are set on one of them alone."""
+    """The kinds of reader whose fetches an aim is about: both, unless its settings are set on only one of them."""
     set_on = {setting_of(key).set_on for key in aim.over}
     if "broker" in set_on or {"replica", "consumer"} <= set_on:
         return (CONSUMER, FOLLOWER)
@@ -169,7 +167,7 @@ def readers_of(aim: Aim) -> tuple[str, ...]:
 
 
 def rows_that_count(aim: Aim) -> Only:
-    """The rows that an aim is about: those of its kinds of reader, and of the clients or topics that it is for."""
+    """The rows that an aim is about: of its kinds of reader, and of the clients or topics that it is for."""
     return {READER: readers_of(aim), **{COLUMNS[kind]: patterns for kind, patterns in aim.whom.items()}}
 
 
@@ -178,7 +176,7 @@ def sums_of_rows(
 ) -> Iterator[pa.RecordBatch]:
     """Rows of SUMS from packed rows of the outcomes' tables.
 
-    only: the rows that count. by: by kind of scope the column of its names.
+    only: the rows that count. by: for each kind of scope the column that has its names.
     """
     for table, rows in unpacked_rows(batches, {outcome.table for outcome in outcomes}, None):
         for outcome in outcomes:
@@ -189,7 +187,7 @@ def sums_of_rows(
 def sums_of_outcome(
     rows: pa.RecordBatch, outcome: Outcome, only: Only, by: Mapping[str, str]
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of SUMS for one outcome, a row a lane and scope."""
+    """Rows of SUMS for one outcome, a row for each lane and scope."""
     counted = pa.Table.from_batches([rows])
     for column, value in outcome.where:
         counted = counted.filter(pc.equal(counted[column], value))
@@ -213,7 +211,7 @@ def sums_of_outcome(
 
 
 def value_with_ends(rows: pa.Table, outcome: Outcome) -> list[pa.ChunkedArray[Any]]:
-    """What an outcome comes to in each row, and both ends of its range."""
+    """The value of an outcome in each row, and both ends of its range."""
     if outcome.ranges:
         r = FETCH_RANGES  # all tables of ranges have these columns
         return [_fill_missing(rows[column], outcome) for column in (r.p50, r.p10, r.p90)]
@@ -233,7 +231,7 @@ def _fill_missing(values: pa.ChunkedArray[Any], outcome: Outcome) -> pa.ChunkedA
 
 
 def outcomes_by_lane(rows: Iterable[Row]) -> dict[tuple[Scope, str], dict[str, Ranged]]:
-    """By scope and the name of a lane: what the lane comes to, by the outcome's name. rows: rows of SUMS."""
+    """For each scope and lane's name, the lane's outcomes by their names. rows: rows of SUMS."""
     figures = dict[tuple[Scope, str], dict[str, Ranged]]()
     for row in rows:
         ends = [row[end] for end in ENDS]
@@ -243,8 +241,8 @@ def outcomes_by_lane(rows: Iterable[Row]) -> dict[tuple[Scope, str], dict[str, R
 
 
 def complete_outcomes(figures: Mapping[str, Ranged], outcomes: Iterable[Outcome]) -> Outcomes:
-    """All these outcomes of a lane. One without rows is 0, for nothing was lost; if it is the least of several values,
-    it is inf, for nothing is near.
+    """All these outcomes of a lane. One without rows is 0, because nothing was lost; if it is the least of several
+    values, it is inf, because nothing is near.
     """
     return {
         outcome.name: figures.get(outcome.name, without_range(inf if outcome.aggregate == "least" else 0.0))

@@ -1,6 +1,6 @@
 """Which clients and topics would do better with a value of their own than with the one for all.
 
-Each is judged by what lanes come to for it alone.
+Each is judged by the outcomes of lanes for it by itself.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from schemas.tables.outcomes import outcomes_of
 from schemas.tables.values import OF_CLIENT
 
 MOST_ALONE = 10
-"""At most so many clients and topics are kept: those that gain most."""
+"""The most clients and topics that are kept: those that gain most."""
 
 
 @dataclass(frozen=True)
 class OwnLane:
     """A client or topic for which another lane is better than the one for all.
 
-    search: what the lanes come to for it, and as `best` the point that is best for it. for_all: the point of the lane
-    for all. gain: the share by which its best lane is better; inf if the lane for all fails a constraint or comes to a
+    search: the outcomes of the lanes for it; its `best` is the point that is best for it. for_all: the point of the
+    lane for all. gain: the share by which its best lane is better; inf if the lane for all fails a constraint or has a
     time without end.
     """
 
@@ -37,16 +37,17 @@ class OwnLane:
 
     @property
     def own_places(self) -> list[int]:
-        """The places of the axes on which its best point differs from the one for all."""
+        """The indices of the axes on which its best point differs from the one for all."""
         pairs = zip(self.search.best, self.for_all, strict=True)
         return [axis_no for axis_no, (own, other) in enumerate(pairs) if own != other]
 
 
 def better_own_lanes(done: Search, own: OwnOutcomes, points: Iterable[Point]) -> list[OwnLane]:
-    """Who would gain from having the lane of one of these points alone; those that gain most come first.
+    """The clients, topics and limits that would gain from one of these points' lanes of their own; those that gain most
+    come first.
 
-    own: what lanes come to for each client, topic or limit. A topic or limit is left out if all lanes come to the same
-    for it as for a client, who then is the only one to produce there.
+    own: the outcomes of lanes for each client, topic or limit. A topic or limit is left out if all lanes have the same
+    outcomes for it as for a client: then only that client produces there.
     """
     names = {point: done.lane(point).name for point in done.tried}
     candidates, better = list(points), list[OwnLane]()
@@ -62,9 +63,10 @@ def better_own_lanes(done: Search, own: OwnOutcomes, points: Iterable[Point]) ->
 def outcomes_by_point(
     done: Search, names: Mapping[Point, str], outcomes: Mapping[str, Outcomes]
 ) -> dict[Point, Outcomes]:
-    """What points come to for one client or topic alone. Of points whose lanes cannot differ only one was replayed.
+    """The outcomes of points for one client or topic by itself. If lanes of points cannot differ, only one was
+    replayed.
 
-    names: by point the name of its lane. outcomes: by the name of a lane that was replayed, what it comes to.
+    names: for each point the name of its lane. outcomes: for the name of each replayed lane, its outcomes.
     """
     by_point = dict[Point, Outcomes]()
     for point, name in names.items():
@@ -77,9 +79,9 @@ def outcomes_by_point(
 def better_own_lane(
     done: Search, scope: Scope, tried: Mapping[Point, Outcomes], points: Iterable[Point]
 ) -> Iterator[OwnLane]:
-    """The best of these points for one client or topic alone, if it is clearly better than the one for all; else none.
+    """The best of these points for one client or topic by itself, if it is clearly better than the one for all.
 
-    tried: by point what its lane comes to for this client or topic.
+    tried: for each point the outcomes of its lane for this client or topic.
     """
     for_all = done.best if done.is_met(done.best) else done.captured
     candidates = [point for point in points if point in tried]
@@ -93,9 +95,9 @@ def better_own_lane(
 
 
 def gain_over_all(own: Search, for_all: Point) -> float:
-    """The share by which the best lane for one client or topic alone is better than the lane for all.
+    """The share by which the best lane for one client or topic by itself is better than the lane for all.
 
-    It is 0 if the share is within the aim's step, or if the ranges of the two lanes do not tell them apart.
+    It is 0 if the share is within the aim's step, or if the ranges of the two lanes overlap.
     """
     if not own.is_met(own.best):
         return 0.0
@@ -109,14 +111,14 @@ def gain_over_all(own: Search, for_all: Point) -> float:
 
 
 def are_failures_apart(own: Search, for_all: Point) -> bool:
-    """Whether the ranges of both lanes are apart in each outcome of which the lane for all fails a constraint."""
+    """Whether the ranges of both lanes do not overlap, in each outcome whose constraint the lane for all fails."""
     best, other = own.tried[own.best], own.tried[for_all]
     failed = (constraint.outcome for constraint in own.aim.where if not meets_constraints([constraint], other))
     return all(are_apart(best[name], other[name]) for name in failed)
 
 
 def is_target_apart(own: Search, for_all: Point) -> bool:
-    """Whether the ranges of both lanes are apart in the outcome that is to be best, and by enough to matter."""
+    """Whether the ranges of both lanes, in the outcome that is to be best, are far enough apart to matter."""
     target = own.aim.target
     best, other = own.tried[own.best][target], own.tried[for_all][target]
     least = LEAST_MS if outcomes_of(own.aim.algorithm)[target].unit == "ms" else 0.0

@@ -20,16 +20,16 @@ from jobs.find.search_state import (
 )
 
 FIRST_LANES, MORE_LANES, ANYWHERE = 256, 256, 16
-"""At most so many lanes are in the first round, in each round that follows, and at random among these."""
+"""The most lanes in the first round, in each later round, and among these at random."""
 MOST_ON_ONE_AXIS = 65
 AROUND = {1: 15, 2: 3}
-"""By number of axes, how many coordinates are put between the best point and a neighbour. For more axes it is 1."""
+"""For each number of axes, the number of coordinates between the best point and a neighbour. For more axes it is 1."""
 MOST_NEIGHBOURS = 24
-"""So many of the lanes of the trade-off get others around them in a round."""
+"""The number of lanes of the trade-off around which a round tries others."""
 
 
 def first_grid(axes: tuple[SearchAxis, ...]) -> Iterator[Point]:
-    """A grid over all axes. It has all coordinates of short axes, and about equally many of each long one."""
+    """A grid over all axes. It has all coordinates of short axes, and about the same number of each long axis."""
     counts, lanes, left = dict[str, int](), FIRST_LANES, len(axes)
     for axis in sorted(axes, key=lambda axis: (axis.ends[1] - axis.ends[0], axis.key)):
         share = max(2, min(MOST_ON_ONE_AXIS, int(lanes ** (1 / left) + 1e-9)))
@@ -39,7 +39,7 @@ def first_grid(axes: tuple[SearchAxis, ...]) -> Iterator[Point]:
 
 
 def next_points(search: Search, random: np.random.Generator) -> list[Point]:
-    """The points of the next round, those that promise most first."""
+    """The points of the next round, first those that promise most."""
     proposed = itertools.chain(
         points_around(search, search.best, AROUND.get(len(search.axes), 1)),
         simpler_points(search),
@@ -54,15 +54,15 @@ def next_points(search: Search, random: np.random.Generator) -> list[Point]:
 
 
 def points_to_relax(search: Search) -> Iterator[Point]:
-    """Where no point meets all constraints: for each constraint the point that fails it least and meets all others."""
+    """If no point meets all constraints: for each constraint the point that fails it least and meets all others."""
     if not search.is_met(search.best):
         yield from filter(None, (nearest_failing_only(search, constraint) for constraint in search.aim.where))
 
 
 def points_to_refine(search: Search) -> list[Point]:
-    """The points that others are put around: those of the trade-off, and those that beat the best one in the aim but
-    meet the constraints less. Points that fail constraints come first, those that fail least before others; then those
-    that meet them, the best first.
+    """The points around which others are tried: those of the trade-off, and those that beat the best one in the aim but
+    are farther from meeting the constraints. First come the points that fail constraints, those that fail least before
+    others; then the points that meet them, the best before others.
     """
     best = search.judged[search.best]
     better = [point for point, judged in search.judged.items() if judged.score < best.score]
@@ -73,7 +73,7 @@ def points_to_refine(search: Search) -> list[Point]:
 
 
 def points_around(search: Search, point: Point, count: int) -> Iterator[Point]:
-    """Points around a point: on each axis its own coordinate and those that are nearby, in every combination."""
+    """Points around a point: its own coordinate on each axis and the nearby ones, in every combination."""
     yield from itertools.product(
         *(
             [None] if coordinate is None else [coordinate, *nearby_coordinates(search, axis_no, coordinate, count)]
@@ -83,7 +83,7 @@ def points_around(search: Search, point: Point, count: int) -> Iterator[Point]:
 
 
 def points_along_axes(search: Search, point: Point, count: int) -> Iterator[Point]:
-    """Points around a point that differ from it on one axis alone, by a coordinate that is nearby."""
+    """Points around a point that differ from it on only one axis, where they have a nearby coordinate."""
     for axis_no, coordinate in enumerate(point):
         if coordinate is not None:
             yield from (
@@ -93,7 +93,7 @@ def points_along_axes(search: Search, point: Point, count: int) -> Iterator[Poin
 
 
 def points_on_lines(search: Search, point: Point) -> Iterator[Point]:
-    """Points that differ from a point on one axis alone, by any coordinate that was tried on that axis."""
+    """Points that differ from a point on only one axis, where they have any coordinate that was tried."""
     for axis_no, coordinate in enumerate(point):
         if coordinate is not None:
             yield from (with_coordinate(point, axis_no, other) for other in search.coordinates[axis_no])
@@ -127,8 +127,8 @@ def simpler_points(search: Search) -> Iterator[Point]:
 
 
 def points_at_limits(search: Search) -> Iterator[Point]:
-    """Points between two neighbours on an axis, of which one meets the constraints and the other does not, where they
-    may be better than the best point.
+    """Points that may be better than the best one, between two neighbours on an axis of which one meets the constraints
+    and the other does not.
     """
     best = search.judged[search.best]
     pairs = []

@@ -17,7 +17,7 @@ FETCH_LIMITS = (
 
 
 def reach_by_setting(source: Source, algorithm: str) -> Mapping[str, int]:
-    """By setting the value from which on a limit changes nothing; a setting without an entry has none that is known."""
+    """For each setting the value from which on a limit changes nothing; unknown ones are left out."""
     if algorithm == algorithms.FETCH_MAX_BYTES:
         return reach_of_fetches(source)
     if algorithm == algorithms.CONSUMER_MEMORY:

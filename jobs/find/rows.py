@@ -19,11 +19,11 @@ from schemas.tables.values import OF_CLUSTER
 from udfs.facts.arrow_tables import arrow_schema
 
 HIGH = "_p90"
-"""The name of an outcome with this behind it is the name of the upper end of its range."""
+"""The name of an outcome followed by this is the name of the upper end of its range."""
 
 
 def rows_of_aims(run_id: str, searches: Iterable[Settled]) -> dict[Table, pa.Table]:
-    """By table its rows: those of AIM_SETTINGS and of TRADE_OFF."""
+    """The rows of AIM_SETTINGS and of TRADE_OFF, by table."""
     listed = list(searches)
     rows = {
         AIM_SETTINGS: [row for settled in listed for row in setting_rows(run_id, settled)],
@@ -33,7 +33,7 @@ def rows_of_aims(run_id: str, searches: Iterable[Settled]) -> dict[Table, pa.Tab
 
 
 def setting_rows(run_id: str, settled: Settled) -> Iterator[dict[str, object]]:
-    """A row for each setting of the aim, and for each setting that a client or topic alone has another value of."""
+    """A row for each setting of the aim, and for each setting for which a client or topic has a value of its own."""
     t, done = AIM_SETTINGS, settled.search
     of_aim: dict[str, object] = {
         t.run_id: run_id, t.algorithm: done.aim.algorithm, t.aim: str(done.aim), t.lanes_replayed: done.replayed,
@@ -53,7 +53,7 @@ def setting_rows(run_id: str, settled: Settled) -> Iterator[dict[str, object]]:
 
 
 def scope_columns(scope: Scope, done: Search) -> dict[str, object]:
-    """The columns of a row that say for whom a lane is best, for all or for one alone, and what it comes to."""
+    """The columns of a row that say for whom a lane is best, for all or only for one, and its outcomes."""
     t, best = AIM_SETTINGS, done.best
     return {
         t.scope_kind: scope.kind, t.scope: scope.name, t.scenario: done.lane(best).name, t.is_met: done.is_met(best),
@@ -91,10 +91,10 @@ def trade_off_rows(run_id: str, settled: Settled) -> list[dict[str, object]]:
 
 
 def outcome_entries(done: Search, outcomes: Outcomes) -> list[tuple[str, float]]:
-    """What a lane comes to, by outcome, as a map's entries."""
+    """The outcomes of a lane as the entries of a map."""
     entries = list[tuple[str, float]]()
     for name, outcome in outcomes_of(done.aim.algorithm).items():
-        if name not in outcomes:  # of one alone only those are known by which lanes are judged
+        if name not in outcomes:  # for one client or topic only the outcomes that lanes are judged by are known
             continue
         entries.append((name, outcomes[name].value))
         entries += [(f"{name}{HIGH}", outcomes[name].high)] if outcome.ranges else []

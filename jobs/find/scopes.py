@@ -1,5 +1,5 @@
-"""For whom lanes are judged: for all together, and for each client, topic or topics of one limit that no other one
-influences.
+"""For whom lanes are judged: for all together, and for each client, each topic or all topics of one limit, if no other
+influences it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from schemas.tables.values import OF_CLIENT, OF_CLUSTER, OF_LIMIT, OF_TOPIC
 class Scope(NamedTuple):
     """Who has a setting: all together, or one client, topic or broker, or all topics of one limit.
 
-    name: empty for all together, and for clients without client.id; of a limit its bytes.
+    name: empty for all together, and for clients without client.id; for a limit its bytes.
     """
 
     kind: str = OF_CLUSTER
@@ -27,7 +27,7 @@ class Scope(NamedTuple):
 
 FOR_ALL = Scope()
 OwnOutcomes = Mapping[Scope, Mapping[str, Outcomes]]
-"""By client, topic or limit, by the name of a lane, what that lane comes to for it alone."""
+"""For each client, topic or limit, the outcomes of lanes for it by itself, by the lane's name."""
 _CLIENT, _TOPIC = ({kind: COLUMNS[kind]} for kind in (OF_CLIENT, OF_TOPIC))
 _LIMIT = {OF_LIMIT: COLUMNS[OF_TOPIC]}
 ALONE: Mapping[tuple[str, str], Mapping[str, str]] = {
@@ -40,17 +40,17 @@ ALONE: Mapping[tuple[str, str], Mapping[str, str]] = {
 """The replays and settings in which one client or topic can have a value of its own.
 
 By replay and by what the settings are set on: for each kind of scope, the column that has the names of clients or
-topics; topics of one limit are then put together. Each of these replays takes a client by itself, and what its lanes do
-does not change another client: logs are as captured, and a pool belongs to one process. Slots of a session cache, pools
-of brokers and limits of partitions are shared, and therefore not here.
+topics; topics of one limit are combined later. Each of these replays takes a client by itself, and its lanes do not
+change another client: logs are as captured, and a pool belongs to one process. Slots of a session cache, pools of
+brokers and limits on partitions are shared, so they are not here.
 """
 
 
 def scope_kinds(aim: Aim) -> Mapping[str, str]:
-    """The kinds of scope for which the aim can be judged alone, with the column of their names.
+    """The kinds of scope whose members can be judged by themselves, with the column of their names.
 
-    There are none where one client influences another, or where the aim names outcomes of others than those who have
-    its settings.
+    There are none if one client influences another, or if the aim names outcomes of clients, topics or brokers that do
+    not have its settings.
     """
     set_on = {setting_of(key).set_on for key in aim.over}
     if len(set_on) != 1 or any(is_on_shared_sum(constraint, aim.algorithm) for constraint in aim.where):
@@ -61,12 +61,12 @@ def scope_kinds(aim: Aim) -> Mapping[str, str]:
 
 
 def is_on_shared_sum(constraint: Constraint, algorithm: str) -> bool:
-    """Whether a constraint asks that a sum over all has a certain value: nobody has a share of their own in it."""
+    """Whether a constraint asks for a certain sum over all, in which no client or topic has a share of its own."""
     return is_sum(outcomes_of(algorithm)[constraint.outcome]) and constraint.relation == "=" and constraint.bound != 0
 
 
 def is_sum(outcome: Outcome) -> bool:
-    """Whether an outcome adds up what everyone comes to."""
+    """Whether an outcome is a sum over all clients or topics."""
     return outcome.aggregate in ("total", "rows")
 
 
@@ -78,12 +78,13 @@ def judged_outcomes(aim: Aim) -> list[Outcome]:
 
 
 def own_constraints(aim: Aim, for_all: Outcomes) -> tuple[Constraint, ...]:
-    """The constraints under which one client or topic alone is judged.
+    """The constraints under which one client or topic is judged by itself.
 
     A bound on a sum becomes the part of the sum that this client or topic has in the lane for all, so that the sum
-    keeps to its bound whoever takes a lane of their own. A sum that has to be 0 has to be 0 for everyone.
+    stays within its bound whichever clients or topics take lanes of their own. A sum that has to be 0 has to be 0 for
+    each one.
 
-    for_all: what the lane for all comes to for this client or topic.
+    for_all: the outcomes of the lane for all, for this client or topic.
     """
     known = outcomes_of(aim.algorithm)
     return tuple(

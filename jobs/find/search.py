@@ -1,8 +1,8 @@
-"""The search for the lane that meets an aim best: rounds of lanes, each where those before leave something open.
+"""The search for the lane that meets an aim best. It replays lanes in rounds, each guided by the rounds before.
 
-What lanes come to neither rises nor falls steadily with a setting, so nothing is bisected. The first round lays a grid
-over all settings. Each round that follows puts lanes between the best lane and its neighbours, between neighbours of
-which one meets the constraints and one does not, around the lanes of the trade-off, and at random, by a seed.
+Outcomes neither rise nor fall steadily with a setting, so the search does not bisect. The first round is a grid over
+all settings. Each later round adds lanes between the best lane and its neighbours, between two neighbours of which one
+meets the constraints and the other does not, around the lanes of the trade-off, and at random, with a fixed seed.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from jobs.scenarios.scenario import Lane
 from jobs.scenarios.settings import Value
 
 OutcomesOf = Callable[[Sequence[Lane]], Mapping[str, Outcomes]]
-"""What lanes come to, by their names."""
+"""Replays lanes and returns their outcomes by the lanes' names."""
 WITHOUT_GAIN = 2
-"""After so many rounds without a better lane the search ends."""
+"""The search ends after this many rounds without a better lane."""
 
 
 def run_search(
@@ -32,8 +32,8 @@ def run_search(
 ) -> Search:
     """Replay lanes, round after round, until WITHOUT_GAIN rounds bring nothing better or the aim's rounds are used up.
 
-    in_force: by setting the value of lanes that do not change it. outcomes_of: replays lanes and says what they come
-    to. The same arguments give the same lanes.
+    in_force: for each setting the value in lanes that do not change it. outcomes_of: replays lanes and returns their
+    outcomes. The same arguments give the same lanes.
     """
     running = Search(aim, axes, in_force)
     random = np.random.default_rng(zlib.crc32(str(aim).encode()))
@@ -44,7 +44,7 @@ def run_search(
         after = running.judged[running.best]
         without_gain = without_gain + 1 if before is not None and not is_gain(running, before, after) else 0
         points = next_points(running, random)
-    for _ in range(2):  # the first time coarsely, then between the points where lanes begin to do worse
+    for _ in range(2):  # first coarsely, then between the points where lanes begin to do worse
         replay_points(running, points_at_range_ends(running), outcomes_of)
     return running
 
@@ -60,7 +60,7 @@ def is_gain(running: Search, before: Judged, after: Judged) -> bool:
 
 
 def replay_points(running: Search, points: Iterable[Point], outcomes_of: OutcomesOf) -> None:
-    """Replay the lanes of those points that were not tried yet. Of lanes that cannot differ only one is replayed."""
+    """Replay the lanes of the points that were not tried yet. If several lanes cannot differ, only one is replayed."""
     wanted = [point for point in dict.fromkeys(points) if point not in running.tried]
     if not wanted:
         return

@@ -1,4 +1,4 @@
-"""What a search has replayed so far, and what that is worth: the best lane, the trade-off, and what does as well."""
+"""The state of a search: what was replayed so far, the best lane, the trade-off, and the lanes that do as well."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from jobs.scenarios.settings import Value
 
 
 class Judged(NamedTuple):
-    """What the lane of a point is worth.
+    """The judgement of a point's lane.
 
-    failure: how far it is from meeting the constraints. score: what it comes to in the aim, less being better. costs:
-    what it comes to in each outcome that the aim is traded for, less being better.
+    failure: how far it is from meeting the constraints. score: its score in the aim, less is better. costs: its cost in
+    each outcome that the aim is traded for, less is better.
     """
 
     failure: Failure
@@ -39,18 +39,18 @@ class Judged(NamedTuple):
 
     @property
     def rank(self) -> tuple[Failure, float]:
-        """A sort key: points that fail constraints least come first, and of these the best in the aim."""
+        """A sort key: points that fail constraints least come first; among equals the best in the aim."""
         return self.failure, self.score
 
 
 @dataclass
 class Search:
-    """What was replayed so far, and what it came to.
+    """What was replayed so far, and the outcomes.
 
-    in_force: by setting the value of lanes that leave it as captured. tried: by point what its lane comes to; the point
-    whose coordinates are all None is the captured lane. judged: by point what its lane is worth. best: the point to
-    recommend. coordinates: by axis the coordinates that were tried, ascending. replayed, rounds: how many lanes were
-    replayed, and in how many rounds.
+    in_force: for each setting the value in lanes that leave it as captured. tried: for each point the outcomes of its
+    lane; the point whose coordinates are all None is the captured lane. judged: for each point the judgement of its
+    lane. best: the point to recommend. coordinates: for each axis the coordinates that were tried, ascending. replayed,
+    rounds: the number of lanes that were replayed, and the number of rounds.
     """
 
     aim: Aim
@@ -80,18 +80,18 @@ class Search:
     def tolerance(self) -> float:
         """The share by which two lanes may differ in the aim and count as equally good.
 
-        It is 0 where the aim is a setting, whose value is exact.
+        It is 0 if the aim is a setting, because its value is exact.
         """
         return 0.0 if self.aim.is_of_setting else self.aim.step
 
     def does_as_well(self, point: Point, other: Judged) -> bool:
-        """Whether a point that was tried is at least as good as another one, which is judged as `other`."""
+        """Whether a point that was tried is at least as good as another one, whose judgement is `other`."""
         failed, score, _ = self.judged[point]
         within = isfinite(other.score) and score <= other.score + self.tolerance * abs(other.score)
         return failed <= other.failure and (within or score == other.score)
 
     def note(self, outcomes: Mapping[Point, Outcomes]) -> None:
-        """Add points that were replayed, with what their lanes come to, and judge them."""
+        """Add points that were replayed, with the outcomes of their lanes, and judge them."""
         prices = traded_constraints(self.aim)
         for point, of in outcomes.items():
             score = aim_score(self.aim, self.lane(point), of, self.in_force)
@@ -108,8 +108,8 @@ class Search:
         return range(len(self.axes))
 
     def best_of(self, points: Iterable[Point]) -> Point:
-        """The point to recommend among these: of those that do as well as the best one, the one that changes the fewest
-        settings, and of several such points the one that costs least.
+        """The point to recommend among these. Of the points that do as well as the best one, it is the one that changes
+        the fewest settings; if there are several, the one that costs least.
         """
         some = list(points)
         first = min((self.judged[point] for point in some), key=lambda judged: judged.rank)
@@ -126,7 +126,7 @@ class Search:
 
 
 def nearest_failing_only(search: Search, constraint: Constraint) -> Point | None:
-    """The point that fails this constraint least of those that meet all others; None if there is no such point."""
+    """Among the points that meet all other constraints, the one that fails this one least; None if there is none."""
     others = [other for other in search.aim.where if other != constraint]
     some = [
         point
@@ -148,7 +148,7 @@ def coordinates_through_best(search: Search, axis_no: int) -> list[int]:
 
 
 def equally_good_range(search: Search, axis_no: int) -> tuple[int, int]:
-    """The range of coordinates around the best point's in which all that were tried do as well: (first, last)."""
+    """(first, last) of the coordinates around the best point's, between which all that were tried do as well."""
     best, line = search.best, coordinates_through_best(search, axis_no)
     place, judged = line.index(best[axis_no] or 0), search.judged[best]
 
@@ -163,8 +163,9 @@ def equally_good_range(search: Search, axis_no: int) -> tuple[int, int]:
 
 
 def trade_off_points(search: Search, points: Iterable[Point] | None = None) -> list[Point]:
-    """The points of the trade-off, the best in the aim first: no other point is at least as good in the aim and in all
-    costs, and better in one of them. Of points that come to the same it has the one that changes the fewest settings.
+    """The points of the trade-off, first the best in the aim. A point belongs to it if no other point is at least as
+    good in the aim and in all costs, and better in one of them. If several points have the same outcomes, only the one
+    that changes the fewest settings belongs to it.
 
     points: those to choose from; None for all that were tried.
     """
@@ -192,10 +193,10 @@ def with_coordinate(point: Point, axis_no: int, coordinate: int | None) -> Point
 
 
 def count_changes(point: Point) -> int:
-    """How many settings the point's lane changes."""
+    """The number of settings that the point's lane changes."""
     return sum(coordinate is not None for coordinate in point)
 
 
 def point_order(point: Point) -> tuple[int, ...]:
-    """An order of points: by coordinates, those left as captured first."""
+    """A sort key for points: by coordinates; settings left as captured come first."""
     return tuple(-1 if coordinate is None else coordinate for coordinate in point)

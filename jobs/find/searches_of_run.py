@@ -1,4 +1,4 @@
-"""The searches of a run: for each aim the lanes that meet it, looked for on the capture set's silver tables."""
+"""The searches of a run: for each aim a search, on the capture set's silver tables, for lanes that meet it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from udfs.errors import CaptureError
 
 
 def search_for_aims(source: Source) -> list[Settled]:
-    """The search for each aim. Aims of replays that the captures do not carry are left out; those replays are refused
-    later, with the reason.
+    """The search for each aim. If the captures lack what an aim's replay needs, the aim is left out; the replay is
+    refused later, with the reason.
     """
     scenario = source.run.scenario
     done = []
@@ -38,8 +38,8 @@ def search_for_aims(source: Source) -> list[Settled]:
 
 
 def search_for_aim(source: Source, algorithm: Algorithm, aim: Aim) -> Settled:
-    """The search for one aim. Raises CaptureError where the captures do not carry its replay, and ArgumentError where
-    nobody is in it whom the aim is for.
+    """The search for one aim. Raises CaptureError if the captures lack what its replay needs, and ArgumentError if they
+    have no client or topic that the aim is for.
     """
     with stage(f"find {algorithm.name}", source.spark):
         check_whom(source, algorithm, aim)
@@ -49,7 +49,7 @@ def search_for_aim(source: Source, algorithm: Algorithm, aim: Aim) -> Settled:
 
 
 def add_lanes_of_searches(run: Run, searches: Iterable[Settled]) -> Run:
-    """The run with the lanes that searches keep, beside those of the scenario's grids."""
+    """The run with the lanes that searches keep, in addition to those of the scenario's grids."""
     listed = dict(run.scenario.listed)
     for done in searches:
         name = done.search.aim.algorithm

@@ -1,4 +1,4 @@
-"""The usual aim of a replay, which a run goes on to if no lane of its grid ends the harm that captured settings do."""
+"""The usual aim of a replay. A run searches for it if no lane of its grid ends the harm that captured settings do."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from schemas.tables import algorithms
 from udfs.replay.batch_split.settings import BATCH_SIZE
 
 ROUNDS = 2
-"""One round for a grid, and one for lanes between the best lane and its neighbours. That finds a value to within a few
+"""One round for a grid, and one for lanes between the best lane and its neighbours. They find a value to within a few
 percent, which is enough for an aim that no user has named.
 """
 FEW_SPLITS = (Constraint("split_rate", "<=", MOST_SPLIT_RATE), Constraint("failed", "=", 0))
@@ -29,8 +29,8 @@ NO_WAITS = (Constraint("producer_waits", "=", 0), Constraint("producer_failed", 
 
 
 def unmet_aim(source: Source, algorithm: Algorithm, packed: DataFrame) -> Aim | None:
-    """The usual aim of the replay, if the scenario's grid varies a setting of it and no lane meets it, the captured one
-    included; else None. None also where a search for an aim has made the lanes already.
+    """The usual aim of the replay, if the scenario's grid varies a setting of that aim and no lane meets it, not even
+    the captured one; otherwise None. Also None if a search for an aim has made the lanes already.
 
     packed: the rows of a replay of the scenario's lanes.
     """
@@ -46,7 +46,7 @@ def unmet_aim(source: Source, algorithm: Algorithm, packed: DataFrame) -> Aim | 
 
 
 def usual_aim(algorithm: str, lanes: Sequence[Lane]) -> Aim | None:
-    """The usual aim of a replay whose lanes vary a setting of it; else None."""
+    """The usual aim of a replay if its lanes vary a setting of that aim; otherwise None."""
     for key, aim_for in USUAL_AIMS[algorithm].items():
         values = [int(lane.settings[key]) for lane in lanes if key in lane.settings]
         if values:
@@ -55,22 +55,22 @@ def usual_aim(algorithm: str, lanes: Sequence[Lane]) -> Aim | None:
 
 
 def aim_for_batch_size(replayed: Sequence[int]) -> Aim:
-    """The largest batch.size with few splits, from the least that is usual to the largest that was replayed."""
+    """The largest batch.size with few splits, from the least usual one to the largest that was replayed."""
     least, _ = setting_of(BATCH_SIZE).searched_span
     over = {BATCH_SIZE: Span(min(least, *replayed), max(replayed))}
     return Aim(algorithms.BATCH_SPLIT, BATCH_SIZE, is_least=False, where=FEW_SPLITS, over=over, rounds=ROUNDS)
 
 
 def aim_for_memory(replayed: Sequence[int]) -> Aim:
-    """The least buffer.memory without waits, from the least that was replayed to the most that is usual."""
+    """The least buffer.memory without waits, from the least that was replayed to the largest usual one."""
     _, most = setting_of(PRODUCER_BUFFER).searched_span
     over = {PRODUCER_BUFFER: Span(min(replayed), max(most, *replayed))}
     return Aim(algorithms.CONSUMER_MEMORY, PRODUCER_BUFFER, is_least=True, where=NO_WAITS, over=over, rounds=ROUNDS)
 
 
 def aim_for_fetch_limits(limits: FetchLimitKeys, replayed: Sequence[int]) -> Aim:
-    """The shortest catch-up with waits too short to matter, over doublings of both limits of one kind of reader and the
-    values that were replayed.
+    """The shortest catch-up with waits too short to matter, over both limits of one kind of reader: doubled values and
+    those that were replayed.
     """
     over = {key: doublings_in(*setting_of(key).searched_span) for key in limits}
     over[limits.response] = tuple(sorted({*over[limits.response], *replayed}))
@@ -78,7 +78,7 @@ def aim_for_fetch_limits(limits: FetchLimitKeys, replayed: Sequence[int]) -> Aim
 
 
 def doublings_in(least: int, most: int) -> tuple[int, ...]:
-    """The least value, doubled as often as the most allows.
+    """The least value and its doubles, up to the most.
 
     >>> doublings_in(64, 300)
     (64, 128, 256)
@@ -93,10 +93,10 @@ USUAL_AIMS: Mapping[str, Mapping[str, Callable[[Sequence[int]], Aim]]] = {
         limits.response: partial(aim_for_fetch_limits, limits) for limits in (OF_CONSUMERS, OF_FOLLOWERS)
     },
 }
-"""By replay and by a setting that lanes vary, the function from its replayed values to the usual aim. The other replays
-say what is enough whatever their lanes.
+"""For each replay and setting that lanes vary, the function from its replayed values to the usual aim. The other
+replays say what is enough, whatever their lanes are.
 """
 LANES_ALONE = (algorithms.FETCH_MAX_BYTES,)
-"""Replays whose usual aim only says which further lanes to replay. What to set is then advised client by client, as
-from lanes of a grid; that helps also where no lane meets the aim.
+"""Replays whose usual aim only says which further lanes to replay. The settings are then advised for each client, as
+with lanes of a grid; that helps even if no lane meets the aim.
 """

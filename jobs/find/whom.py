@@ -1,4 +1,4 @@
-"""Checks that an aim is for somebody: the clients or topics that it names are in the replay."""
+"""Checks that the clients or topics that an aim is for are in the replay."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ MOST_NAMES = 20
 
 
 def check_whom(source: Source, algorithm: Algorithm, aim: Aim) -> None:
-    """Raises ArgumentError, with the names that there are, if the replay as captured has no client or topic that the
-    aim is for.
+    """Raises ArgumentError, with the existing names, if the replay as captured has no client or topic that the aim is
+    for.
     """
     if not aim.whom:
         return
@@ -37,7 +37,7 @@ def check_whom(source: Source, algorithm: Algorithm, aim: Aim) -> None:
 
 
 def names_of(packed: DataFrame, aim: Aim) -> Mapping[str, list[str]]:
-    """By each kind of scope that the aim is for, the names of the clients or topics in the rows."""
+    """For each kind of scope that the aim is for, the names of the clients or topics in the rows."""
     by = {kind: COLUMNS[kind] for kind in aim.whom}
     rows = sums_by_scope(packed, judged_outcomes(aim), {READER: readers_of(aim)}, by).where(F.col(KIND) != OF_CLUSTER)
     pairs = sorted((row[KIND], row[NAME]) for row in rows.select(KIND, NAME).distinct().collect() if row[NAME])
@@ -45,7 +45,7 @@ def names_of(packed: DataFrame, aim: Aim) -> Mapping[str, list[str]]:
 
 
 def nobody_of(kind: str, patterns: Sequence[str], names: Sequence[str]) -> str:
-    """The message if no name matches the patterns, with the names that there are."""
+    """The message if no name matches the patterns, with the existing names."""
     there = ", ".join(with_rest_count(map(printable_text, names[:MOST_NAMES]), len(names))) or "none with a name"
     meant = " or ".join(f"`{printable_text(pattern)}`" for pattern in patterns)
     return f"--find: no {kind} in this replay is {meant}; there are {there}"
