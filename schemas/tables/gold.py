@@ -47,7 +47,7 @@ FIDELITY = table(
     run_id=RUN_ID,
     algorithm=C("string", "As in runs"),
     metric=C("string", "What is compared: see below"),
-    broker=C("string", "The broker's node id, else its address and port", nullable=True),
+    broker=C("string", "The broker's node id, otherwise its address and port", nullable=True),
     client_id=C("string", "client.id of the reader or producer", nullable=True),
     client_address=C("string", "The reader's or producer's IP address", nullable=True),
     reader=C("string", "consumer, follower or producer", nullable=True),
@@ -66,7 +66,7 @@ FETCH_FAIRNESS = table(
     scenario=SCENARIO,
     mode=MODE,
     **OF_READER,
-    broker=C("string", "The broker's node id, else its address and port"),
+    broker=C("string", "The broker's node id, otherwise its address and port"),
     topic=C("string", "Topic name, or its id where the name is not known"),
     partition=C("int", "Partition of the topic"),
     requests=C("bigint", "Fetches that wanted the partition"),
@@ -128,45 +128,45 @@ FETCH_CONSUMERS = table(
                          "in open mode"),
     left_out=C("bigint", "Captured fetches beyond the first 1,048,576 of their connections: the closed loop follows, "
                          "and `fidelity` compares, those before; 0 in open mode"),
-    user=C("string", "Name of the user that brokers take the reader for, where a lane has a quota of users; null where "
-                     "none has, and where the capture does not show it or shows several", nullable=True,
+    user=C("string", "Name of the user that the reader is to brokers, if a lane has a quota of users; null if none "
+                     "has, and if the capture does not show it or shows several", nullable=True,
            names="principal"),
     throttle_time_ms=C("bigint", "For how long the lane's consumer_byte_rate holds the reader back: the sum of "
                                  "throttle_time_ms of its responses from all brokers. It is 0 in a lane without that "
                                  "quota, null in open mode", nullable=True),
-    read_all=C("boolean", "Everything that the capture shows was read; false if so many fetches returned nothing that "
-                          "the closed loop was cut off; null in open mode", nullable=True),
+    read_all=C("boolean", "Everything that the capture shows was read; false if the closed loop was cut off because "
+                          "too many fetches returned nothing; null in open mode", nullable=True),
 )  # fmt: skip
 
 FETCH_RANGES = table(
     "fetch_ranges", "gold",
-    "What a reader comes to in closed loop when its pace and that of its brokers is drawn anew from the capture, again "
-    "and again, and with it when the reader starts and when records are produced. Between p10 and p90 lie 80 % of "
-    "that. What follows from rules alone is the same each time.",
+    "The outcomes of a reader in closed loop when its pace and that of its brokers are drawn anew from the capture, "
+    "many times, and with them when the reader starts and when records are produced. 80 % of the replications are "
+    "between p10 and p90. What follows only from rules is the same each time.",
     ("run_id", "scenario", "client_id", "client_address", "reader", "metric"), "run_id",
     run_id=RUN_ID,
     scenario=SCENARIO,
     **OF_READER,
     metric=C("string", "catch_up_ms and requests: as in fetch_consumers. longest_wait_ms: of the partition that "
                        "waits longest. held_bytes: bytes_max of fetch_memory. end_lag_bytes: not yet read when the "
-                       "capture ends. throttle_time_ms: as in fetch_consumers, where a lane has consumer_byte_rate"),
+                       "capture ends. throttle_time_ms: as in fetch_consumers, if a lane has consumer_byte_rate"),
     value=C("double", "At the captured pace; null for a backlog that is not read", nullable=True),
     p10=C("double", "What one in ten replications does not exceed; null for a backlog that is not read", nullable=True),
     p50=C("double", "... half of them", nullable=True),
     p90=C("double", "... nine in ten", nullable=True),
     is_exact=C("boolean", "p10 and p90 are the same: pace does not matter"),
     replications=C("int", "How often the lane was replayed: 20 times, down to 5 for a reader with many fetches. It "
-                          "is 5 in a lane in which the reader waits for nothing"),
+                          "is 5 in a lane in which nothing makes the reader wait"),
 )  # fmt: skip
 
 FETCH_TIMELINE = table(
     "fetch_timeline", "gold",
-    "What a reader in closed loop would get of a partition over time (KIP-74); no row if nothing is to be read.",
+    "What a reader in closed loop would get from a partition over time (KIP-74); no row if there is nothing to read.",
     ("run_id", "scenario", "client_id", "client_address", "reader", "broker", "topic", "partition", "bucket"), "run_id",
     run_id=RUN_ID,
     scenario=SCENARIO,
     **OF_READER,
-    broker=C("string", "The broker's node id, else its address and port"),
+    broker=C("string", "The broker's node id, otherwise its address and port"),
     topic=C("string", "Topic name, or its id where the name is not known"),
     partition=C("int", "Partition of the topic"),
     bucket=C("int", "The time bucket, from 0; the long times in which the reader is not there are left out"),
@@ -204,7 +204,7 @@ PRODUCER_THROTTLES = table(
     scenario=SCENARIO,
     client_id=C("string", "client.id of the producer; empty for none"),
     client_address=C("string", "The producer's IP address"),
-    broker=C("string", "The broker's node id, else its address and port"),
+    broker=C("string", "The broker's node id, otherwise its address and port"),
     user=C("string", "As in fetch_consumers", nullable=True, names="principal"),
     byte_rate=C("bigint", "The producer_byte_rate of whom the producer shares it with; null for none", "bytes/s",
                 nullable=True),

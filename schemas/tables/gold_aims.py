@@ -38,31 +38,31 @@ AIM_SETTINGS = table(
     value_from=C("string", "The smallest replayed value from which all up to `value` do as well, the other settings "
                            "being as in the lane", nullable=True),
     value_to=C("string", "... the largest up to which all do", nullable=True),
-    binds=C("array<string>", "The constraints without which the aim would come out better"),
-    relax=C("array<string>", "If the aim is not met: constraints as they would have to be for a setting to meet it"),
-    outcomes=C("map<string,double>", "What the lane comes to, by outcome; p90 of those with ranges is NAME_p90; "
+    binds=C("array<string>", "The constraints without which the result in the aim would be better"),
+    relax=C("array<string>", "If the aim is not met: relaxed constraints that a setting would meet"),
+    outcomes=C("map<string,double>", "The lane's outcomes by name; p90 of those with ranges is NAME_p90; "
                                      "infinite for what never ends"),
     captured=C("map<string,double>", "... the captured lane"),
-    for_all=C("map<string,double>", "Of a client or topic: what it comes to in the lane that is chosen for all. That "
-                                    "is the captured one if no setting meets the aim for all; empty for the cluster"),
+    for_all=C("map<string,double>", "For a client or topic: its outcomes in the lane that is chosen for all. That is "
+                                    "the captured one if no setting meets the aim for all; empty for the cluster"),
     lanes_replayed=C("int", "Lanes that were replayed to look for it"),
     rounds=C("int", "Rounds in which they were"),
 )  # fmt: skip
 
 TRADE_OFF = table(
     "trade_off", "gold",
-    "Who pays what: a row for each lane that no other lane beats in the aim and all its constraints' outcomes "
-    "together. The captured and the chosen lane are beside them.",
+    "The trade-off: a row for each lane that no other lane beats in the aim and all its constraints' outcomes "
+    "together. The captured and the chosen lane have rows, too.",
     (*_KEY, "scenario"), "run_id",
     run_id=RUN_ID,
     **_OF_AIM,
     scenario=SCENARIO,
-    place=C("int", "Its place on the curve, from 1, the one that is best in the aim first"),
+    place=C("int", "Its place on the curve, from 1; the lane that is best in the aim is first"),
     is_chosen=C("boolean", "It is the lane that is recommended"),
     is_met=C("boolean", "It meets every constraint of the aim"),
     is_dominated=C("boolean", "Another lane beats it, as may be for `captured`"),
-    aim=C("double", "What it comes to in the aim; null for what never ends, or is not known", nullable=True),
-    outcomes=C("map<string,double>", "What it comes to in all outcomes, as in aim_settings"),
+    aim=C("double", "Its result in the aim; null for what never ends, or is not known", nullable=True),
+    outcomes=C("map<string,double>", "All its outcomes, as in aim_settings"),
 )  # fmt: skip
 
 AIM_TABLES = (AIM_SETTINGS, TRADE_OFF)

@@ -83,7 +83,7 @@ PARTITION_LIMIT_REFUSALS = table(
 PARTITION_LIMIT_CURVE = table(
     "partition_limit_curve", "gold",
     "For every value of a KIP-578 limit (a proposal), the first change that would have been refused, each limit by "
-    "itself. Of a window those alone that refuse nothing before it.",
+    "itself. For a window only those that refuse nothing before it.",
     ("run_id", "refused_by", "limit_from"), "run_id",
     run_id=RUN_ID,
     refused_by=LIMIT,

@@ -58,14 +58,14 @@ CONSUMER_MEMORY = table(
     decompressed_bytes=C("bigint", "... uncompressed, except cut batches, which are not decompressed; null if it is "
                                    "not known for a batch",
                          "bytes", nullable=True),
-    unmeasured_batches=C("bigint", "Compressed batches for which it is not known. Those are all if ingest was not to "
-                                   "prepare batch_split, and all in closed loop; else those that could not be read"),
+    unmeasured_batches=C("bigint", "Compressed batches for which it is not known: all if ingest did not prepare "
+                                   "batch_split, and in closed loop; otherwise those that could not be read"),
     memory_bound_bytes=C("bigint", "KIP-74's bound: min(brokers x fetch.max.bytes, partitions x "
-                                   "max.partition.fetch.bytes), by the lane's limits, else the largest asked for",
+                                   "max.partition.fetch.bytes), by the lane's limits, otherwise the largest requested",
                          "bytes"),
-    reckoned_bytes_max=C("bigint", "Most bytes that the variant took for used", "bytes"),
+    reckoned_bytes_max=C("bigint", "Most bytes that the variant counted as used", "bytes"),
     smallest_pool_bytes=C("bigint", "Smallest pool in which nothing of this lane would wait. It is exact if nothing "
-                                    "of the lane waits or is larger than the pool, else a lower bound", "bytes"),
+                                    "of the lane waits or is larger than the pool, otherwise a lower bound", "bytes"),
     depleted_share=C("double", "Share of span_ms in which the pool had refused somebody"),
     waits=C("bigint", "Responses, or fetches held back, that had to wait for memory"),
     **_WAITS,
@@ -97,8 +97,8 @@ CONSUMER_MEMORY_TIMELINE = table(
 
 CONSUMER_MEMORY_EXCEEDANCE = table(
     "consumer_memory_exceedance", "gold",
-    "For how long a consumer process would hold more than so many bytes (KIP-81, a proposal): one row per step of the "
-    "curve. Steps are exact; of those within 1 % of each other only the last is kept.",
+    "How long a consumer process would hold more than a number of bytes (KIP-81, a proposal): one row for each step of "
+    "the curve. Steps are exact; of those within 1 % of each other only the last is kept.",
     (*_CLIENT_KEY, "bytes"), "run_id",
     **_CLIENT,
     bytes=C("bigint", "Bytes in use", "bytes"),
@@ -114,14 +114,14 @@ BROKER_MEMORY = table(
     ("run_id", "scenario", "broker"), "run_id",
     run_id=RUN_ID,
     scenario=SCENARIO,
-    broker=C("string", "The broker's node id, else its address and port"),
+    broker=C("string", "The broker's node id, otherwise its address and port"),
     pool_bytes=C("bigint", "queued.max.request.bytes; null for off", "bytes", nullable=True),
     requests=C("bigint", "Requests read"),
     request_bytes=C("bigint", "... their bytes without the size field", "bytes"),
     connections=C("bigint", "Connections"),
     **_USED,
     smallest_pool_bytes=C("bigint", "Smallest pool in which nothing of this lane would wait. It is exact in a lane in "
-                                    "which nothing waits or is larger than the pool, else a lower bound", "bytes"),
+                                    "which nothing waits or is larger than the pool, otherwise a lower bound", "bytes"),
     depleted_share=C("double", "Share of span_ms in which the pool had refused somebody"),
     waits=C("bigint", "Requests whose channel was muted for lack of memory"),
     **_WAITS,
@@ -139,15 +139,15 @@ BROKER_MEMORY = table(
 LIBRDKAFKA_QUEUE = table(
     "librdkafka_queue", "gold",
     "What a consumer that is or uses librdkafka can have in its queue: what it fetches ahead of the application. "
-    "Bytes are those of values, uncompressed, as librdkafka counts them (fetchq_size in its statistics). They are "
-    "taken for all of a record but seven bytes. So they have keys and headers, too, which librdkafka does not count.",
+    "Bytes stand for those of uncompressed values, which librdkafka counts (fetchq_size in its statistics). Each "
+    "record counts with all its bytes but seven, so keys and headers are included, which librdkafka does not count.",
     _CLIENT_KEY, "run_id",
     **_CLIENT,
     librdkafka=C("string", "Release of librdkafka, null if the client does not say", nullable=True),
-    max_queued_bytes=C("bigint", "queued.max.messages.kbytes, of 1,000 bytes each: from so many on it asks for no more",
+    max_queued_bytes=C("bigint", "queued.max.messages.kbytes, of 1,000 bytes each: with as many it asks for no more",
                        "bytes"),
-    min_queued_messages=C("bigint", "queued.min.messages: from so many on it asks for no more"),
-    backoff_ms=C("double", "fetch.queue.backoff.ms: so long until it decides again", "ms"),
+    min_queued_messages=C("bigint", "queued.min.messages: with as many it asks for no more"),
+    backoff_ms=C("double", "fetch.queue.backoff.ms: the time until it decides again", "ms"),
     brokers=C("bigint", "Brokers fetched from"),
     partitions=C("bigint", "Partitions fetched from"),
     responses=C("bigint", "Responses with records"),
@@ -156,8 +156,8 @@ LIBRDKAFKA_QUEUE = table(
     unmeasured_batches=C("bigint", "Compressed batches whose uncompressed size is not known"),
     threshold_bytes=C("bigint", "Bytes from which on it asks for no more: max_queued_bytes, or min_queued_messages of "
                                 "the captured messages' mean size if that is less", "bytes", nullable=True),
-    overshoot_bytes=C("bigint", "What comes on top at most: a response of each broker, uncompressed as the captured "
-                                "ones are", "bytes", nullable=True),
+    overshoot_bytes=C("bigint", "The most that may be added to it: a response of each broker, uncompressed, as large "
+                                "as the captured ones", "bytes", nullable=True),
     bound_bytes=C("bigint", "Most bytes in the queue, whatever the application does: the sum of both", "bytes",
                   nullable=True),
     bound_messages=C("bigint", "Most messages in the queue, of the captured messages' mean size", nullable=True),
@@ -169,11 +169,11 @@ LIBRDKAFKA_QUEUE = table(
                        nullable=True),
     queued_messages_max=C("bigint", "... messages", nullable=True),
     full_share=C("double", "Share of the replay's time in which the queue is at a threshold", nullable=True),
-    idle_ms=C("double", "Time in which the application had nothing to do although a backoff alone kept the consumer "
+    idle_ms=C("double", "Time in which the application had nothing to do, although only a backoff kept the consumer "
                         "from asking for more", "ms", nullable=True),
-    held_back=C("bigint", "Decisions not to ask, as the queue was full", nullable=True),
-    pace_of=C("string", "What tells the application's pace: capture, which shows it while the queue is full; stated, "
-                        "processing.us.per.record", nullable=True),
+    held_back=C("bigint", "Decisions not to ask, because the queue was full", nullable=True),
+    pace_of=C("string", "Where the application's pace is from: capture, which shows it while the queue is full; "
+                        "stated, processing.us.per.record", nullable=True),
     unknown_for=C("string", "Why there is no replay. never_full: the capture does not show the application's pace. "
                             "sizes_not_measured. other_fetch_limits: the lane changes limits of fetches. "
                             "capture_too_short: the capture brings less than the lane's queue takes",
@@ -182,9 +182,9 @@ LIBRDKAFKA_QUEUE = table(
 
 PRODUCER_MEMORY = table(
     "producer_memory", "gold",
-    "What a Java producer process would hold of its buffer.memory. A batch is held until its response, from its "
-    "first record's time on. Where that cannot be the time of the append, it is held from its request on. A lane "
-    "other than the captured one in which a batch of a busy producer would wait is replayed in closed loop.",
+    "What a Java producer process would hold of its buffer.memory. A batch is held from its first record's time until "
+    "its response. If that time cannot be the time of the append, it is held from its request on. A lane other than "
+    "the captured one in which a batch of a busy producer would wait is replayed in closed loop.",
     _CLIENT_KEY, "run_id",
     **_CLIENT,
     buffer_bytes=C("bigint", "buffer.memory", "bytes"),

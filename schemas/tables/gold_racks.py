@@ -22,7 +22,7 @@ RACK_READS = table(
     partition=C("int", "Partition of the topic"),
     broker=C("string", "The broker that served it: node id, else address and port. Null, with 0 bytes, for a consumer "
                        "that the leader sent to a replica from which the capture has no read of it", nullable=True),
-    broker_rack=C("string", "That broker's rack, as somebody stated it, else as Metadata responses show it",
+    broker_rack=C("string", "That broker's rack, as somebody stated it, otherwise as Metadata responses show it",
                   nullable=True),
     leader=C("string", "The partition's leader, who serves all consumers without fetch-from-follower"),
     leader_rack=C("string", "The leader's rack", nullable=True),

@@ -6,7 +6,7 @@ from schemas.tables.gold_columns import RUN_ID, SCENARIO
 from schemas.tables.table import Spec as C
 from schemas.tables.table import table
 
-BROKER = C("string", "The broker's node id, else its address and port")
+BROKER = C("string", "The broker's node id, otherwise its address and port")
 
 SESSION_CACHE = table(
     "session_cache", "gold",
@@ -69,13 +69,13 @@ SESSION_SLOTS = table(
     most_sessions=C("bigint", "Most sessions in a shard at a time"),
     zero_harm_slots=C("bigint", "max.incremental.fetch.session.cache.slots with which nobody is refused or evicted: "
                                 "most sessions in a shard at a time without a limit, times the shards"),
-    enough_slots=C("bigint", "... with which nobody is harmed who still fetches. A session that is idle longer than "
-                             "min.incremental.fetch.session.eviction.ms may go, if nobody came back to such a one; "
-                             "else it is the same as zero_harm_slots"),
-    slots_at_least=C("bigint", "The captured broker's slots: no fewer, as so many sessions existed at a time, before a "
-                               "window too"),
-    slots_at_most=C("bigint", "... and no more, as a shard with so many refuses; null if none is known to be full",
-                    nullable=True),
+    enough_slots=C("bigint", "... with which no client that still fetches is refused or evicted. Sessions idle longer "
+                             "than min.incremental.fetch.session.eviction.ms may be evicted, if no client returned to "
+                             "one; otherwise it is the same as zero_harm_slots"),
+    slots_at_least=C("bigint", "The captured broker's slots: no fewer, because this many sessions existed at a time, "
+                               "also before a window"),
+    slots_at_most=C("bigint", "... and no more, because a shard with this many refused; null if no shard is known "
+                              "to be full", nullable=True),
 )  # fmt: skip
 
 SESSION_TABLES = (SESSION_CACHE, SESSION_EVICTIONS, SESSION_SLOTS)

@@ -6,7 +6,7 @@ from schemas.tables.gold_columns import RUN_ID, SCENARIO
 from schemas.tables.table import Spec as C
 from schemas.tables.table import table
 
-BROKER = C("string", "The broker's node id, else its address and port")
+BROKER = C("string", "The broker's node id, otherwise its address and port")
 
 SHARE_SESSIONS = table(
     "share_sessions", "gold",
@@ -60,8 +60,8 @@ SHARE_LIMITS = table(
     most_sessions=C("bigint", "Most sessions at a time"),
     needed_sessions=C("bigint", "group.share.max.share.sessions with which nobody is refused: most sessions at a time "
                                 "without a limit"),
-    sessions_at_least=C("bigint", "The captured broker's limit: no lower, as so many sessions existed at a time"),
-    sessions_at_most=C("bigint", "... and no higher, as it refused one with so many; null if it refused none",
+    sessions_at_least=C("bigint", "The captured broker's limit: no lower, because this many sessions existed at once"),
+    sessions_at_most=C("bigint", "... and no higher, because it refused one with this many; null if it refused none",
                        nullable=True),
 )  # fmt: skip
 

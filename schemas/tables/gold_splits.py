@@ -52,17 +52,17 @@ BATCH_SPLIT = table(
     recovery_ms_mean=C("double", "Time from a split until then, mean", "ms", nullable=True),
     recovery_ms_max=C("double", "... the longest", "ms", nullable=True),
     is_recovering=C("boolean", "The estimate had not returned by the end"),
-    measured_batches=C("bigint", "Closed batches whose very records were recompressed to get their size "
+    measured_batches=C("bigint", "Closed batches whose own records were recompressed to get their size "
                                  "(recut.sizes=exact); the others have it from the model"),
     size_error=C("double", "Mean relative error of the model's sizes of recut batches. It is that on the measured "
-                           "ones, else on those that splits made in the capture; null if there are neither",
+                           "ones, otherwise on those that splits made in the capture; null if there are neither",
                  nullable=True),
 )  # fmt: skip
 
 BATCH_SPLIT_RANGES = table(
     "batch_split_ranges", "gold",
-    "What a producer comes to when its pace and that of its brokers is drawn anew from the capture, again and again. "
-    "Between p10 and p90 lie 80 % of that. What follows from rules alone is the same each time.",
+    "The outcomes of a producer when its pace and that of its brokers are drawn anew from the capture, many times. "
+    "80 % of the replications are between p10 and p90. What follows only from rules is the same each time.",
     ("run_id", "scenario", "client_id", "client_address", "topic", "metric"), "run_id",
     **_CLIENT,
     metric=C("string", "splits, split_rate, batches and bytes_resent, as in batch_split"),

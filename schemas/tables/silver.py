@@ -30,7 +30,7 @@ CAPTURES = table(
              "or no capture"),
     compression=C("string", "none, gzip or zstd"),
     size_bytes=C("bigint", "Size of the file as stored", "bytes"),
-    log_lines=C("bigint", "Lines of a request log that are not blank; else 0"),
+    log_lines=C("bigint", "Lines of a request log that are not blank; otherwise 0"),
     forwarded_lines=C("bigint", "... of requests that a broker had forwarded and logged itself: not counted again"),
     repeated_lines=C("bigint", "... that a file before it in the set has too, as rotated files and copies do: counted "
                                "once"),
@@ -78,7 +78,7 @@ CONNECTIONS = table(
     began_before_capture=C("boolean", "The capture does not show the connection being opened"),
     continuation=C("string", "Where the set goes on from another (`--continue`), for a connection begun before: "
                              "continued, not_there if the other set does not have it, does_not_fit if its requests do "
-                             "not follow those there, no_request if it has none; else null",
+                             "not follow those there, no_request if it has none; otherwise null",
                    nullable=True),
     first_time=C("timestamp", "Time of the first packet, or logged request", "UTC"),
     last_time=C("timestamp", "Time of the last packet, or logged response", "UTC"),
@@ -135,7 +135,7 @@ EXCHANGES = table(
     unsent_bytes=C("bigint", "Bytes of both that were never sent: the sender ended the connection within its frame",
                    "bytes"),
     status=C("string", "answered, no_response (acks=0), unanswered, or orphan_response"),
-    error_code=C("smallint", "Top-level error of the response, else the first of a topic or partition. Only the "
+    error_code=C("smallint", "Top-level error of the response, otherwise the first of a topic or partition. Only the "
                              "top-level one counts for Fetch, and in a request log for APIs that no other table is "
                              "made from",
                  nullable=True),
@@ -143,9 +143,9 @@ EXCHANGES = table(
     fetch_max_bytes=C("int", "max_bytes of a Fetch request, also without partitions", "bytes", nullable=True),
     fetch_replica_id=C("int", "Node id of the follower that sent a Fetch request; -1 for a consumer; null if "
                               "the request is cut", nullable=True),
-    fetch_session_id=C("int", "Fetch session id of a Fetch request (KIP-227), also of one that is cut behind the epoch",
+    fetch_session_id=C("int", "Fetch session id of a Fetch request (KIP-227), also of one that is cut after the epoch",
                        nullable=True),
-    fetch_session_epoch=C("int", "Fetch session epoch of a Fetch request (KIP-227), also of one that is cut behind it",
+    fetch_session_epoch=C("int", "Fetch session epoch of a Fetch request (KIP-227), also of one that is cut after it",
                           nullable=True),
     fetch_rack_id=C("string", "Rack of the consumer that sent a Fetch request, its client.rack (KIP-392); empty if it "
                               "states none, null before version 11, if the request is cut, and in lakes of releases "
