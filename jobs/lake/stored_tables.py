@@ -106,7 +106,7 @@ class LocalStore:
         }
 
     def drop(self, identities: Collection[str]) -> None:
-        """As of StoredTable."""
+        """As in StoredTable."""
         named = ", ".join(f"'{identity}'" for identity in sorted(identities))
         with lake_errors(self.path, "rows could not be deleted"):
             forget_checksum(self.path)
@@ -158,7 +158,7 @@ class DeltaStore:
     column: str
 
     def holdings(self) -> Mapping[str, Holding]:
-        """As of StoredTable."""
+        """As in StoredTable."""
         by_file = self.address.rows(self.spark).select(
             F.col(self.column).alias("identity"), F.col("_metadata.file_path").alias("file"),
             F.col("_metadata.file_size").alias("size"), F.col("_metadata.file_modification_time").alias("written"),
@@ -171,7 +171,7 @@ class DeltaStore:
         }
 
     def drop(self, identities: Collection[str]) -> None:
-        """As of StoredTable."""
+        """As in StoredTable."""
         named = ", ".join(f"'{identity}'" for identity in sorted(identities))
         try:
             self._sql(f"DELETE FROM {{table}} WHERE {self.column} IN ({named})")  # noqa: S608 - ids are refetch's own
@@ -181,7 +181,7 @@ class DeltaStore:
             raise
 
     def compact(self) -> Compacted:
-        """As of StoredTable."""
+        """As in StoredTable."""
         before = self._files
         try:
             self._sql("OPTIMIZE {table}")
@@ -192,7 +192,7 @@ class DeltaStore:
         return Compacted(before, self._files)
 
     def vacuum(self, retention: timedelta, *, dry_run: bool = False) -> int | None:
-        """As of StoredTable."""
+        """As in StoredTable."""
         if dry_run:
             return None
         self._sql(f"VACUUM {{table}} RETAIN {whole_hours(retention)} HOURS")

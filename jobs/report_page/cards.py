@@ -103,7 +103,7 @@ def fetchers_cards(findings: Findings) -> Iterator[Card]:
 
 
 def reads_cards(findings: Findings) -> Iterator[Card]:
-    """What consumers read across racks, and what each broker serves, with fetch-from-follower and without."""
+    """What consumers read across racks, and what each broker serves, with and without fetch-from-follower."""
     if lines := [*rack_reads(findings)]:
         yield Card("reads", "racks", [*lines, *rack_lines(findings)], [], CATCH_UP.number)
 

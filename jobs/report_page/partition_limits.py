@@ -298,7 +298,7 @@ def most_refused_client(rows: Iterable[Row]) -> tuple[str | None, int]:
 
 
 def refused_by_proposals(lane: Row) -> int:
-    """How many changes the proposed limits refuse in a lane. lane: a row of the query `lanes`."""
+    """The number of changes that the proposed limits refuse in a lane. lane: a row of the query `lanes`."""
     t = PARTITION_LIMITS
     return lane[t.refused_by_broker_limit] + lane[t.refused_by_cluster_limit]
 

@@ -1,4 +1,4 @@
-"""Takes so few rows that the driver and a page can hold them, and notes with them how many there are in all."""
+"""Takes few enough rows for the driver and a page to hold, and notes with them how many there are in all."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def first_rows_of_each(rows: DataFrame, column: str, most: int, *order: Column |
 
 
 def left_out_note(rows: Sequence[Row], table: Table) -> tuple[str, ...]:
-    """A table's note on the rows that are left out; none where all are there."""
+    """A table's note on the rows that are left out; none if all are there."""
     left_out = rows[0][IN_ALL] - len(rows) if rows else 0
     return (f"And {left_out:,} more, which {table.layer}/{table.name} has.",) if left_out else ()
 
 
 def first_lanes_note(count: int, in_all: int) -> str:
-    """What a plot says of the lanes that it has no room for."""
+    """What a plot says about the lanes that it has no room for."""
     return f", the first {count:,} of {in_all:,} lanes" if count < in_all else ""

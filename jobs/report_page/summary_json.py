@@ -88,7 +88,7 @@ class Fidelity(SummaryPart):
 
 class CountedWindow(SummaryPart):
     """The time that counts, in UTC: what comes before begin only warmed up the state, what comes from end on is left
-    out. Null where it goes as far as the capture.
+    out. Null if it goes as far as the capture.
     """
 
     begin: str | None
@@ -96,7 +96,7 @@ class CountedWindow(SummaryPart):
 
 
 class Summary(SummaryPart):
-    """A run. refused_by: the rules of gates that refused its tables, null where none did. not_replayed: by replay what
+    """A run. refused_by: the rules of gates that refused its tables, null if none did. not_replayed: by replay what
     the captures lack for it. lanes: by replay, as runs.lanes. window: the time that counts.
     """
 

@@ -1,4 +1,4 @@
-"""What the capture alone shows: who fetches how and in which sizes, what producers sent, and what brokers refused."""
+"""What the capture shows without a replay: how clients fetch, what producers sent, and what brokers refused."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def fetch_exchanges(own_rows: OwnRows) -> DataFrame:
 
 
 def fetch_sums() -> list[Column]:
-    """Sums over fetch exchanges. The sum `full` is of fetches that name every partition: those outside any session, and
-    those that begin one.
+    """Sums over fetch exchanges. The sum `full` is over fetches that name every partition: those outside any session,
+    and those that begin one.
     """
     x = EXCHANGES
     return [
@@ -66,7 +66,7 @@ def fetching_software(own_rows: OwnRows) -> DataFrame:
 
 
 def fetch_requests(own_rows: OwnRows) -> DataFrame:
-    """A row for each fetch that was answered and named a partition: that of the partition which is read first."""
+    """For each fetch that was answered and named a partition, the row of the partition that is read first."""
     f = FETCH_PARTITIONS
     return own_rows(f).where((F.col(f.read_position) == 0) & F.col(f.response_record_bytes).isNotNull())
 

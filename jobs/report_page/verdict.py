@@ -332,7 +332,7 @@ def enough_value_text(alike: Alike) -> str:
 
 
 def ask_lines(findings: Findings) -> Iterator[str]:
-    """Which questions have no answer, and what would answer them."""
+    """The questions without an answer, and what would answer them."""
     lines = [*next_requests(findings)]
     yield from (line for text in lines[:MOST_ASKED] for line in labelled_lines("ASK", text))
     if len(lines) > MOST_ASKED:

@@ -1,1 +1,1 @@
-"""From a capture file to TCP segments and frames."""
+"""Turns a capture file into TCP segments and frames."""

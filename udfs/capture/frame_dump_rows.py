@@ -118,7 +118,7 @@ def as_binary(column: pa.Array[Any]) -> pa.Array[Any]:
 
 
 def to_numpy(values: Any, null: object = None) -> Any:
-    """The values of an Arrow array as numpy's, with `null` in place of nulls."""
+    """The values of an Arrow array as numpy's, with `null` instead of nulls."""
     filled = values if null is None else pc.fill_null(values, null)
     return filled.to_numpy(zero_copy_only=False)
 

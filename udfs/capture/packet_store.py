@@ -67,7 +67,7 @@ class Stored(NamedTuple):
     slots: int64, a power of two and at least twice as many as connections: number of the connection that has the slot,
            or EMPTY
     used:  int64[3]: packets, bytes of payload, connections
-    seed:  of the hash table, so that no file can have connections that all want one slot
+    seed:  of the hash table, so that no file can be made with connections that all get the same slot
     """
 
     packets: Records

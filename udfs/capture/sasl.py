@@ -46,7 +46,8 @@ def begins_tokens(request: Record) -> bool:
 
 @kernel
 def token_at(stream: Stream, offset: int) -> tuple[int, int]:
-    """(COMPLETE, size of the token at a stream offset), even if the token is cut; else (WAIT, HOLE or IMPLAUSIBLE, 0).
+    """(COMPLETE, size of the token at a stream offset), even if the token is cut; otherwise (WAIT, HOLE or IMPLAUSIBLE,
+    0).
 
     The states are those of `udfs.capture.framing.measure_frame`.
     """

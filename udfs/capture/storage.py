@@ -1,4 +1,4 @@
-"""Opens stored captures, on this machine or behind a URI, and reads them through a sliding window."""
+"""Opens stored captures, on this machine or at a URI, and reads them through a sliding window."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""From frames to the rows of the silver tables."""
+"""Turns frames into rows of the silver tables."""

@@ -88,7 +88,7 @@ def exchange_rows(exchanges: Exchanges, log_columns: Mapping[str, pa.Array[Any]]
 
 
 def api_codes(keys: Ints) -> Ints:
-    """The place in API_NAMES of the name of each API key: int64[n]. keys: int64[n], below 0 for none."""
+    """The index in API_NAMES of the name of each API key: int64[n]. keys: int64[n], below 0 for none."""
     unknown = len(API_NAMES) - 1
     return np.minimum(np.where(keys < 0, unknown, keys), unknown)
 

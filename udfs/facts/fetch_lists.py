@@ -92,9 +92,9 @@ class FetchPartitionRows(NamedTuple):
     high_watermark: Ints
     last_stable_offset: Ints
     log_start_offset: Ints
-    is_known: Ints  # 1 if all partitions of the session are known, else 0
+    is_known: Ints  # 1 if all partitions of the session are known, otherwise 0
     is_readable: Ints  # 1 if all partitions are known that had something to read, else 0
-    is_delayed: Ints  # 1 if the response shows that the fetch, if it is a follower's, was parked, else 0
+    is_delayed: Ints  # 1 if the response shows that the fetch, if it is a follower's, was parked, otherwise 0
 
 
 @allocating_kernel

@@ -104,7 +104,7 @@ class HashedNames:
         return by_id
 
     def learn_topics(self, arena: Bytes, topics: Level, name: str = "topic") -> Ints:
-        """Remember the topics in a level, by id if they have one, else by name; returns their hashes: int64[n].
+        """Remember the topics in a level, by id if they have one, otherwise by name; returns their hashes: int64[n].
 
         arena: uint8[bytes], in which the level's spans are.
         """

@@ -116,7 +116,7 @@ def produced_fields(exchanges: Exchanges, which: Ints) -> RecordsFields:
 
 
 def places_of_keys(wanted: Ints, keys: Ints) -> Ints:
-    """The place in `keys` of each wanted key, UNKNOWN if it is not there: int64[wanted]."""
+    """The index in `keys` of each wanted key, UNKNOWN if it is not there: int64[wanted]."""
     if len(keys) == 0:
         return np.full(len(wanted), UNKNOWN)
     order = np.argsort(keys, kind="stable")

@@ -103,7 +103,7 @@ class _MessageReader:
             raise TypeError(f"{self.message.name}: the decoder knows no type {field.type}, of {name}")
 
     def _byte_is(self, comparison: str, other: int) -> Any:
-        """Read a byte and compare it: 1 if the comparison holds, else 0."""
+        """Read a byte and compare it: 1 if the comparison holds, otherwise 0."""
         self.code.begin_field()
         self.code.require(1)
         return self.code.as_number(self.code.compare(self.code.take_int(1), comparison, other))

@@ -118,7 +118,7 @@ class ReaderCode:
         return self.builder.icmp_signed(comparison, left, int64_constant(right) if isinstance(right, int) else right)
 
     def as_number(self, condition: Any) -> Any:
-        """1 if a condition holds, else 0."""
+        """1 if a condition holds, otherwise 0."""
         return self.builder.zext(condition, _INT64)
 
     def begin_field(self) -> None:

@@ -1,4 +1,4 @@
-"""Advice on the fetch limits of consumers (KIP-74), client by client: docs/advice.md has the rules in words."""
+"""Advice on the fetch limits of consumers (KIP-74), for each client: docs/advice.md has the rules in words."""
 
 from __future__ import annotations
 

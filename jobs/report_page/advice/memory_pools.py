@@ -84,12 +84,12 @@ def sets_buffer_alone(findings: Findings, row: Row) -> bool:
 
 
 def batches_without_memory(row: Row) -> int:
-    """How many batches wait for memory or do not get it."""
+    """The number of batches that wait for memory or do not get it."""
     return int(row[PRODUCER_MEMORY.waits] + row["failed"])
 
 
 def batches_without_memory_text(row: Row) -> str:
-    """How many batches wait for memory or do not get it, and how long they wait, as text."""
+    """The number of batches that wait for memory or do not get it, and how long they wait, as text."""
     return f"{quantity(batches_without_memory(row), 'batch', 'batches')} wait up to {duration(row[WAIT])}"
 
 

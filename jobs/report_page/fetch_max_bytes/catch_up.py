@@ -194,7 +194,7 @@ def lanes_with_distinct_curves(curves: Mapping[str, Sequence[object]]) -> list[s
 
 
 def held_table(findings: Findings) -> Grid:
-    """The lanes of the closed loop: how long, and with how much memory."""
+    """The lanes of the closed loop, with the times to catch up and the memory."""
     rows = consumers_in_closed_loop(findings)
     cells = [
         [

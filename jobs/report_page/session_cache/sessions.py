@@ -140,7 +140,7 @@ def slots_grid(findings: Findings) -> Grid:
 
 
 def evicting_lane(findings: Findings) -> str:
-    """The captured lane if somebody is evicted in it, else the lane with most evictions; empty if no lane has any."""
+    """The captured lane if it has evictions, otherwise the lane with most of them; empty if no lane has any."""
     c = SESSION_CACHE
     rows = [row for row in findings.by_lane(lanes, algorithms.SESSION_CACHE) if row[c.evicted]]
     if not rows:
