@@ -1,4 +1,4 @@
-"""The size in which a broker stores a batch, where the topic's compression.type has it compress batches anew.
+"""The size in which a broker stores a batch, if the topic's compression.type makes it compress batches again.
 
 A broker checks max.message.bytes twice: for the batch as it was sent and, if it compressed the batch in another codec,
 for the batch as it is stored (UnifiedLog.append and LogValidator of Kafka 4.4). A batch in the topic's codec stays as
@@ -22,7 +22,7 @@ UNCOMPRESSED = CODEC_NAMES.index("none")
 
 @kernel
 def modelled_size(sim: ProducerSim, lane: int, first: int, codec: int) -> int:
-    """Bytes of a closed batch, as the model of sizes has them."""
+    """Bytes of a closed batch, from the model of sizes."""
     ready, sizes = sim.ready[first], sim.capture.sizes
     if codec == UNCOMPRESSED:
         return RECORD_BATCH_OVERHEAD + ready.uncompressed
@@ -33,8 +33,8 @@ def modelled_size(sim: ProducerSim, lane: int, first: int, codec: int) -> int:
 
 @kernel
 def checked_size(sim: ProducerSim, lane: int, first: int, size: int) -> int:
-    """The bytes that have to be within max.message.bytes: those that a batch is sent with, or those that it is stored
-    with, by the model, if these are more. size: bytes that it is sent with.
+    """The bytes that have to be within max.message.bytes: those of the batch as sent, or those of the stored batch by
+    the model, if these are more. size: bytes of the batch as sent.
     """
     stored = sim.rules.stored[topic_of(sim, first)]
     if stored == AS_PRODUCED or stored == codec_of(sim, lane, first):
@@ -43,8 +43,8 @@ def checked_size(sim: ProducerSim, lane: int, first: int, size: int) -> int:
 
 
 class Checked(NamedTuple):
-    """The bytes that brokers checked of captured batches. size: int64[n]. is_known: bool[n], whether the capture shows
-    them, which it does not if the broker compressed the batch anew.
+    """The sizes that brokers checked for captured batches. size: int64[n]. is_known: bool[n], whether the capture shows
+    the size, which it does not if the broker compressed the batch again.
     """
 
     size: Ints
@@ -52,7 +52,7 @@ class Checked(NamedTuple):
 
 
 def checked_sizes(sendings: Records, stored: Ints) -> Checked:
-    """The sizes that brokers checked of captured batches; where they are not known, those that were sent.
+    """The sizes that brokers checked for captured batches; if they are not known, the sizes as sent.
 
     sendings: SENDING[n]. stored: int64[topics], the codecs that brokers compress topics' batches into, or AS_PRODUCED.
     """

@@ -36,7 +36,7 @@ def capture_at_times(sent: Sent, times: Times, linger_us: int) -> Capture:
     parts, first_parts = split_parts(sent, times)
     records = sent.capture.records.copy()
     records["time"] = times.append
-    # Of parts that begin with the same record, the one that was sent first comes last, and stays.
+    # If parts begin with the same record, the one that was sent first comes last, and is kept.
     records["part"][first_parts] = np.arange(len(parts))
     return sent.capture._replace(records=records, parts=parts, batches=timed_batches(sent, times, linger_us))
 
@@ -60,12 +60,12 @@ def split_parts(sent: Sent, times: Times) -> tuple[Records, Ints]:
 
 
 def answer_times(sent: Sent, times: Times) -> Ints:
-    """When the client acted on the response to each sending, NEVER where there is none: int64[sendings], us."""
+    """When the client acted on the response to each sending, NEVER if there is none: int64[sendings], us."""
     return np.where(sent.sendings["error"] == MESSAGE_TOO_LARGE, times.split, sent.sendings["response_time"])
 
 
 def ready_times(sent: Sent, append: Ints, linger_us: int) -> Ints:
-    """When each batch had lingered, or was full, as the next record that may go into it shows: int64[batches], us.
+    """When each batch had lingered, or was full, which the next record that may go into it shows: int64[batches], us.
 
     append: int64[records], us, when each was appended.
     """
@@ -75,8 +75,9 @@ def ready_times(sent: Sent, append: Ints, linger_us: int) -> Ints:
 
 
 def soonest_times(sent: Sent, times: Times, linger_us: int) -> Times:
-    """The same times, but with each batch closed as early as can be before it is sent first: when it is ready, and all
-    is over that surely came before its request. The capture does not show how long before its request it was closed.
+    """The same times, but each batch is closed as early as possible before it is first sent: when it is ready, and
+    after everything that surely came before its request. The capture does not show how long before its request a batch
+    was closed.
     """
     first, close = sent.capture.batches["sending"], times.close.copy()
     ready = ready_times(sent, times.append, linger_us)
@@ -85,7 +86,7 @@ def soonest_times(sent: Sent, times: Times, linger_us: int) -> Times:
 
 
 def closed_before(sent: Sent, closed: Ints) -> Ints:
-    """When the batch before each one in its partition was closed, 0 where there is none: int64[batches], us."""
+    """When the batch before each one in its partition was closed, 0 if there is none: int64[batches], us."""
     partition, before = sent.first_sendings["partition"], np.zeros(len(closed), np.int64)
     before[1:] = np.where(partition[1:] == partition[:-1], closed[:-1], 0)
     return before
@@ -94,8 +95,8 @@ def closed_before(sent: Sent, closed: Ints) -> Ints:
 class Queued(NamedTuple):
     """The sendings that each batch waited for: earlier batches of its partition, sent again as parts or unchanged.
 
-    begin, until: int64[batches], from when to when these were sent, us, 0 for a batch that waited for none. by:
-    int64[batches], the batch that was split last before each, or NONE.
+    begin, until: int64[batches], us, when the client began to send them again, and when the last of them was closed; 0
+    for a batch that waited for none. by: int64[batches], the batch that was split last before each, or NONE.
     """
 
     begin: Ints
@@ -104,7 +105,7 @@ class Queued(NamedTuple):
 
 
 def queue_waits(sent: Sent, times: Times) -> Queued:
-    """What each batch of an idempotent producer waited for: while others are sent again, it is not sent."""
+    """What each batch of an idempotent producer waited for: it is not sent while others are sent again."""
     sendings, first = sent.sendings, sent.capture.batches["sending"]
     again = np.flatnonzero(sendings["batch"] != NONE)
     again = again[first[sendings["batch"][again]] != again]
@@ -117,7 +118,7 @@ def queue_waits(sent: Sent, times: Times) -> Queued:
 
 
 def queues_begin(sent: Sent, times: Times, again: Ints) -> Ints:
-    """When the client acted on the response for which it sent each of these sendings again: int64[again], us. Sendings
+    """When the client acted on the response that made it send each of these sendings again: int64[again], us. Sendings
     that follow each other without a gap have the time of the first of them.
 
     again: int64[again], sendings by partition, in the order of their closes.
@@ -136,7 +137,7 @@ def queues_begin(sent: Sent, times: Times, again: Ints) -> Ints:
 
 
 def refused_before(sent: Sent) -> Ints:
-    """The batch before each one in its partition that was refused as too large last, or NONE: int64[batches]."""
+    """The last batch before each one in its partition that was refused as too large, or NONE: int64[batches]."""
     first = sent.first_sendings
     is_refused = (first["error"] == MESSAGE_TOO_LARGE) & (first["records"] > 1)
     counted_from_1 = np.where(is_refused, np.arange(len(first)) + 1, 0)

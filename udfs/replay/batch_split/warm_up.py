@@ -1,4 +1,4 @@
-"""Have every kernel of this replay compiled."""
+"""Compiles every kernel of this replay."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from udfs.wire.records import record_sizes
 
 
 def warm_up() -> None:
-    """A batch of one record, in two lanes, and the walk over a record."""
+    """Replay a batch of one record, in two lanes, and walk over a record."""
     settings = np.ones(2, SPLIT_SETTINGS)
     settings["batch_size"] = NOT_STATED
     limits = TopicLimits(({}, {}), np.ones(2, np.int64), np.ones(2, np.int64), 1)

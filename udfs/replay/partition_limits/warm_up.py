@@ -1,4 +1,4 @@
-"""Have every kernel of this replay compiled."""
+"""Compiles every kernel of this replay."""
 
 from __future__ import annotations
 
