@@ -57,7 +57,7 @@ def count_replicas(sim: ClusterSim, first: int, size: int, sign: int) -> None:
 
 @kernel
 def add_chunk(sim: ClusterSim, change: int, first: int, partitions: int, factor: int) -> None:
-    """Add to the change's topic so many partitions from number `first` on, whose replicas are in the change's slots."""
+    """Add `partitions` partitions from number `first` on to the change's topic; its slots have their replicas."""
     record, chunk = sim.changes[change], sim.chunks[change]
     topic = sim.topics[record.topic]
     chunk.first_partition, chunk.partitions, chunk.replication_factor = first, partitions, factor

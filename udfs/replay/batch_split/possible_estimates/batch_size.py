@@ -1,8 +1,8 @@
-"""The batch.size of a producer, as its batches show it where nobody states it.
+"""The batch.size of a producer, as its batches show it if nobody states it.
 
-A batch that took a record was allowed as much, and one that ended at a record, not for its time, was not allowed that
-one more. So each batch allows a range of batch.size, by the estimates that are possible when it was created, and the
-value is in nearly all of these ranges.
+If a batch took a record, batch.size allowed it. If a batch ended at a record, and not because of its time, batch.size
+did not allow that record. So each batch gives a range for batch.size, by the estimates that are possible when it was
+created, and the value is in nearly all of these ranges.
 """
 
 from __future__ import annotations

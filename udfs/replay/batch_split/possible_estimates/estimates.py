@@ -14,7 +14,7 @@ from udfs.replay.batch_split.estimate import estimate_after_split, updated_estim
 from udfs.replay.batch_split.possible_estimates.state import LOST, MOST_ESTIMATES, GroupSim
 
 MOST_AHEAD = 62
-"""How many closes may be undecided at once: each has a bit of an int64."""
+"""The most closes that may be undecided at once: each has a bit of an int64."""
 TOO_MANY = MOST_ESTIMATES + 1
 
 
@@ -51,7 +51,7 @@ def may_split(sim: GroupSim, place: int) -> bool:
 
 @kernel
 def add_closes(sim: GroupSim, place: int) -> None:
-    """Add the estimates that follow from a possible one by one more close: any close that may have happened by then,
+    """Add the estimates that follow from a possible one with one more close: any close that may have happened by then,
     and before all closes that the estimate has not yet followed.
     """
     known, progress, closes = sim.memory.possible[place], sim.memory.progress[0], sim.closes
@@ -81,7 +81,7 @@ def may_be_next(sim: GroupSim, place: int, number: int) -> bool:
 
 @kernel
 def add_close(sim: GroupSim, place: int, bit: int) -> None:
-    """Add the estimate that follows from a possible one by one more close. bit: the distance of that close from its
+    """Add the estimate that follows from a possible one with one more close. bit: the distance of that close from its
     base.
     """
     known, settings = sim.memory.possible[place], sim.settings[0]
@@ -111,7 +111,7 @@ def is_close_behind(known: Record, close: int) -> bool:
 
 @kernel
 def add_split(sim: GroupSim, place: int) -> None:
-    """Add the estimate that follows from a possible one by the next split, if that may have happened by then."""
+    """Add the estimate that follows from a possible one with the next split, if that may have happened by then."""
     known, closes, progress = sim.memory.possible[place], sim.closes, sim.memory.progress[0]
     if progress.estimates == TOO_MANY or not may_split(sim, place):
         return
@@ -158,7 +158,7 @@ def is_same(known: Record, other: Record) -> bool:
 
 @kernel
 def skip_closes(sim: GroupSim, time: int) -> None:
-    """Let the only estimate, which is not known, follow all closes that happened by now for sure."""
+    """Let the only estimate, which is not known, follow all closes that surely happened by now."""
     known = sim.memory.possible[0]
     while known.base < len(sim.closes) and sim.closes[known.base].latest <= time:
         known.base += 1
@@ -167,7 +167,7 @@ def skip_closes(sim: GroupSim, time: int) -> None:
 
 @kernel
 def drop_overdue(sim: GroupSim, time: int) -> None:
-    """Drop the estimates that have not followed a close or split that happened by now for sure."""
+    """Drop the estimates that have not followed a close or split that surely happened by now."""
     kept = 0
     for place in range(sim.memory.progress[0].estimates):
         known = sim.memory.possible[place]
@@ -234,7 +234,7 @@ def forget_steps(sim: GroupSim) -> None:
 
 @kernel
 def follow_in_turn(sim: GroupSim, time: int) -> None:
-    """Let the first estimate follow all that happened by `time` (us) for sure, in the order of requests."""
+    """Let the first estimate follow all that surely happened by `time` (us), in the order of requests."""
     known, settings, closes, splits = sim.memory.possible[0], sim.settings[0], sim.closes, sim.splits
     while True:
         close, split = known.base, known.splits

@@ -32,9 +32,10 @@ from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 class Known(NamedTuple):
     """What sendings show together about the times at which they were closed.
 
-    place: int64[records], where each stands in the order of appending. The others are int64[sendings]. by_request: the
-    sendings in the order of their requests. earliest: from when on each can have been closed, us. last_place: the place
-    of its last record, or NONE. first_part: when the first part that its split made was sent, us, or NEVER.
+    place: int64[records], the index of each in the order of appending. The others are int64[sendings]. by_request: the
+    sendings in the order of their requests. earliest: the earliest time at which each can have been closed, us.
+    last_place: the place of its last record, or NONE. first_part: when the first part that its split made was sent, us,
+    or NEVER.
     """
 
     place: Ints
@@ -80,7 +81,7 @@ def groups_of_sendings(sent: Sent, linger_us: int, known: Mapping[tuple[int, int
 
 
 def known_times(sent: Sent) -> Known:
-    """What is known of all sendings, whatever their topics."""
+    """What is known about all sendings, whatever their topics."""
     place = np.empty(len(sent.capture.records), np.int64)
     place[sent.capture.append_order] = np.arange(len(place))
     by_request, last = np.argsort(sent.sendings["request_time"], kind="stable"), last_records(sent)
@@ -90,7 +91,7 @@ def known_times(sent: Sent) -> Known:
 
 
 def last_records(sent: Sent) -> Ints:
-    """The last record of each sending, NONE where it is not known which records it has: int64[sendings]."""
+    """The last record of each sending, NONE if it is not known which records it has: int64[sendings]."""
     last, known = np.full(len(sent.sendings), NONE), np.flatnonzero(sent.sendings["batch"] != NONE)
     sendings = sent.sendings[known]
     batches = sent.capture.batches[sendings["batch"]]
@@ -99,11 +100,11 @@ def last_records(sent: Sent) -> Ints:
 
 
 def earliest_closes(sent: Sent, last: Ints) -> Ints:
-    """When each sending was closed at the earliest: int64[sendings], us.
+    """The earliest time at which each sending can have been closed: int64[sendings], us.
 
-    It was not closed before what surely was before its request, nor before its last record was appended. If it sends
-    records again, it was not closed before the response to what sent them first nor, with a sequence number, before the
-    response to what sent the records before them.
+    It was closed after everything that surely came before its request, and after its last record was appended. If it
+    sends records again, it was closed after the response to the sending that sent them first and, with a sequence
+    number, after the response to the sending of the records before them.
 
     last: int64[sendings], the last record of each, or NONE.
     """
@@ -124,8 +125,8 @@ def earliest_closes(sent: Sent, last: Ints) -> Ints:
 
 
 def answers_before(sendings: Records, last: Ints, rows: Ints) -> Ints:
-    """When the sending was answered that last sent the record before those of each of some sendings, NEVER where there
-    is none: int64[rows], us. A client sends again only what is first in flight
+    """For each of some sendings, when the last sending of the record before its records was answered, NEVER if there is
+    none: int64[rows], us. A client sends again only what is first in flight
     (RecordAccumulator.shouldStopDrainBatchesForPartition).
 
     last: int64[sendings], the last record of each, or NONE. rows: int64[rows], the sendings.
@@ -139,7 +140,7 @@ def answers_before(sendings: Records, last: Ints, rows: Ints) -> Ints:
 
 
 def first_parts(sent: Sent) -> Ints:
-    """When the first batch was sent that the split of each refused one made, NEVER where none was captured:
+    """When the first batch made by the split of each refused one was sent, NEVER if none was captured:
     int64[sendings], us.
     """
     made_by, sent_at = sent.sendings["made_by"], np.full(len(sent.sendings), NEVER)
@@ -170,10 +171,10 @@ def closes_of(sendings: Records, times: Known, closed: Ints, refused: Ints) -> R
 
 
 def closes_before_parts(sent: Sent, times: Known, closed: Ints, refused: Ints) -> Ints:
-    """The last close before the split of each refused sending that took a batch for the first time: int64[refused],
-    numbers of `closed`, or NONE.
+    """Before the split of each refused sending, the last close of a batch that was sent for the first time:
+    int64[refused], indices in `closed`, or NONE.
 
-    The parts are put before all batches of the partition that were not sent yet, so that one whose request was before
+    The parts are put before all batches of the partition that were not sent yet. So a batch whose request came before
     that of the first part was closed before the split (RecordAccumulator.splitAndReenqueue).
     """
     sendings = sent.sendings

@@ -22,11 +22,11 @@ BEFORE = int_fields("place", "rank", "earliest")
 rank: its rank among those with the same place. earliest: us, the earliest time. All are NEVER if nothing shows them."""
 CLOSE, SPLIT = range(2)
 APART = 1 << 40
-"""Ranks of different groups are so far apart."""
+"""The distance between the ranks of different groups."""
 
 
 def no_order(sendings: int) -> Records:
-    """The order of the closes and splits of so many sendings before anything shows it: BEFORE[2, sendings]."""
+    """The order of the closes and splits of all sendings before anything shows it: BEFORE[2, sendings]."""
     return np.full((2, sendings), NEVER, BEFORE)
 
 

@@ -50,7 +50,7 @@ class WorkBetweenPolls(NamedTuple):
 
     node: the node of a response that the call returned. records: how many records it returned. time: us, how long the
     application worked on them: until the next call. If the next call waited for a response, it is the average time of
-    so many records instead, and at most the time until that response. shortest_wait_us: the shortest time from a
+    that many records instead, and at most the time until that response. shortest_wait_us: the shortest time from a
     response to a call.
     """
 
