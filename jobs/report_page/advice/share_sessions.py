@@ -57,7 +57,7 @@ def advise_share_sessions(findings: Findings) -> Iterable[Recommendation]:
 
 
 def limit_in_force(findings: Findings, need: Row) -> InForce:
-    """The limit in force. If the capture contradicts the limit that the run took, it is the one that the capture allows;
+    """The limit in force. If the capture contradicts the limit that the run took, it is the one that it allows instead;
     unknown if there are several.
     """
     if are_sessions_possible(need):
