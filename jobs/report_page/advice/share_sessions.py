@@ -30,7 +30,7 @@ def advise_share_sessions(findings: Findings) -> Iterable[Recommendation]:
     if not rows or not needs:
         return
     captured, need, s = rows[0], needs[0], SHARE_LIMITS
-    now, enough = limit_in_force(findings, need), need[s.needed_sessions]
+    now, enough = share_limit_in_force(findings, need), need[s.needed_sessions]
     advice = partial(
         Recommendation,
         algorithms.SESSION_CACHE,
@@ -47,7 +47,7 @@ def advise_share_sessions(findings: Findings) -> Iterable[Recommendation]:
         yield advice(
             CHANGE,
             recommended=str(enough),
-            gain=ended_refusals(captured),
+            gain=ended_share_refusals(captured),
             cost=kept_sessions(captured, need),
             reason=reason,
         )
@@ -56,7 +56,7 @@ def advise_share_sessions(findings: Findings) -> Iterable[Recommendation]:
         yield advice(KEEP, recommended=now.value, reason=kept)
 
 
-def limit_in_force(findings: Findings, need: Row) -> InForce:
+def share_limit_in_force(findings: Findings, need: Row) -> InForce:
     """The limit in force. If the capture contradicts the limit that the run took, it is the one that it allows instead;
     unknown if there are several.
     """
@@ -80,7 +80,7 @@ def possible_limits_text(need: Row) -> str:
     return f"The capture shows {possible} share sessions, and not {need[s.max_share_sessions]:,}: state the limit."
 
 
-def ended_refusals(captured: Row) -> Effect:
+def ended_share_refusals(captured: Row) -> Effect:
     """The refusals in the capture, which the change ends. captured: the row of the captured lane."""
     c = SHARE_SESSIONS
     refused, wanted = captured[c.captured_refused], captured[c.captured_refused] + captured[c.captured_created]
