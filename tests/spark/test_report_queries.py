@@ -8,15 +8,21 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
 
 from jobs.lake.delta_tables import rows_of_driver
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.batch_split.answers import lanes as split_lanes
 from jobs.replays.batch_split.answers import recompressed_lines, recompressed_topics, refused_unlike_replay
 from jobs.replays.fetch_max_bytes.answers import answer_lines, closed_lanes
+from jobs.replays.session_cache.share_answers import share_lanes
+from jobs.report_page.advice import client_rows
+from jobs.report_page.advice.client_rows import rows_of_first_clients
 from jobs.report_page.partition_limits import captured_cluster
+from jobs.report_page.row_caps import IN_ALL, first_rows
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY, FIDELITY
 from schemas.tables.gold_limits import PARTITIONS_PER_BROKER
+from schemas.tables.gold_shares import SHARE_LIMITS, SHARE_MEMBERS, SHARE_SESSIONS
 from schemas.tables.gold_splits import BATCH_SPLIT
 from schemas.tables.table import Table
 from tests.unit.report.findings import AT
@@ -35,6 +41,10 @@ def tables(spark: SparkSession, *rows: tuple[Table, Rows]) -> OwnRows:
         return rows_of_driver(spark, pa.Table.from_pylist(listed, schema=arrow_schema(table)))
 
     return own_rows
+
+
+def frame(spark: SparkSession, *rows: Mapping[str, Any]) -> DataFrame:
+    return rows_of_driver(spark, pa.Table.from_pylist(list(rows)))
 
 
 def only(rows: DataFrame) -> Row:
@@ -115,3 +125,37 @@ def test_brokers_that_have_as_many_replicas_are_counted(spark: SparkSession) -> 
     rows: Rows = [{p.at: AT, p.broker: broker, p.partitions: count} for broker, count in counts.items()]
     row = only(captured_cluster(tables(spark, (p, rows))))
     assert (row["brokers"], row["replicas"], row["alike"]) == (3, 11, 2)
+
+
+def test_the_first_rows_have_the_number_of_all_rows_beside_them(spark: SparkSession) -> None:
+    rows = frame(spark, {"topic": "b", "bytes": 5}, {"topic": "a", "bytes": 5}, {"topic": "c", "bytes": 9})
+    first = first_rows(rows, 2, F.desc("bytes"), "topic").collect()
+    assert [(row["topic"], row[IN_ALL]) for row in first] == [("c", 3), ("a", 3)]
+    assert first_rows(rows.where("bytes > 9"), 2, "topic").collect() == []
+
+
+def test_the_clients_that_come_first_in_the_captured_lane_keep_all_their_lanes(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_rows, "MOST_CLIENTS", 2)
+    waits = {("a", "captured"): 1, ("b", "captured"): 3, ("c", "captured"): 2, ("a", "other"): 9, ("b", "other"): 0}
+    rows = frame(
+        spark, *({"client_id": of, "scenario": lane, "wait": wait} for (of, lane), wait in waits.items()),
+        {"client_id": "only-other", "scenario": "other", "wait": 10},
+    )  # fmt: skip
+    first = rows_of_first_clients(rows, F.desc("wait"))
+    assert first.columns == rows.columns
+    assert {(row["client_id"], row["scenario"]) for row in first.collect()} == {
+        ("b", "captured"), ("b", "other"), ("c", "captured")
+    }  # fmt: skip
+
+
+def test_refusals_of_share_sessions_in_the_capture_are_told_beside_those_of_the_replay(spark: SparkSession) -> None:
+    c = SHARE_SESSIONS
+    buckets: Rows = [
+        {c.created: 1, c.refused: 0, c.not_found: 0, c.dropped: 0, c.captured_created: 1, c.captured_refused: times}
+        for times in (2, 5)
+    ]
+    others = [(table, [{}]) for table in (SHARE_LIMITS, SHARE_MEMBERS)]
+    row = only(share_lanes(tables(spark, (c, buckets), *others)))
+    assert (row[c.refused], row[c.captured_refused], row[c.captured_created]) == (0, 7, 2)
