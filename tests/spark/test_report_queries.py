@@ -156,6 +156,6 @@ def test_refusals_of_share_sessions_in_the_capture_are_told_beside_those_of_the_
         {c.created: 1, c.refused: 0, c.not_found: 0, c.dropped: 0, c.captured_created: 1, c.captured_refused: times}
         for times in (2, 5)
     ]
-    others = [(table, [{}]) for table in (SHARE_LIMITS, SHARE_MEMBERS)]
+    others: list[tuple[Table, Rows]] = [(table, [{}]) for table in (SHARE_LIMITS, SHARE_MEMBERS)]
     row = only(share_lanes(tables(spark, (c, buckets), *others)))
     assert (row[c.refused], row[c.captured_refused], row[c.captured_created]) == (0, 7, 2)
