@@ -13,8 +13,10 @@ IN_ALL = "in_all"
 
 
 def first_rows(rows: DataFrame, most: int, *order: Column | str) -> DataFrame:
-    """The first `most` rows in an order, each with the number of all rows as `in_all`."""
-    return rows.withColumn(IN_ALL, F.count("*").over(Window.partitionBy(F.lit(0)))).orderBy(*order).limit(most)
+    """The first `most` rows in an order, each with the number of all rows as `in_all`. order: the last is a column."""
+    # All rows are one group, in one task. For a window without groups, or a constant one, Spark would log a warning.
+    everything = Window.partitionBy(F.pmod(F.hash(order[-1]), F.lit(1)))
+    return rows.withColumn(IN_ALL, F.count("*").over(everything)).orderBy(*order).limit(most)
 
 
 def first_rows_of_each(rows: DataFrame, column: str, most: int, *order: Column | str) -> DataFrame:

@@ -134,6 +134,13 @@ def test_the_first_rows_have_the_number_of_all_rows_beside_them(spark: SparkSess
     assert first_rows(rows.where("bytes > 9"), 2, "topic").collect() == []
 
 
+def test_spark_has_nothing_to_warn_of_where_first_rows_are_counted(spark: SparkSession) -> None:
+    """It logs a warning for each window without groups."""
+    plan = str(first_rows(frame(spark, {"topic": "a"}), 2, "topic")._jdf.queryExecution().optimizedPlan())
+    assert "windowspecdefinition(" in plan
+    assert "windowspecdefinition(specifiedwindowframe" not in plan
+
+
 def test_the_clients_that_come_first_in_the_captured_lane_keep_all_their_lanes(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
