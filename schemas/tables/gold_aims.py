@@ -10,8 +10,8 @@ _OF_AIM = {
     "algorithm": C("string", "The replay whose outcomes the aim names, as in runs"),
     "scope_kind": C(
         "string",
-        "Whom the setting is for: client, topic, limit for all topics of one max.message.bytes, "
-        "or cluster for all of them together",
+        "Whom the setting is for: client, topic, limit (all topics with the same max.message.bytes), or cluster "
+        "(all clients and topics together)",
     ),
     "scope": C(
         "string",
@@ -22,47 +22,51 @@ _KEY = ("run_id", "algorithm", "scope_kind", "scope")
 
 AIM_SETTINGS = table(
     "aim_settings", "gold",
-    "The setting that meets an aim (`--find`), a row for each setting that the aim is over. The clients and topics "
-    "that gain most from a value of their own have a row for each setting that is another for them. docs/find.md "
-    "says how it is looked for.",
+    "The settings that meet an aim (`--find`): one row for each setting that the aim varies. The clients and topics "
+    "that gain most from a value of their own have a row for each setting whose value differs for them. docs/find.md "
+    "says how the search works.",
     (*_KEY, "setting"), "run_id",
     run_id=RUN_ID,
     **_OF_AIM,
-    setting=C("string", "The setting, as --set has it"),
-    aim=C("string", "The aim, as --find has it"),
-    scenario=C("string", "The lane that is chosen: of these settings, or `captured`; if no setting meets the "
-                         "aim, the one that fails it least"),
-    is_met=C("boolean", "The lane meets every constraint of the aim, those on ranges with their p90"),
-    value=C("string", "The setting's value in that lane, as --set has it; null if it is left as captured",
+    setting=C("string", "The setting, as --set spells it"),
+    aim=C("string", "The aim, as --find takes it"),
+    scenario=C("string", "The chosen lane: these settings, or `captured`. If no lane meets the aim, the one that comes "
+                         "nearest"),
+    is_met=C("boolean", "The lane meets every constraint of the aim. A constraint on an outcome with a range must hold "
+                        "for its p90, or for its p10 with >="),
+    value=C("string", "The setting's value in that lane, as --set takes it; null if it stays as captured",
             nullable=True),
-    value_from=C("string", "The smallest replayed value from which all up to `value` do as well, the other settings "
-                           "being as in the lane", nullable=True),
-    value_to=C("string", "... the largest up to which all do", nullable=True),
-    binds=C("array<string>", "The constraints without which the result in the aim would be better"),
-    relax=C("array<string>", "If the aim is not met: relaxed constraints that a setting would meet"),
-    outcomes=C("map<string,double>", "The lane's outcomes by name; p90 of those with ranges is NAME_p90; "
-                                     "infinite for what never ends"),
-    captured=C("map<string,double>", "... the captured lane"),
-    for_all=C("map<string,double>", "For a client or topic: its outcomes in the lane that is chosen for all. That is "
-                                    "the captured one if no setting meets the aim for all; empty for the cluster"),
-    lanes_replayed=C("int", "Lanes that were replayed to look for it"),
-    rounds=C("int", "Rounds in which they were"),
+    value_from=C("string", "Smallest replayed value from which all values up to `value` are as good, if the other "
+                           "settings are as in the lane", nullable=True),
+    value_to=C("string", "Largest replayed value up to which all values from `value` on are as good, if the other "
+                         "settings are as in the lane", nullable=True),
+    binds=C("array<string>", "The constraints that bind: without them the outcome would be better"),
+    relax=C("array<string>", "If the aim is not met, the constraints as they would have to be for some lane to meet it",
+            ),
+    outcomes=C("map<string,double>", "Results of the chosen lane, by outcome. The p90 of an outcome NAME with a range "
+                                     "is NAME_p90; a time that never ends is infinite"),
+    captured=C("map<string,double>", "Results of the captured lane, by outcome, as in outcomes"),
+    for_all=C("map<string,double>", "For a client or topic: its results in the lane that is chosen for all, or in the "
+                                    "captured lane if no lane meets the aim for all. Empty for the cluster"),
+    lanes_replayed=C("int", "How many lanes the search replayed"),
+    rounds=C("int", "In how many rounds they were replayed"),
 )  # fmt: skip
 
 TRADE_OFF = table(
     "trade_off", "gold",
-    "The trade-off: a row for each lane that no other lane beats in the aim and all its constraints' outcomes "
-    "together. The captured and the chosen lane have rows, too.",
+    "What one outcome costs in others: a row for each lane that no other lane beats in the aim and in the outcomes of "
+    "all its constraints at once, and for the captured and the chosen lane.",
     (*_KEY, "scenario"), "run_id",
     run_id=RUN_ID,
     **_OF_AIM,
     scenario=SCENARIO,
-    place=C("int", "Its place on the curve, from 1; the lane that is best in the aim is first"),
-    is_chosen=C("boolean", "It is the lane that is recommended"),
-    is_met=C("boolean", "It meets every constraint of the aim"),
-    is_dominated=C("boolean", "Another lane beats it, as may be for `captured`"),
-    aim=C("double", "Its result in the aim; null for what never ends, or is not known", nullable=True),
-    outcomes=C("map<string,double>", "All its outcomes, as in aim_settings"),
+    place=C("int", "Position on the trade-off curve, from 1; the lane that is best in the aim comes first"),
+    is_chosen=C("boolean", "The lane is the one that is recommended"),
+    is_met=C("boolean", "The lane meets every constraint of the aim"),
+    is_dominated=C("boolean", "Another lane beats it in all of these outcomes, which is possible for `captured`"),
+    aim=C("double", "The lane's result in the outcome that the aim optimises; null for a time that never ends, and if "
+                    "it is not known", nullable=True),
+    outcomes=C("map<string,double>", "The lane's results in all outcomes, as in aim_settings"),
 )  # fmt: skip
 
 AIM_TABLES = (AIM_SETTINGS, TRADE_OFF)

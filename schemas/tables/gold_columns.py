@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from schemas.tables.table import Spec as C
 
-RUN_ID = C("string", "The run: a hash of what was replayed and the resolved scenario")
-SCENARIO = C("string", "The lane: `captured`, or the settings it changes as KEY=VALUE,...")
+RUN_ID = C("string", "Id of the run: a hash of what was replayed and of the resolved scenario")
+SCENARIO = C("string", "The lane: `captured`, or the settings that it changes as KEY=VALUE,...")
 MODE = C(
     "string",
-    "open: each captured request is answered under the lane's settings. closed: the reader goes on from what it "
-    "received, until it has read everything that the capture shows",
+    "open: each captured request is answered under the lane's settings. closed: the reader goes on from what "
+    "it received in the lane, until it has read everything that the capture shows",
 )
 OF_READER = {
     "client_id": C("string", "client.id of the reader; empty for none"),

@@ -49,7 +49,8 @@ CLUSTER_METADATA = table(
     replica_nodes=C("array<int>", "Node ids of the replicas", nullable=True),
     isr_nodes=C("array<int>", "Node ids of the in-sync replicas", nullable=True),
     error_code=C("smallint", "Error of the entry", nullable=True),
-    release=C("string", f"Release of the broker that answered: the newest Kafka release whose APIs it offers, of {RELEASES}",
+    release=C("string", "Release of the broker that answered: the newest Kafka release whose APIs it offers, of "
+                        f"{RELEASES}",
               nullable=True),
     controller=C("string", "For releases 3.3 to 3.9, the kind of controller that the broker works with: kraft or "
                            "zookeeper", nullable=True),
