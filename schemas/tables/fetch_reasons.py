@@ -9,18 +9,18 @@ FROM_THE_START = (
     "names all its partitions."
 )
 A_RESPONSE_WITH_ROOM = (
-    "Let the capture run on: a response that is not full, or one that comes to a partition for the second time, shows "
-    "them. Or begin it before the clients connect."
+    "Let the capture run longer: a response that is not full, or that has a partition for the second time, shows which "
+    "partitions have records. Or begin the capture before the clients connect."
 )
 WHAT_WAS_READ = (
-    "Capture from before the records are produced, every listener that producers use, or have consumers read them "
-    "again while the capture runs."
+    "Begin the capture before the records are produced, and capture every listener that producers use. Or let "
+    "consumers read the records again while the capture runs."
 )
 TIERED = "Nothing: a response does not show where its records were."
 COMPACTED = "Nothing: the capture does not show what compaction left of which batch, and when."
 RACK = (
-    "Nothing: when a replica would have answered is not replayed. `rack_reads` has what leaders alone would serve; to "
-    "compare times without, capture consumers that state no `client.rack`."
+    "Nothing: it is not replayed when a replica would have answered. `rack_reads` has what leaders alone would serve. "
+    "To compare times without fetch-from-follower, capture consumers that state no `client.rack`."
 )
 QUOTA = "Capture while no quota holds the client back, or raise its quota for that time."
 STATE_BROKER = (
@@ -36,24 +36,25 @@ OPEN_FETCHES = FidelityReasons(
     {
         "no_response": FidelityReason("No whole response to the fetch is in the capture.", WHOLE, "unknown"),
         "response_error": FidelityReason(
-            "The broker refused the fetch: nothing was read.",
-            "Nothing, if the errors of `exchanges.error_code` are expected ones.",
+            "The broker refused the fetch, so nothing was read.",
+            "Nothing, if you expect the errors in `exchanges.error_code`.",
             "unknown",
         ),
         "throttled": FidelityReason("A quota held the records back.", QUOTA, "unknown"),
         "session_unknown": FidelityReason(
-            "The fetch's session was opened, or lost track of, outside the capture, and no response had yet shown all "
-            "its partitions that have records.",
+            "The fetch's session was opened before the capture, or a fetch of it is not in the capture, and no "
+            "response had yet shown all of its partitions that have records.",
             A_RESPONSE_WITH_ROOM,
             "unknown",
         ),
         "partition_refused": FidelityReason(
-            "An error took a partition's records.",
+            "A partition of the fetch had an error, and so no records in the response.",
             "Nothing: the capture does not show which records there would have been.",
             "unknown",
         ),
         "sent_to_replica": FidelityReason(
-            "The leader sent the consumer to a replica in its rack (KIP-392); another partition of the fetch differs.",
+            "The leader sent the consumer to a replica in its rack (KIP-392), and another partition of the fetch "
+            "differs.",
             RACK,
             "unknown",
         ),
@@ -69,20 +70,22 @@ OPEN_FETCHES = FidelityReasons(
             "unknown",
         ),
         "remote_read": FidelityReason(
-            "A partition of the fetch is of a topic with tiered storage, and may have been read from remote storage "
-            "(KIP-405), by rules that are not replayed; or a follower was refused what is there alone.",
+            "A partition of the fetch is of a topic with tiered storage. It may have been read from remote storage "
+            "(KIP-405), by rules that are not replayed; or a follower was refused records that only remote storage "
+            "has.",
             TIERED,
             "unknown",
         ),
         "truncated": FidelityReason(
-            "An earlier leader had batches that a later leader's log does not have, and the read may have met them.",
-            "Nothing, unless you produce with `acks=all`: what followers do not have is lost when the leader changes.",
+            "An earlier leader had batches that a later leader's log does not have, and the fetch may have read them.",
+            "Nothing, unless you can produce with `acks=all`: records that followers do not have are lost when the "
+            "leader changes.",
             "unknown",
         ),
         "segment_end": FidelityReason(
-            "A segment of the log may end where a read did. One read ended there, with a whole batch and below its "
-            "limits, though the log went on. From two such reads on, the end counts as known.",
-            "Nothing, or capture a second reader of the log.",
+            "A segment of the log may end where a read ended: one read ended there with a whole batch, below its "
+            "limits, although the log went on. Two such reads make the end known.",
+            "Nothing, or capture a second reader of the same log.",
             "unknown",
         ),
         "high_watermark_unknown": FidelityReason(
@@ -91,24 +94,25 @@ OPEN_FETCHES = FidelityReasons(
             "unknown",
         ),
         "log_content_unknown": FidelityReason(
-            "Batches that decide the result are in no captured produce request or fetch response. Or they are in a "
-            "produce request alone, and the broker compresses them anew, to another size (`compression.type`).",
+            "Batches that decide the result are in no captured Produce request or Fetch response. Or only a Produce "
+            "request has them, and the broker compresses them again, to another size (`compression.type`).",
             WHAT_WAS_READ,
             "unknown",
         ),
         "append_time_unknown": FidelityReason(
-            "What was available to read depends on appends that no captured produce request shows.",
+            "The records that were available to read depend on appends that no captured Produce request shows.",
             "Capture every listener of the broker that producers use, from before they send.",
             "unknown",
         ),
         "append_read_order": FidelityReason(
-            "An append and the read overlap in time, and no other fetch tells which came first; some order gives "
-            "what was captured.",
+            "An append and the read overlap in time, and no other fetch shows which came first. One of the possible "
+            "orders gives what was captured.",
             NOT_SHOWN,
             "unknown",
         ),
         "replication_throttled": FidelityReason(
-            "A replication quota of the leader left a partition of a follower empty that had records for it (KIP-73).",
+            "A replication quota of the leader (KIP-73) returned nothing of a follower's partition that had records "
+            "for it.",
             "Capture while `leader.replication.throttled.replicas` names no topic, or take such followers' lanes as a "
             "direction only.",
             "unknown",
@@ -120,51 +124,51 @@ OPEN_FETCHES = FidelityReasons(
 
 CLOSED_OBSTACLES = {
     "session_unknown": FidelityReason(
-        "Closed loop: the connection has fetches of a session from before the capture, of which no response had yet "
-        "shown all partitions that have records.",
+        "Closed loop: the connection has fetches of a session from before the capture, and no response had yet "
+        "shown all of its partitions that have records.",
         A_RESPONSE_WITH_ROOM,
         "unknown",
     ),
     "throttled": FidelityReason(
-        "Closed loop: a quota held back responses with records, as brokers before Kafka 2.0 do, which is not modelled.",
+        "Closed loop: a quota delayed responses with records, as brokers before Kafka 2.0 do. This is not replayed.",
         QUOTA,
         "unknown",
     ),
     "response_error": FidelityReason(
-        "Closed loop: fetches of the connection were refused.",
-        "Nothing, if the errors of `exchanges.error_code` are expected ones.",
+        "Closed loop: the broker refused fetches of the connection.",
+        "Nothing, if you expect the errors in `exchanges.error_code`.",
         "unknown",
     ),
     "partition_refused": FidelityReason(
-        "Closed loop: an error took partitions of the connection away.",
+        "Closed loop: partitions of the connection had errors, and so no records in the response.",
         "Nothing: the capture does not show what the reader would have got.",
         "unknown",
     ),
     "sent_to_replica": FidelityReason(
-        "Closed loop: the leader sent the consumer to a replica in its rack (KIP-392). It reads on over another "
-        "connection, which is replayed by itself.",
+        "Closed loop: the leader sent the consumer to a replica in its rack (KIP-392). The consumer reads on over "
+        "another connection, which is replayed by itself.",
         RACK,
         "unknown",
     ),
     "log_content_unknown": FidelityReason(
-        "Closed loop: batches that the reader had to read are not in the capture. Or the logs that its connection "
-        "reads have more than 4,194,304 batches: then none is kept.",
-        f"{WHAT_WAS_READ} For so many batches, replay a shorter capture.",
+        "Closed loop: batches that the reader read are not in the capture. Or the logs that its connection reads "
+        "have more than 4,194,304 batches, of which none is kept then.",
+        f"{WHAT_WAS_READ} If there are too many batches, replay a shorter capture.",
         "unknown",
     ),
     "position_moved": FidelityReason(
-        "Closed loop: the reader went on, as after a seek, from batches that are not in the capture.",
+        "Closed loop: the reader continued, as after a seek, at batches that are not in the capture.",
         WHAT_WAS_READ,
         "unknown",
     ),
     "converted_format": FidelityReason(
-        "Closed loop: the reader is old and got record batches as message sets, whose sizes differ from those in the "
-        "log.",
+        "Closed loop: the reader is an old client, for which the broker converted record batches to message sets; "
+        "their sizes differ from those in the log.",
         "Nothing, unless the client can use Fetch 4 or later.",
         "unknown",
     ),
     "remote_read": FidelityReason(
-        "Closed loop: the connection reads topics with tiered storage, and may have been given what was in remote "
+        "Closed loop: the connection reads topics with tiered storage, and may have got records from remote "
         "storage (KIP-405).",
         TIERED,
         "unknown",
@@ -185,18 +189,19 @@ CLOSED_FETCHES = FidelityReasons(
     {
         **CLOSED_OBSTACLES,
         "other_partition": FidelityReason(
-            "Closed loop: in the replay another partition had its turn first, or the turn did not come.",
-            "If the client is not what the capture suggests, read the lane of its rules: `--set=profile=...`. If it "
-            "asks in a new order each time, as sarama does, no rule says whose turn it is. Else take whose turn it is "
-            "in this reader's lanes as a direction only.",
+            "Closed loop: before this part of a partition's backlog, the replay reads another partition than the "
+            "captured reader did, or it does not read this part at all.",
+            "If the client is not what the capture suggests, look at the lane of its rules: `--set=profile=...`. If it "
+            "asks in a new order each time, as sarama does, no rule says which partition is next. Otherwise take the "
+            "order of partitions in this reader's lanes as a direction only.",
             "different",
         ),
-        "fewer_bytes": FidelityReason("Closed loop: the replay had read less by then.", DIRECTION, "different"),
-        "more_bytes": FidelityReason("Closed loop: the replay had read more by then.", DIRECTION, "different"),
-        "slower": FidelityReason("Closed loop: the backlog took the replay longer.", DIRECTION, "different"),
-        "faster": FidelityReason("Closed loop: the backlog took the replay less time.", DIRECTION, "different"),
-        "fewer_requests": FidelityReason("Closed loop: the replay sent fewer requests.", DIRECTION, "different"),
-        "more_requests": FidelityReason("Closed loop: the replay sent more requests.", DIRECTION, "different"),
+        "fewer_bytes": FidelityReason("Closed loop: the replay had read fewer bytes by then.", DIRECTION, "different"),
+        "more_bytes": FidelityReason("Closed loop: the replay had read more bytes by then.", DIRECTION, "different"),
+        "slower": FidelityReason("Closed loop: the replay reads the backlog in more time.", DIRECTION, "different"),
+        "faster": FidelityReason("Closed loop: the replay reads the backlog in less time.", DIRECTION, "different"),
+        "fewer_requests": FidelityReason("Closed loop: the replay sends fewer requests.", DIRECTION, "different"),
+        "more_requests": FidelityReason("Closed loop: the replay sends more requests.", DIRECTION, "different"),
     },
 )  # fmt: skip
 
@@ -206,21 +211,22 @@ FETCHERS = FidelityReasons(
     ("fetcher_of_partition",),
     {
         "fetcher_unknown": FidelityReason(
-            "The client.id is none of a broker's fetcher, such as `broker-2-fetcher-0`: lanes with "
+            "The client.id is not that of a broker's fetcher thread, such as `broker-2-fetcher-0`. Lanes with "
             "`num.replica.fetchers` leave the follower as captured.",
-            "Replay silver tables without pseudonyms: a pseudonym does not show which fetcher it is of.",
+            "Replay silver tables without pseudonyms: a pseudonym does not show which fetcher thread it stands for.",
             "unknown",
         ),
         "topic_name_unknown": FidelityReason(
-            "The capture shows a topic's id and not its name, by which Kafka deals partitions to fetchers: in lanes "
-            "with `num.replica.fetchers` the partition has any fetcher that it may have, given the captured one.",
-            "Capture until some client asks for Metadata: `kafka-topics.sh --list` does.",
+            "The capture shows the topic's id but not its name, by which Kafka assigns partitions to fetcher threads. "
+            "In lanes with `num.replica.fetchers` the partition has any of the threads that are possible, given the "
+            "captured one.",
+            "Let the capture run until some client asks for Metadata, as `kafka-topics.sh --list` does.",
             "unknown",
         ),
         "other_fetcher": FidelityReason(
-            "By Kafka's rule another fetcher has this partition, however many there are; or a release with another "
-            "rule, or two numbers of fetchers, were captured. Lanes with `num.replica.fetchers` leave the follower as "
-            "captured.",
+            "By Kafka's rule another fetcher thread has this partition, whatever the number of threads. Or the "
+            "captured release has another rule, or the number of threads changed during the capture. Lanes with "
+            "`num.replica.fetchers` leave the follower as captured.",
             "Capture while `num.replica.fetchers` does not change.",
             "different",
         ),

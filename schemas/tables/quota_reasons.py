@@ -16,16 +16,17 @@ THROTTLES = FidelityReasons(
     {
         "no_response": FidelityReason("The throttle time of the response is not in the capture.", WHOLE, "unknown"),
         "sent_before": FidelityReason(
-            "What the producers had sent before the capture began counts for some seconds, and packets do not show it.",
-            "Begin the capture earlier than `quota.window.num` windows before what you want to know.",
+            "What the producers sent before the capture began counts towards the quota for some seconds, and the "
+            "capture does not show it.",
+            "Begin the capture earlier than the time that matters, by `quota.window.num` windows.",
             "unknown",
         ),
         "quota_not_stated": FidelityReason(
             "The response is throttled, and nobody stated the producer's quota.", STATE_QUOTA, "unknown"
         ),
         "another_quota": FidelityReason(
-            "The response is throttled for no longer than `request_percentage` throttles (KIP-124), and the quota of "
-            "bytes is not exceeded.",
+            "The quota of bytes is not exceeded, and the response is throttled for no longer than a quota of "
+            "`request_percentage` may throttle it (KIP-124).",
             "Nothing: packets do not show how long a broker's threads worked on a request.",
             "unknown",
         ),

@@ -9,7 +9,7 @@ STATE = (
     "State what was in force: `--captured` with `max.incremental.fetch.session.cache.slots`, "
     "`min.incremental.fetch.session.eviction.ms`, `kafka`. Capture all listeners, including the inter-broker one."
 )
-CLIENT = "Check whether the client is one of Kafka's own or librdkafka: others have rules of their own."
+CLIENT = "Check whether the client is Kafka's own or librdkafka: other clients have their own rules."
 STATE_SHARES = (
     "State what was in force: `--captured=group.share.max.share.sessions=...`, `kafka`. Capture all listeners of the "
     "broker."
@@ -28,7 +28,7 @@ SESSIONS = FidelityReasons(
     ),
     {
         "session_from_before_capture": FidelityReason(
-            "A session that was opened before the capture began decides.", FROM_BEFORE, "unknown"
+            "The result depends on a session that was opened before the capture began.", FROM_BEFORE, "unknown"
         ),
         "session_not_seen": FidelityReason(
             "A session that has been idle since before the capture began may hold the slot.",
@@ -36,40 +36,41 @@ SESSIONS = FidelityReasons(
             "unknown",
         ),
         "shard_unknown": FidelityReason(
-            "No session id has shown yet which of the cache's shards has its turn.",
+            "No session id has yet shown which shard of the cache is next.",
             "Let the capture run longer: the first session granted on the broker shows it.",
             "unknown",
         ),
         "eviction_time": FidelityReason(
-            "The response is within 2 ms of the time at which it would be a different one.",
-            "Nothing: clocks are not more exact.",
+            "The response is within 2 ms of the time at which another result becomes right.",
+            "Nothing: clocks are not exact enough.",
             "unknown",
         ),
         "close_grant_order": FidelityReason(
-            "A session's close and the response overlap in time; the other order gives what was captured.",
+            "The close of a session and the response overlap in time, and the other order gives what was captured.",
             "Nothing: packets do not show it.",
             "unknown",
         ),
         "response_not_captured": FidelityReason(
-            "A request or response that is not in the capture, or is cut, or a new connection decides.",
+            "The result depends on a request or response that the capture does not have, or has only in part, or on a "
+            "new connection.",
             "Capture whole packets (`-s 0`) and lose none (`-B`).",
             "unknown",
         ),
         "order_inferred": FidelityReason(
-            "It agrees; session ids show in which order overlapping responses were made.", "Nothing.", "equal"
+            "The result agrees, in an order of overlapping responses that session ids show.", "Nothing.", "equal"
         ),
         "granted": FidelityReason("The capture has a session where the replay refuses one.", STATE, "different"),
         "refused": FidelityReason("The capture has no session where the replay grants one.", STATE, "different"),
         "other_shard": FidelityReason(
-            "The session's id belongs to another shard than the replay's.", STATE, "different"
+            "The session's id belongs to another shard than in the replay.", STATE, "different"
         ),
         "other_error": FidelityReason(
-            "The capture has another error of the session than the replay, or only one of them has one.",
+            "The capture has another session error than the replay, or only one of them has one.",
             STATE,
             "different",
         ),
         "other_partitions": FidelityReason(
-            "The session, or an incremental response, has other partitions than the replay's.", CLIENT, "different"
+            "The session, or an incremental response, has other partitions than in the replay.", CLIENT, "different"
         ),
         "other_request": FidelityReason(
             "The request's session, epoch or partitions are not what the client's rules say.", CLIENT, "different"
@@ -83,23 +84,24 @@ SHARES = FidelityReasons(
     ("share_grants", "share_errors", "share_requests"),
     {
         "share_session_from_before": FidelityReason(
-            "A share session that was opened before the capture began decides, or may hold the slot.",
+            "The result depends on a share session that was opened before the capture began, or such a session may "
+            "hold a place in the cache.",
             FROM_BEFORE,
             "unknown",
         ),
         "share_close_order": FidelityReason(
-            "A session's close, or the end of its connection, is within 100 ms of the response; the other order gives "
-            "what was captured.",
+            "The close of a session, or the end of its connection, is within 100 ms of the response, and the other "
+            "order gives what was captured.",
             "Nothing: packets do not show when a broker learns that a connection has ended.",
             "unknown",
         ),
         "connection_end_not_captured": FidelityReason(
-            "The capture does not show when connections end whose sessions decide.",
-            "Capture packets: a request log does not have the ends of connections.",
+            "The result depends on when connections with share sessions ended, and the capture does not show it.",
+            "Capture packets: a request log does not show when connections end.",
             "unknown",
         ),
         "share_response_not_captured": FidelityReason(
-            "A request or response that is not in the capture, or is cut, decides.",
+            "The result depends on a request or response that the capture does not have, or has only in part.",
             "Capture whole packets (`-s 0`) and lose none (`-B`).",
             "unknown",
         ),
@@ -116,7 +118,7 @@ SHARES = FidelityReasons(
         ),
         "other_share_epoch": FidelityReason(
             "The request's epoch is not what the rules of Kafka's own client say.",
-            "Check whether the client is one of Kafka's own: others have rules of their own.",
+            "Check whether the client is Kafka's own: other clients have their own rules.",
             "different",
         ),
     },

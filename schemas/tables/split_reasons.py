@@ -30,20 +30,22 @@ SPLITS = FidelityReasons(
             "unknown",
         ),
         "close_append_order": FidelityReason(
-            "Closes of batches and appends overlap in time; some order of both gives what was captured.",
+            "Batches are closed while other records are appended, in an order that is not known. One of the possible "
+            "orders gives what was captured.",
             NOT_SHOWN,
             "unknown",
         ),
         "near_limit": FidelityReason(
-            "The batch is within a record of `max.message.bytes`: it depends on which records it has.",
+            "The size of the batch differs from `max.message.bytes` by no more than a record, so the result depends on "
+            "which records the batch has.",
             "Nothing, unless you choose a `batch.size` farther from `max.message.bytes`.",
             "unknown",
         ),
         "recompressed": FidelityReason(
-            "The broker compresses the topic's batches anew and checks `max.message.bytes` once more. How large the "
-            "batch was then is not in the capture.",
-            "Nothing: take what such a topic's lanes split as an estimate. With `compression.type=producer`, or in the "
-            "producer's codec, the broker stores batches as they are.",
+            "The broker compresses the topic's batches again and then checks `max.message.bytes` once more. The "
+            "capture does not show how large the batch was by then.",
+            "Nothing: take the splits in the lanes of such a topic as an estimate. With `compression.type=producer`, "
+            "or if producers use the topic's codec, brokers store batches as they are.",
             "unknown",
         ),
         "fewer_records": FidelityReason(
@@ -57,8 +59,8 @@ SPLITS = FidelityReasons(
             "different",
         ),
         "split_not_captured": FidelityReason(
-            "The batch is larger than `max.message.bytes` and was not refused; for a whole producer: the replay "
-            "splits more often than the capture shows.",
+            "The batch is larger than `max.message.bytes` and was not refused. For a whole producer: the replay splits "
+            "more often than the capture shows.",
             STATE_PRODUCER,
             "different",
         ),
@@ -69,9 +71,10 @@ SPLITS = FidelityReasons(
             "different",
         ),
         "bytes_beyond_error": FidelityReason(
-            "The replay's size for a batch is farther off than the metric allows.",
-            "Have sizes measured more closely: `--captured=recompress=all`, or `--captured=recut.sizes=exact` with it. "
-            "State the producer's level of compression if it is not Kafka's: `--captured=compression.zstd.level=...`.",
+            "The size that the replay gives for a batch is wrong by more than the metric allows.",
+            "Let sizes be measured more exactly: `--captured=recompress=all`, or `--captured=recut.sizes=exact` with "
+            "it. State the producer's level of compression if it is not Kafka's default: "
+            "`--captured=compression.zstd.level=...`.",
             "different",
         ),
     },
