@@ -26,7 +26,11 @@ class ComparisonPart(BaseModel):
 
 
 class RunOf(ComparisonPart):
-    """A run that is compared. captures: the names of the first files."""
+    """One of the two runs.
+
+    run_at: when the run was last asked for, in UTC. captures: the names of the first capture files. files: how many
+    files there are.
+    """
 
     lake: str
     run_id: str
@@ -37,8 +41,10 @@ class RunOf(ComparisonPart):
 
 
 class FigureOf(ComparisonPart):
-    """A number with its range, or a text. value: null for a text, and for a backlog that is not read. low, high: null
-    where the figure is exact.
+    """A number with its range, or a text such as a setting's value.
+
+    value: null for a text, and for a backlog that is never read. low, high: the ends of the range; null if the figure
+    is exact, and if an end is a time that never ends. text: null for a number.
     """
 
     value: float | None
@@ -48,8 +54,12 @@ class FigureOf(ComparisonPart):
 
 
 class ChangeOf(ComparisonPart):
-    """A figure that differs. judgement: beyond, its ranges do not meet; noise, they do; exact, it has no range; new and
-    gone, the second run or the first alone has it.
+    """A figure that differs between the two runs.
+
+    part, kind, scope, metric: what the figure describes, such as traffic, client, the client.id and requests_per_s.
+    judgement: beyond if the ranges of the two figures do not overlap, noise if they do, exact if they have no range,
+    new if only the second run has the figure, gone if only the first run has it. before, after: the figure in the first
+    and in the second run; null if the run does not have it.
     """
 
     part: str
@@ -62,7 +72,12 @@ class ChangeOf(ComparisonPart):
 
 
 class UpgradeOf(ComparisonPart):
-    """Question 18: a client's software that fetches with versions that the first run has not."""
+    """A client software that fetches in new versions: question 18 of the report.
+
+    name: the software. versions_before: its versions that only the first run has, or all versions of the first run if
+    the second has them, too. versions_after: its versions that only the second run has. changes: what changed in its
+    fetches.
+    """
 
     name: str
     versions_before: list[str]
@@ -71,7 +86,10 @@ class UpgradeOf(ComparisonPart):
 
 
 class PredictionOf(ComparisonPart):
-    """A row of gold/predictions_checked."""
+    """A prediction of the first run, beside what was seen in the second: a row of gold/predictions_checked.
+
+    docs/tables.md explains its columns.
+    """
 
     algorithm: str
     scenario: str
@@ -88,9 +106,11 @@ class PredictionOf(ComparisonPart):
 
 
 class Comparison(ComparisonPart):
-    """Two runs. left_out: by part how many changes there are beside those listed, each of them smaller. replayed_once:
-    replays that one run alone has. without_lane: how many clients or clusters have settings that no lane of the first
-    run has.
+    """What differs between two runs.
+
+    before, after: the two runs. left_out: by part, how many smaller changes there are that `changes` does not list.
+    replayed_once: the replays that only one of the runs has. without_lane: for how many clients or clusters no lane of
+    the first run has the settings that are in force in the second, so that nothing was predicted for them.
     """
 
     schema_version: Literal[1] = 1

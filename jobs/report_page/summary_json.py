@@ -32,9 +32,10 @@ class SummaryPart(BaseModel):
 
 
 class TableEffect(SummaryPart):
-    """What a change gains or costs: as a sentence, and by a metric in the lane `captured` and with the change.
+    """What a change gains or costs, as a sentence and by a metric.
 
-    The ranges: at least and at most, when the pace of clients and brokers is drawn anew.
+    before: the metric in the lane `captured`. after: the metric with the change. before_range, after_range: the lower
+    and upper ends of their ranges when the pace of clients and brokers is drawn anew.
     """
 
     sentence: str
@@ -46,7 +47,10 @@ class TableEffect(SummaryPart):
 
 
 class Advised(SummaryPart):
-    """A row of gold/recommendations; docs/advice.md has the rules."""
+    """Advice on one setting: a row of gold/recommendations.
+
+    docs/tables.md explains its columns, and docs/advice.md has the rules.
+    """
 
     verdict: Literal["change", "keep", "withheld"]
     algorithm: str
@@ -67,7 +71,7 @@ class Advised(SummaryPart):
 
 
 class Answered(SummaryPart):
-    """A question of the report; the sentence of one without an answer says why, and what to do."""
+    """A question of the report with its answer. If it has no answer, the sentence says why, and what to do."""
 
     number: int
     question: str
@@ -76,7 +80,10 @@ class Answered(SummaryPart):
 
 
 class Fidelity(SummaryPart):
-    """How often the replay of the captured settings equals the capture, by what is compared."""
+    """How often the replay of the settings in force gives what the capture shows, by metric.
+
+    checked: how many results could be checked. agreed: how many of these agree. unknown: how many could not be checked.
+    """
 
     algorithm: str
     reader: str | None
@@ -87,8 +94,10 @@ class Fidelity(SummaryPart):
 
 
 class CountedWindow(SummaryPart):
-    """The time that counts, in UTC: what comes before begin only warmed up the state, what comes from end on is left
-    out. Null if it goes as far as the capture.
+    """The part of the capture that counts, in UTC.
+
+    begin: what comes before it only prepared the state; null if the window begins with the capture. end: what comes
+    from it on is left out; null if the window ends with the capture.
     """
 
     begin: str | None
@@ -96,8 +105,12 @@ class CountedWindow(SummaryPart):
 
 
 class Summary(SummaryPart):
-    """A run. refused_by: the rules of gates that refused its tables, null if none did. not_replayed: by replay what
-    the captures lack for it. lanes: by replay, as runs.lanes. window: the time that counts.
+    """The results of a run.
+
+    run_at: when the run was last asked for. captures: the names of the capture files. kafka: the release of Kafka whose
+    rules are replayed, and how it is known. lanes: by replay, the lanes that were replayed. window: the part of the
+    capture that counts. not_replayed: for each replay that could not be made, what the captures lack for it.
+    refused_by: what gates refused, by which rules; null if they refused nothing.
     """
 
     schema_version: Literal[1] = 1
