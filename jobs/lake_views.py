@@ -23,7 +23,7 @@ from udfs.replay.fetch_max_bytes.rows import CLOSED_LOOP
 RowsOfTable = Callable[[Table], DataFrame]
 SHARES = {"p50_ms": 0.5, "p95_ms": 0.95, "p99_ms": 0.99}
 LANE_SETTINGS = "lane_settings"
-_OF_LANES = "The lanes of each replay: one column for each setting, as a number where it is one, null as captured"
+_OF_LANES = "One row per lane of each replay, one column per setting: a number if it is one, null if it is as captured"
 
 
 class View(NamedTuple):
@@ -56,12 +56,12 @@ def starved_partitions(rows: RowsOfTable) -> DataFrame:
 
 VIEWS: Mapping[str, View] = {
     "latency_by_client": View(
-        "A client and an API: how long its requests took, from first packet to first packet. A fetch that waits for "
-        "records takes up to fetch.max.wait.ms",
+        "One row per client and API: how long its requests took, from the last byte of the request to the last byte of "
+        "the response. A fetch that waits for records takes up to fetch.max.wait.ms",
         latency_by_client,
     ),
     "starved_partitions": View(
-        "A consumer's partition that waits, in a lane of the closed loop, though there was something to read",
+        "One row per partition of a consumer that waits in a lane of the closed loop although it has records",
         starved_partitions,
     ),
 }

@@ -74,7 +74,7 @@ FETCH_FAIRNESS = table(
     partition=C("int", "Partition of the topic"),
     requests=C("bigint", "Fetches that asked for the partition"),
     bytes=C("bigint", "Record bytes returned", "bytes"),
-    available_bytes=C("bigint", "Record bytes that were available to read, summed over these fetches", "bytes"),
+    available_bytes=C("bigint", "Record bytes that were available to read, summed over the fetches", "bytes"),
     share_of_bytes=C("double", "bytes as a share of all that the reader got"),
     share_of_available=C("double", "available_bytes as a share of all that was available to the reader"),
     empty_though_available=C("bigint", "Fetches that got nothing of the partition although records were available"),
@@ -88,8 +88,9 @@ FETCH_FAIRNESS = table(
                                  "counted by what is known"),
     backlog_bytes=C("bigint", "Size of the backlog: record bytes that were there when the reader first asked for the "
                               "partition. Null in open mode", "bytes", nullable=True),
-    catch_up_ms=C("double", "Time from then until the backlog was read. Null in open mode, if the backlog was never "
-                            "read, and if the reader gave it up", "ms", nullable=True),
+    catch_up_ms=C("double", "Time from the reader's first fetch of the partition until the backlog was read. Null in "
+                            "open mode, if the backlog was never read, and if the reader gave it up",
+                  "ms", nullable=True),
     is_given_up=C("boolean", "The captured reader left the backlog before it had read it, for good or to read on after "
                              "it: the partition moved, was revoked or was deleted, or the reader sought elsewhere. "
                              "Null in open mode", nullable=True),
@@ -224,12 +225,13 @@ PRODUCER_THROTTLES = table(
     byte_rate=C("bigint", "The producer_byte_rate that applies to the producer, alone or shared with others; null for "
                           "none", "bytes/s", nullable=True),
     requests=C("bigint", "Produce requests"),
-    bytes=C("bigint", "Bytes of these requests, as the quota counts them", "bytes"),
+    bytes=C("bigint", "Bytes of the Produce requests, as the quota counts them", "bytes"),
     throttled_requests=C("bigint", "Produce requests that are throttled"),
-    throttle_time_ms=C("bigint", "Sum of the throttle times", "ms"),
-    throttle_time_max_ms=C("bigint", "Longest throttle time", "ms"),
+    throttle_time_ms=C("bigint", "Sum of the throttle times of the Produce requests", "ms"),
+    throttle_time_max_ms=C("bigint", "Longest throttle time of a Produce request", "ms"),
     sending_ms=C("double", "Time from the first request until the last one is answered", "ms"),
-    captured_sending_ms=C("double", "The same time in the capture", "ms"),
+    captured_sending_ms=C("double", "Time from the first request until the last one was answered, in the capture",
+                          "ms"),
     behind_ms_max=C("double", "The most by which a request is answered later than in the capture", "ms"),
     blocked_ms=C("double", "How long the application waits for buffer.memory, for all brokers together", "ms"),
     expired_requests=C("bigint", "Requests that are answered more than 120 s (delivery.timeout.ms) after their last "

@@ -102,14 +102,16 @@ PARTITION_LIMIT_CURVE = table(
                nullable=True),
     request_time=C("timestamp", "When the first change that is refused was asked for; null if none is refused",
                    "UTC", nullable=True),
-    connection_id=C("bigint", "Connection of that change's request", nullable=True),
-    exchange_no=C("bigint", "Number of that request on its connection", nullable=True),
-    position=C("int", "Position of that change in its request, from 0", nullable=True),
-    kind=C("string", "Kind of that change", nullable=True),
-    topic=C("string", "Topic of that change", nullable=True, names="topic"),
-    present=C("bigint", "Replicas that are there when it is refused, with the limit at limit_from; for max.partitions, "
-                        "with every limit of the row", nullable=True),
-    asked=C("bigint", "Replicas that the change asks for", nullable=True),
+    connection_id=C("bigint", "Connection of the request with the first refused change; null if none is refused",
+                    nullable=True),
+    exchange_no=C("bigint", "Number of that request on its connection; null if none is refused", nullable=True),
+    position=C("int", "Position of the first refused change in its request, from 0; null if none is refused",
+               nullable=True),
+    kind=C("string", "Kind of the first refused change; null if none is refused", nullable=True),
+    topic=C("string", "Topic of the first refused change; null if none is refused", nullable=True, names="topic"),
+    present=C("bigint", "Replicas that are there when the change is refused, with the limit at limit_from; for "
+                        "max.partitions, with every limit of the row. Null if none is refused", nullable=True),
+    asked=C("bigint", "Replicas that the first refused change asks for; null if none is refused", nullable=True),
 )  # fmt: skip
 
 PARTITIONS_PER_BROKER = table(

@@ -48,7 +48,7 @@ CONSUMER_MEMORY = table(
     pool_bytes=C("bigint", "buffer.memory; null if there is no bound", "bytes", nullable=True),
     config_refused=C("boolean", "buffer.memory is not larger than fetch.max.bytes, so the prototype would not start"),
     responses=C("bigint", "Responses read"),
-    response_bytes=C("bigint", "Bytes of these responses, without the size field", "bytes"),
+    response_bytes=C("bigint", "Bytes of the responses, without the size field", "bytes"),
     connections=C("bigint", "Connections, including those to coordinators"),
     brokers=C("bigint", "Brokers fetched from"),
     partitions=C("bigint", "Partitions fetched from"),
@@ -119,7 +119,7 @@ BROKER_MEMORY = table(
     broker=C("string", "The broker's node id, else its address and port"),
     pool_bytes=C("bigint", "queued.max.request.bytes; null if there is no bound", "bytes", nullable=True),
     requests=C("bigint", "Requests read"),
-    request_bytes=C("bigint", "Bytes of these requests, without the size field", "bytes"),
+    request_bytes=C("bigint", "Bytes of the requests, without the size field", "bytes"),
     connections=C("bigint", "Connections"),
     **_USED,
     smallest_pool_bytes=C("bigint", "Smallest pool in which nothing of this lane would wait. It is exact if nothing in "
@@ -157,8 +157,8 @@ LIBRDKAFKA_QUEUE = table(
     brokers=C("bigint", "Brokers fetched from"),
     partitions=C("bigint", "Partitions fetched from"),
     responses=C("bigint", "Responses with records"),
-    messages=C("bigint", "Messages in these responses"),
-    value_bytes=C("bigint", "Bytes of these messages; null if some were not measured", "bytes", nullable=True),
+    messages=C("bigint", "Messages in the responses"),
+    value_bytes=C("bigint", "Bytes of the messages; null if some were not measured", "bytes", nullable=True),
     unmeasured_batches=C("bigint", "Compressed batches whose uncompressed size is not known"),
     threshold_bytes=C("bigint", "Bytes in the queue from which on the consumer asks for no more: max_queued_bytes or, "
                                 "if less, min_queued_messages times the mean size of the captured messages",
@@ -208,7 +208,7 @@ PRODUCER_MEMORY = table(
                              "behind other requests of their connection. From 0.1 on the producer counts as busy, and "
                              "a lane in which a batch would wait is replayed in closed loop"),
     batches=C("bigint", "Captured batches, each counted once"),
-    batch_bytes=C("bigint", "Bytes of these batches", "bytes"),
+    batch_bytes=C("bigint", "Bytes of the captured batches", "bytes"),
     batches_begun=C("bigint", "Batches that got memory; in closed loop they have other records than in the capture"),
     **_USED,
     waits=C("bigint", "Batches whose first record had to wait for memory"),

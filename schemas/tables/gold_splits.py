@@ -86,11 +86,12 @@ BATCH_SPLIT_TIMELINE = table(
     "per 32 batches.",
     ("run_id", "scenario", "client_id", "client_address", "topic", "first_batch"), "run_id",
     **_CLIENT,
-    first_batch=C("bigint", "How many batches were closed before these, including batches made by splits"),
+    first_batch=C("bigint", "How many batches the producer had closed before those of the row, including batches made "
+                            "by splits"),
     batches=C("bigint", "Number of batches in the row"),
-    splits=C("bigint", "How many of these batches were split"),
-    estimated_ratio=C("double", "Mean of the estimated compression ratios just before each of these batches was closed",
+    splits=C("bigint", "Batches of the row that were split"),
+    estimated_ratio=C("double", "Mean of the estimated compression ratios just before each batch of the row was closed",
                       ),
-    observed_ratio=C("double", "Mean of the actual compression ratios of these batches"),
-    time=C("timestamp", "When the last of these batches was closed", "UTC"),
+    observed_ratio=C("double", "Mean of the actual compression ratios of the batches of the row"),
+    time=C("timestamp", "When the last batch of the row was closed", "UTC"),
 )  # fmt: skip

@@ -250,7 +250,7 @@ FETCH_PARTITIONS = table(
                              "differ", nullable=True),
     aborted_producer_ids=C("array<bigint>", "Producer ids of the aborted transactions that the response names; null if "
                                             "it names none", nullable=True),
-    aborted_first_offsets=C("array<bigint>", "First offsets of these transactions, in the same order as "
+    aborted_first_offsets=C("array<bigint>", "First offsets of the aborted transactions, in the same order as "
                                              "aborted_producer_ids", nullable=True),
     error_code=C("smallint", "The partition's error in the response", nullable=True),
     response_error_code=C("smallint", "The response's top-level error", nullable=True),
@@ -392,8 +392,8 @@ LOG_AGREEMENT = table(
     broker=BROKER,
     field=C("string", "The compared column of exchanges; `request` for whether the request is there at all"),
     in_both=C("bigint", "Requests that both packets and log have; for a column, those for which both have a value"),
-    different=C("bigint", "How many of these have different values; in the row of the requests, how many differ in any "
-                          "column"),
+    different=C("bigint", "Requests in both with different values; in the row of the requests, those that differ in "
+                          "any column"),
     only_in_packets=C("bigint", "Requests (for a column: values) that only the packets have"),
     only_in_log=C("bigint", "Requests (for a column: values) that only the log has"),
     different_connection_id=C("bigint", "Connection of the first exchange that differs; null if none differs",
