@@ -14,9 +14,9 @@ PAGE = Path("docs/outcomes.md")
 INTRODUCTION = """\
 # Outcomes
 
-What an aim can name ([find.md](find.md)), by replay: an outcome of its tables, or one of its settings. The last line of
-a replay has the settings that an aim is over if it names none, and their bounds. This page is made from
-`schemas/tables/outcomes.py` and `conf/settings.yaml` by `python -m jobs.doc_pages`.
+An aim ([find.md](find.md)) names an outcome or a setting of a replay. This page has the outcomes of each replay, with
+the columns that they come from. The line below them has the settings that the search varies if the aim names none, with
+their bounds. This page is made from `schemas/tables/outcomes.py` and `conf/settings.yaml` by `python -m jobs.doc_pages`.
 """
 HEAD = ("| outcome | unit | better | what it is | column |", "|---|---|---|---|---|")
 

@@ -14,8 +14,8 @@ PAGE = Path("docs/reasons.md")
 INTRODUCTION = """\
 # Reasons
 
-The words with which tables, screen and report say why something could not be compared or read: what each means, and
-what to do about it. This page is made from `schemas/tables` by `python -m jobs.doc_pages`.
+With these words the tables, the screen and the report say why something could not be compared or read. For each word,
+this page says what it means and what to do about it. This page is made from `schemas/tables` by `python -m jobs.doc_pages`.
 
 ## Fidelity: the replay of the captured settings against the capture
 

@@ -14,13 +14,14 @@ PAGE = Path("docs/settings.md")
 INTRODUCTION = """\
 # Settings
 
-The settings that `--set` makes lanes of, by replay, and those that `--captured` states. Kafka's own spelling, without
-the prefix, will do: `fetch.max.bytes` is the consumer's in `--set`, and the broker's in `--captured`.
+This page has the settings from which `--set` makes lanes, by replay, and those that `--captured` states. Kafka's own
+spelling, without the prefix, is enough: `fetch.max.bytes` is the consumer's in `--set`, and the broker's in
+`--captured`.
 [scenarios.md](scenarios.md) says how lanes are made. This page is made from
 [conf/settings.yaml](../conf/settings.yaml) by `python -m jobs.doc_pages`.
 
-*Stated* marks settings that were in force and that a capture may not show: `--captured` takes them. Defaults are
-Kafka's; if there is none, the capture shows the value, or nothing is assumed.
+*Stated* marks settings whose value in force a capture may not show: `--captured` states it. Defaults are Kafka's; if
+there is none, the capture shows the value, or nothing is assumed.
 """
 STATED_ALONE = """\
 ## Stated, and the same in every lane
