@@ -16,7 +16,8 @@ INTRODUCTION = """\
 
 An aim ([find.md](find.md)) names an outcome or a setting of a replay. This page has the outcomes of each replay, with
 the columns that they come from. The line below them has the settings that the search varies if the aim names none, with
-their bounds. This page is made from `schemas/tables/outcomes.py` and `conf/settings.yaml` by `python -m jobs.doc_pages`.
+their bounds. This page is made from `schemas/tables/outcomes.py` and `conf/settings.yaml` by
+`python -m jobs.doc_pages`.
 """
 HEAD = ("| outcome | unit | better | what it is | column |", "|---|---|---|---|---|")
 

@@ -15,7 +15,8 @@ INTRODUCTION = """\
 # Reasons
 
 With these words the tables, the screen and the report say why something could not be compared or read. For each word,
-this page says what it means and what to do about it. This page is made from `schemas/tables` by `python -m jobs.doc_pages`.
+this page says what it means and what to do about it. This page is made from `schemas/tables` by
+`python -m jobs.doc_pages`.
 
 ## Fidelity: the replay of the captured settings against the capture
 

@@ -59,14 +59,14 @@ CONSUMER_MEMORY = table(
                                    "they are not decompressed. Null if the size of some batch is not known",
                          "bytes", nullable=True),
     unmeasured_batches=C("bigint", "Compressed batches whose uncompressed size is not known: all of them in closed "
-                                   "loop, and if `ingest` was not asked to prepare batch_split; else those that could "
-                                   "not be read"),
+                                   "loop, and if `ingest` was not asked to prepare batch_split; otherwise those that "
+                                   "could not be read"),
     memory_bound_bytes=C("bigint", "KIP-74's bound on memory: min(brokers x fetch.max.bytes, partitions x "
-                                   "max.partition.fetch.bytes), by the lane's limits, else by the largest ones that "
-                                   "fetches ask for", "bytes"),
+                                   "max.partition.fetch.bytes), by the lane's limits, otherwise by the largest ones "
+                                   "that fetches ask for", "bytes"),
     reckoned_bytes_max=C("bigint", "Most bytes that the variant counted as used", "bytes"),
     smallest_pool_bytes=C("bigint", "Smallest pool in which nothing of this lane would wait. It is exact if nothing in "
-                                    "the lane waits or is larger than the pool, else a lower bound", "bytes"),
+                                    "the lane waits or is larger than the pool, otherwise a lower bound", "bytes"),
     depleted_share=C("double", "Share of span_ms during which the pool had refused a request for memory"),
     waits=C("bigint", "Responses, or fetches that were held back, that had to wait for memory"),
     **_WAITS,
@@ -116,14 +116,14 @@ BROKER_MEMORY = table(
     ("run_id", "scenario", "broker"), "run_id",
     run_id=RUN_ID,
     scenario=SCENARIO,
-    broker=C("string", "The broker's node id, else its address and port"),
+    broker=C("string", "The broker's node id, otherwise its address and port"),
     pool_bytes=C("bigint", "queued.max.request.bytes; null if there is no bound", "bytes", nullable=True),
     requests=C("bigint", "Requests read"),
     request_bytes=C("bigint", "Bytes of the requests, without the size field", "bytes"),
     connections=C("bigint", "Connections"),
     **_USED,
     smallest_pool_bytes=C("bigint", "Smallest pool in which nothing of this lane would wait. It is exact if nothing in "
-                                    "the lane waits or is larger than the pool, else a lower bound", "bytes"),
+                                    "the lane waits or is larger than the pool, otherwise a lower bound", "bytes"),
     depleted_share=C("double", "Share of span_ms during which the pool had refused a request for memory"),
     waits=C("bigint", "Requests whose channel was muted because there was no memory"),
     **_WAITS,

@@ -16,13 +16,13 @@ RACK_READS = table(
     run_id=RUN_ID,
     client_id=C("string", "client.id of the consumer; empty for none"),
     client_address=C("string", "The consumer's IP address"),
-    client_rack=C("string", "The consumer's rack: as stated, else its client.rack in Fetch requests; null if it is not "
-                            "known", nullable=True),
+    client_rack=C("string", "The consumer's rack: as stated, otherwise its client.rack in Fetch requests; null if it "
+                            "is not known", nullable=True),
     topic=C("string", "Topic name, or the topic id if the name is not known"),
     partition=C("int", "Partition of the topic"),
-    broker=C("string", "The broker that served the reads: node id, else address and port. Null, with 0 bytes, if the "
-                       "leader sent the consumer to a replica of which the capture has no reads", nullable=True),
-    broker_rack=C("string", "Rack of that broker: as stated, else as Metadata responses show it", nullable=True),
+    broker=C("string", "The broker that served the reads: node id, otherwise address and port. Null, with 0 bytes, if "
+                       "the leader sent the consumer to a replica of which the capture has no reads", nullable=True),
+    broker_rack=C("string", "Rack of that broker: as stated, otherwise as Metadata responses show it", nullable=True),
     leader=C("string", "Leader of the partition, which serves all consumers without fetch-from-follower"),
     leader_rack=C("string", "Rack of the leader", nullable=True),
     preferred=C("string", "The broker that serves the consumer with replica.selector.class=RackAwareReplicaSelector: "

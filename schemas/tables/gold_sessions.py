@@ -80,7 +80,7 @@ SESSION_SLOTS = table(
     enough_slots=C("bigint", "max.incremental.fetch.session.cache.slots with which no client is harmed that still "
                              "fetches. A session that was idle for longer than "
                              "min.incremental.fetch.session.eviction.ms may be evicted, if no client came back to such "
-                             "a session; else the same as zero_harm_slots"),
+                             "a session; otherwise the same as zero_harm_slots"),
     slots_at_least=C("bigint", "Fewest slots that the captured broker can have had: the most sessions that one shard "
                                "held at the same time, also before a window, times the shards"),
     slots_at_most=C("bigint", "Most slots that the captured broker can have had: with more, the shard that refused a "

@@ -59,8 +59,8 @@ BATCH_SPLIT = table(
     measured_batches=C("bigint", "Batches whose size was measured by compressing their own records again "
                                  "(recut.sizes=exact); the sizes of the others are estimated"),
     size_error=C("double", "Mean relative error of the estimated sizes of batches that end at other records than in "
-                           "the capture: on the measured batches, else on batches that splits made in the capture. "
-                           "Null if there are neither", nullable=True),
+                           "the capture: on the measured batches, otherwise on batches that splits made in the "
+                           "capture. Null if there are neither", nullable=True),
 )  # fmt: skip
 
 BATCH_SPLIT_RANGES = table(

@@ -147,9 +147,9 @@ EXCHANGES = table(
                              "connection within the frame", "bytes"),
     status=C("string", "answered, no_response (acks=0, so none is sent), unanswered, or orphan_response (its request "
                        "is not in the capture)"),
-    error_code=C("smallint", "The response's top-level error, else the first error of a topic or partition. For Fetch, "
-                             "and in a request log for APIs that no other table is made from, only the top-level error "
-                             "counts", nullable=True),
+    error_code=C("smallint", "The response's top-level error, otherwise the first error of a topic or partition. For "
+                             "Fetch, and in a request log for APIs that no other table is made from, only the "
+                             "top-level error counts", nullable=True),
     throttle_time_ms=C("int", "Throttle time in the response", "ms", nullable=True),
     fetch_max_bytes=C("int", "max_bytes of a Fetch request, even if the request names no partition",
                       "bytes", nullable=True),

@@ -15,7 +15,9 @@ EXCHANGE_NO = C(
     "Number of the request on its connection, from 0; responses whose request is not in the capture are -1, -2 "
     "and so on",
 )
-BROKER = C("string", "The broker's node id if Metadata responses show it, else its address and port", names="endpoint")
+BROKER = C(
+    "string", "The broker's node id if Metadata responses show it, otherwise its address and port", names="endpoint"
+)
 CLIENT_ID = C("string", "client.id of the request", nullable=True, names="client")
 CLIENT_ADDRESS = C("string", "The client's IP address", names="host")
 REQUEST_TIME = C(

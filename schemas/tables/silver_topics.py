@@ -91,8 +91,8 @@ TOPIC_CHANGES = table(
     remote_storage_enable=C("boolean", "remote.storage.enable of a new topic (KIP-405), if it is among the "
                                        "configurations", nullable=True),
     validate_only=C("boolean", "The request is only checked and not carried out", nullable=True),
-    error_code=C("smallint", "Error of the topic or partition, else of the whole response; null without a response",
-                 nullable=True),
+    error_code=C("smallint", "Error of the topic or partition, otherwise of the whole response; null without a "
+                             "response", nullable=True),
     answered_num_partitions=C("int", "Number of partitions of the new topic, as the response says", nullable=True),
     answered_replication_factor=C("smallint", "Replication factor of the new topic, as the response says",
                                   nullable=True),
