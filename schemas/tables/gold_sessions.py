@@ -77,8 +77,8 @@ SESSION_SLOTS = table(
     zero_harm_slots=C("bigint", "max.incremental.fetch.session.cache.slots with which no session is refused or "
                                 "evicted: the most sessions that one shard holds at the same time if nothing limits "
                                 "them, times the shards"),
-    enough_slots=C("bigint", "max.incremental.fetch.session.cache.slots with which no client is harmed that still "
-                             "fetches. A session that was idle for longer than "
+    enough_slots=C("bigint", "max.incremental.fetch.session.cache.slots with which no client that still fetches is "
+                             "refused a session or loses one. A session that was idle for longer than "
                              "min.incremental.fetch.session.eviction.ms may be evicted, if no client came back to such "
                              "a session; otherwise the same as zero_harm_slots"),
     slots_at_least=C("bigint", "Fewest slots that the captured broker can have had: the most sessions that one shard "
