@@ -87,7 +87,7 @@ def aim_recommendation(findings: Findings, row: Row, scope: Scope) -> Recommenda
         gain=aim_gain(row) if changed else NOTHING,
         cost=aim_cost(row) if changed else NOTHING,
         enough=least if row[t.is_met] and str(least).isdecimal() else None,
-        is_proposal=setting.doc.startswith("A proposal"),
+        is_proposal=setting.exists_as == "proposal",
     )
 
 
