@@ -43,14 +43,14 @@ IN_FORCE = {
     "sessions": [f"{SLOTS}=8"],
     "split": ["batch.size=38000", "linger.ms=20", "max.message.bytes=40000"],
 }
-"""Settings that were in force and a capture does not tell."""
+"""Settings that were in force and that the capture does not show, by capture."""
 
 Rows = list[dict[str, Any]]
 
 
 @dataclass
 class CapturedLake:
-    """The tables made of one capture, and what its brokers logged of the same traffic."""
+    """The tables made from one capture, and what its brokers logged of the same traffic."""
 
     spark: SparkSession
     path: str
@@ -61,7 +61,7 @@ class CapturedLake:
     _read: dict[str, Rows] = field(default_factory=dict)
 
     def rows(self, table: Table, *columns: str, where: str | None = None) -> Rows:
-        """Rows of a table as dicts; all columns where none is named. where: a condition in SQL."""
+        """Rows of a table as dicts, with all columns if none is named. where: a condition in SQL."""
         asked = f"{table.name} {columns} {where}"
         if asked not in self._read:
             of = self.run_id if table.layer == "gold" else self.capture_id
@@ -71,7 +71,7 @@ class CapturedLake:
 
     @cached_property
     def exchanges(self) -> dict[Key, dict[str, Any]]:
-        """Every request by server, client and correlation id, with its exchange's columns."""
+        """The exchange of every request, by server, client and correlation id."""
         c, x = CONNECTIONS, EXCHANGES
         ends = {row[c.connection_id]: (row[c.server], row[c.client]) for row in self.rows(c)}
         asked = self.rows(x, where=f"{x.status} != 'orphan_response'")
@@ -84,7 +84,7 @@ class CapturedLake:
 def captured(
     spark: SparkSession, shared_captures: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[str], CapturedLake]:
-    """The lake of a shared capture by the capture's name, made when a process of the tests first asks for it."""
+    """A function from a shared capture's name to its lake, which is made when a test process first asks for it."""
     is_one_of_several = "PYTEST_XDIST_WORKER" in os.environ
     base = tmp_path_factory.getbasetemp().parent if is_one_of_several else tmp_path_factory.getbasetemp()
 
@@ -110,7 +110,7 @@ def made(spark: SparkSession, capture: Path, lake: Path) -> tuple[str, str]:
 
 
 class Nights(NamedTuple):
-    """A lake with the runs of two captures, and the two lakes that it was made of."""
+    """A lake with the runs of two captures, and the two lakes that it was made from."""
 
     lake: str
     first: CapturedLake
@@ -119,7 +119,7 @@ class Nights(NamedTuple):
 
 @pytest.fixture(scope="session")
 def nights(captured: Callable[[str], CapturedLake], tmp_path_factory: pytest.TempPathFactory) -> Nights:
-    """Two captures, those of the second night ingested and replayed a day later; tests leave it as it is."""
+    """A lake of two captures, the second one replayed a day after the first. Tests must not change it."""
     first, second = captured("starve"), captured("mixed")
     lake = tmp_path_factory.mktemp("compare") / "lake"
     shutil.copytree(first.path, lake)
@@ -128,8 +128,9 @@ def nights(captured: Callable[[str], CapturedLake], tmp_path_factory: pytest.Tem
 
 
 def add_night(of: str, lake: str, days: int, renamed: Mapping[str, str] | None = None) -> None:
-    """Put what a lake has into another one, as of so many days later. renamed: by id of a capture set or run the one
-    that it gets there.
+    """Add the rows of the lake `of` to another lake, as if they were written this many days later.
+
+    renamed: the new id by the old id, of capture sets and runs.
     """
     for table in (*SILVER, *GOLD):
         if DeltaTable.is_deltatable(table_path(of, table)):
@@ -139,7 +140,7 @@ def add_night(of: str, lake: str, days: int, renamed: Mapping[str, str] | None =
 
 
 def of_night(table: Table, rows: pa.Table, days: int, renamed: Mapping[str, str]) -> pa.Table:
-    """A table's rows so many days later: its run's clock, and with new ids the times of its captures."""
+    """A table's rows this many days later. The time of the run moves; those of captures move only with new ids."""
     later = {RUNS: [RUNS.run_at], CAPTURES: [CAPTURES.first_time, CAPTURES.last_time] if renamed else []}
     for column in later.get(table, []):
         place = rows.schema.get_field_index(column)

@@ -15,9 +15,9 @@ HOST, OTHER_HOST = b"127.0.0.1", b"127.1.0.1"
 
 
 def as_of_another_cluster(capture: Path, target: Path, cluster_id: str, topic_ids: Iterable[str]) -> str:
-    """Write the capture with other addresses, other topic ids, and another cluster id, which is returned.
+    """Write the capture with other addresses, other topic ids and another cluster id. Returns the new cluster id.
 
-    capture: little-endian pcap of Ethernet and IPv4, of brokers and clients at HOST.
+    capture: a little-endian pcap of Ethernet and IPv4, with all brokers and clients at HOST.
     """
     content, other_id = capture.read_bytes(), cluster_id[::-1]
     for raw in map(raw_id, topic_ids):
@@ -31,5 +31,5 @@ def as_of_another_cluster(capture: Path, target: Path, cluster_id: str, topic_id
 
 
 def raw_id(text: str) -> bytes:
-    """The bytes of a topic id that is written as Kafka prints it."""
+    """The bytes of a topic id, from the text that Kafka prints."""
     return base64.urlsafe_b64decode(text + "==")

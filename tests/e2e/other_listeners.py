@@ -1,5 +1,5 @@
-"""A capture of one listener per broker as if brokers were deployed otherwise: each on a host of its own, with another
-listener for followers, or under names.
+"""A capture with one listener per broker, rewritten as if brokers were deployed in another way: each on a host of its
+own, with another listener for followers, or under host names.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from udfs.capture.pcap import FILE_HEADER_BYTES, RECORD_HEADER_BYTES
 
 HOST = b"127.0.0.1"
 ADDRESSES, PORTS, IP = (26, 30), (34, 36), 14
-"""Offsets in a frame of Ethernet and IPv4 without options: of source and destination, and of the IPv4 header."""
+"""Offsets in a frame of Ethernet and IPv4 without options: the addresses and the ports of source and destination, and
+the IPv4 header.
+"""
 
 
 def with_other_listeners(
@@ -26,11 +28,12 @@ def with_other_listeners(
     host: bytes = b"10.10.0.%d",
     port: int = 9092,
 ) -> None:
-    """Write the capture as if node N were at 10.10.0.N, its clients' listener at `port` and its followers' at
-    `replication_port`; clients stay where they are.
+    """Write the capture as if node N were at 10.10.0.N, with a listener for clients at `port` and one for followers at
+    `replication_port`. Clients keep their addresses.
 
-    capture: little-endian pcap of Ethernet and IPv4 with all brokers on HOST. nodes: node id by the port of a broker.
-    followers: node id by the port of a client that is a follower. host: what Metadata says of node N, as long as HOST.
+    capture: a little-endian pcap of Ethernet and IPv4 with all brokers on HOST. nodes: node id by a broker's port.
+    followers: node id by the port of a client that is a follower. host: the host of node N in Metadata, as long as
+    HOST.
     """
     content = capture.read_bytes()
     for own, node in nodes.items():

@@ -1,4 +1,4 @@
-"""Brokers' own request logs (kafka.request.logger), the independent record of what a capture shows."""
+"""Brokers' own request logs (kafka.request.logger), an independent record of the traffic in a capture."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ Key = tuple[str, str, int]
 """Server and client as address:port, and the correlation id."""
 
 Partition = tuple[str, int]
-"""Topic, by id where the version has ids and else by name, and partition."""
+"""The topic, by id if the version has topic ids and else by name, and the partition."""
 
 
 @dataclass(frozen=True)
 class LoggedRequest:
-    """One line: a request that a broker has answered, with both messages but for their records.
+    """One line: a request that a broker answered, with request and response but without their records.
 
-    completed: when the broker had sent the response, aware, UTC. taken_ms: time from the request's arrival to that.
+    completed: when the broker had sent the response, aware, UTC. taken_ms: the time from the request's arrival until
+    then.
     """
 
     key: Key
@@ -36,7 +37,7 @@ class LoggedRequest:
 
 
 def read_request_logs(folder: Path, capture: str) -> dict[Key, LoggedRequest]:
-    """The lines of all brokers' logs beside the capture, by key."""
+    """The lines of the logs of all brokers that lie beside the capture, by key."""
     lines = [line for path in sorted(folder.glob(f"{capture}.requests-*.log.gz")) for line in logged_requests(path)]
     by_key = {line.key: line for line in lines}
     assert len(by_key) == len(lines), "server, client and correlation id name a request"

@@ -1,4 +1,4 @@
-"""KIP-126 on a capture of producers that split: the replay against what brokers refused and clients counted."""
+"""KIP-126 on a capture of producers that split: the replay beside what brokers refused and clients counted."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def lake(captured: Callable[[str], CapturedLake]) -> CapturedLake:
 
 @pytest.fixture(scope="module")
 def counted(shared_captures: Path) -> dict[str, int]:
-    """batch-split-total as each client told it, by client id."""
+    """The metric batch-split-total that each client printed, by client id."""
     clients = [json.loads(line) for line in (shared_captures / "split.clients.jsonl").read_text().splitlines()]
     totals = {}
     for client in clients:
@@ -42,8 +42,8 @@ def counted(shared_captures: Path) -> dict[str, int]:
 
 @pytest.fixture(scope="module")
 def exact(lake: CapturedLake, tmp_path_factory: pytest.TempPathFactory) -> CapturedLake:
-    """The same capture, replayed with the sizes that the very records take, in codecs too that are not in it."""
-    home = tmp_path_factory.mktemp("exact")  # other tests look at the newest run of the lake that they share
+    """The same capture, replayed with the sizes that its records really take, also in codecs that it does not have."""
+    home = tmp_path_factory.mktemp("exact")  # other tests read the newest run of the shared lake
     shutil.copytree(f"{lake.path}/silver", home / "silver")
     asked = home / "scenario.yaml"  # for this replay alone
     asked.write_text("replay:\n  batch_split:\n    producer.compression.type: [snappy, zstd]\n")
@@ -54,7 +54,7 @@ def exact(lake: CapturedLake, tmp_path_factory: pytest.TempPathFactory) -> Captu
 
 @pytest.fixture(scope="module")
 def unstated(lake: CapturedLake, tmp_path_factory: pytest.TempPathFactory) -> CapturedLake:
-    """The same capture, of whose settings nobody states any. The lane splits little, so that none is looked for."""
+    """The same capture, with no settings stated. The lane splits few batches, so that no search for others begins."""
     home = tmp_path_factory.mktemp("unstated")
     shutil.copytree(f"{lake.path}/silver", home / "silver")
     asked = home / "scenario.yaml"
@@ -95,7 +95,7 @@ def test_the_captured_lane_goes_its_own_way_and_splits_about_as_often(
 
 
 def test_batches_end_where_the_replay_ends_them(lake: CapturedLake) -> None:
-    """What the order of closes and appends leaves open is unknown, for no other reason."""
+    """A batch is unknown only if its end depends on the order of closes and appends."""
     f = FIDELITY
     rows = verdicts(lake, "batches").values()
     checked, unknown = (sum(row[column] for row in rows) for column in (f.checked, f.unknown))
@@ -130,7 +130,7 @@ def test_the_sizes_of_batches_that_splits_made_are_told_within_the_error_that_is
 
 
 def test_records_compressed_again_take_what_they_took(exact: CapturedLake) -> None:
-    """Every batch of the capture within half a per cent: those sent first, and those that splits made."""
+    """This holds within half a per cent for every batch of the capture: those sent first, and those made by splits."""
     f = FIDELITY
     for metric in (Metric.FIRST_EXACT, Metric.RECUT_EXACT):
         rows = verdicts(exact, metric)

@@ -1,4 +1,4 @@
-"""What a real cluster's captures become, held against what its brokers logged of the same requests."""
+"""The tables made from a real cluster's captures, beside what its brokers logged of the same requests."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from tests.e2e.request_log import (
 
 PRODUCE, FETCH = 0, 1
 CLOCKS_APART = timedelta(milliseconds=50)
-"""A log line is written after the response was sent, and its clock has milliseconds."""
+"""A log line is written after the response was sent, and its time is in milliseconds."""
 
 IN_A_MESSAGE = f"{FETCH_PARTITIONS.request_position} IS NOT NULL OR {FETCH_PARTITIONS.response_position} IS NOT NULL"
-"""Rows of `fetch_partitions` that request or response name, and not the session alone."""
+"""Rows of `fetch_partitions` whose partition the request or the response names, not only the session."""
 
 Exchange = tuple[int, int]
 
@@ -50,18 +50,18 @@ def by_exchange(rows: Rows) -> dict[Exchange, Rows]:
 
 
 def in_both(lake: CapturedLake, api_key: int) -> list[tuple[LoggedRequest, dict[str, Any]]]:
-    """(log line, exchange) of the requests of an API that log and capture both have."""
+    """(log line, exchange) of each request of an API that is both in the log and in the capture."""
     ours = lake.exchanges
     return [(line, ours[key]) for key, line in lake.logged.items() if line.api_key == api_key and key in ours]
 
 
 def answered_in_both(lake: CapturedLake, api_key: int) -> list[tuple[LoggedRequest, dict[str, Any]]]:
-    """... and whose response the capture has as well."""
+    """As `in_both`, for requests whose response is in the capture too."""
     return [(line, row) for line, row in in_both(lake, api_key) if row["status"] == "answered"]
 
 
 def partition_named_as(line: LoggedRequest, row: dict[str, Any]) -> Partition:
-    """The row's topic as the message of this version names it, and its partition."""
+    """The row's topic, by id or name as in a message of this version, and its partition."""
     has_ids = line.api_version >= 13
     return row["topic_id"] if has_ids else row["topic"], row["partition"]
 
@@ -97,7 +97,7 @@ def test_every_request_of_the_log_is_in_the_capture_or_was_outside_it(lake: Capt
 
 
 def test_a_response_is_missing_only_where_the_connection_or_the_capture_ended_before_it(lake: CapturedLake) -> None:
-    """Clients close connections on which they wait for an answer; the broker logs it all the same."""
+    """Clients close connections on which they wait for a response. The broker logs the response all the same."""
     last = {row["connection_id"]: row["last_time"] for row in lake.rows(CONNECTIONS)}
     late = [(lake.logged[key], row) for key, row in lake.exchanges.items() if row["status"] == "unanswered"]
     assert [line.key for line, row in late if line.completed <= last[row["connection_id"]]] == []
@@ -162,7 +162,7 @@ def test_limits_and_session_of_a_fetch_are_what_the_broker_logged(lake: Captured
         }
         wanted = asked | answered | {"connection_id": exchange["connection_id"], "exchange_no": exchange["exchange_no"]}
         assert all(row == wanted for row in rows), line.key
-    # A fetch that names no partition has none of a session either where it closes the session or the broker knows none.
+    # A fetch that names no partition has no rows if it closes its session, or if the broker does not know the session.
     closing, session_not_found = -1, 70
     assert [line for line in without_rows if wanted_partitions(line.request) or line.response["responses"]] == []
     assert {
@@ -267,7 +267,7 @@ def test_nothing_of_a_whole_capture_is_lost(lake: CapturedLake) -> None:
 
 
 def test_brokers_and_topics_have_their_names(lake: CapturedLake) -> None:
-    """A topic that no Metadata response names, as brokers' own ones that only followers fetch, goes by its id."""
+    """A topic that no Metadata response names has its id as name. Only followers fetch such topics here."""
     x, t, m = EXCHANGES, FETCH_PARTITIONS, CLUSTER_METADATA
     assert {row[x.broker] for row in lake.rows(x)} <= {"1", "2", "3"}
     named = {row[m.topic_id]: row[m.topic] for row in lake.rows(m, m.topic, m.topic_id) if row[m.topic_id]}
@@ -277,7 +277,7 @@ def test_brokers_and_topics_have_their_names(lake: CapturedLake) -> None:
 
 
 def test_the_clients_software_is_what_the_broker_logged(lake: CapturedLake) -> None:
-    """Only what ApiVersions requests of version 3 and later say; a broker logs `unknown` for others."""
+    """It is what ApiVersions requests since version 3 say. For other clients a broker logs `unknown`."""
     x = EXCHANGES
     for line, row in [(line, lake.exchanges.get(line.key)) for line in lake.logged.values() if line.api_key == 18]:
         if row is not None:
@@ -286,7 +286,7 @@ def test_the_clients_software_is_what_the_broker_logged(lake: CapturedLake) -> N
 
 
 def open_fidelity(lake: CapturedLake) -> Rows:
-    """The rows on single fetches; test_closed_loop has those on the closed loop."""
+    """The rows about single fetches; test_closed_loop checks those about the closed loop."""
     return lake.rows(
         FIDELITY, where=f"{FIDELITY.algorithm} = '{algorithms.FETCH_MAX_BYTES}' AND {FIDELITY.metric} LIKE '%fetches%'"
     )
@@ -309,7 +309,7 @@ def test_every_fetch_of_the_capture_is_checked_or_unknown(lake: CapturedLake) ->
 
 
 def test_consumers_get_in_the_replay_what_they_got_in_the_capture(lake: CapturedLake) -> None:
-    """Every byte of every partition of every response with records, and nothing is unknown."""
+    """Every byte of every partition agrees in every response with records, and nothing is unknown."""
     f = FIDELITY
     rows = [row for row in fidelity(lake, "consumer") if row[f.metric] == "fetches_with_records"]
     assert [row for row in rows if (row[f.checked], row[f.unknown]) != (row[f.agreed], 0)] == []
@@ -356,7 +356,7 @@ def consumers(lake: CapturedLake, lane: str) -> dict[str, dict[str, Any]]:
 
 
 def test_a_smaller_fetch_max_bytes_bounds_every_response(starve: CapturedLake) -> None:
-    """But for a first batch, which comes whole however large it is."""
+    """The exception is a first batch, which comes whole however large it is."""
     b, c = RECORD_BATCHES, FETCH_CONSUMERS
     largest_batch = max(row[b.size_bytes] for row in starve.rows(b, b.size_bytes, where=f"{b.size_bytes} IS NOT NULL"))
     for limit, lane in ((32 << 10, "consumer.fetch.max.bytes=32KiB"), (128 << 10, "consumer.fetch.max.bytes=128KiB")):

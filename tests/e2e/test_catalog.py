@@ -1,4 +1,4 @@
-"""A lake whose tables have names in a catalog, here Spark's own: jobs leave and tell what they do in a folder."""
+"""A lake whose tables have names in a catalog, here Spark's own. Jobs write and print the same as for a folder."""
 
 from __future__ import annotations
 
@@ -48,18 +48,18 @@ class Places(NamedTuple):
 
     @property
     def flags(self) -> tuple[str, str]:
-        """The flags that name them."""
+        """The flags that name the two lakes."""
         return f"--lake={self.lake}", f"--catalog={SCHEMA}"
 
     def tables(self) -> list[Table]:
-        """The tables of the folder, which are those of the schema."""
+        """The tables of the folder. Checks that the schema has the same ones."""
         tables = [table for table in (*SILVER, *GOLD) if DeltaTable.is_deltatable(table_path(self.lake, table))]
         named = {path.name for path in self.warehouse.iterdir() if (path / "_delta_log").is_dir()}
         assert named == {table.name for table in tables}
         return tables
 
     def rows(self) -> list[dict[str, list[Any]]]:
-        """The rows of all tables, of the folder and of the schema."""
+        """The rows of all tables by table name: those of the folder, then those of the schema."""
         return [
             {table.name: rows_at(table_path(self.lake, table), table) for table in self.tables()},
             {table.name: rows_at(f"{self.warehouse}/{table.name}", table) for table in self.tables()},
@@ -68,15 +68,15 @@ class Places(NamedTuple):
 
 def rows_at(path: str, table: Table) -> list[Any]:
     rows = DeltaTable(path).to_pyarrow_table().to_pylist()
-    if table == TRENDS:  # the one table with sums of Spark's
+    if table == TRENDS:  # the only table with sums that Spark makes
         rows = [{name: nine_digits(of) if isinstance(of, float) else of for name, of in row.items()} for row in rows]
     return rows_by_key(table, rows)
 
 
 @pytest.fixture(scope="module")
 def places(spark: SparkSession, repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Places]:
-    """The lakes, each with two nights: one without a page, since a report of tables in a schema takes Spark as long as
-    all of its replay, and one by the command.
+    """The lakes, each with two nights. The first night has no page, since a report of tables in a schema takes Spark as
+    long as the whole replay. The second night is made by the command.
     """
     folder = tmp_path_factory.mktemp("catalog")
     warehouse = Path(urlparse(str(spark.conf.get("spark.sql.warehouse.dir"))).path, "refetch.db")
@@ -98,20 +98,20 @@ def sample(repository: Path, capture: str) -> Path:
 
 
 def pipeline(places: Places, repository: Path, capture: str, at: str) -> list[str]:
-    """A night's command, without the lake."""
+    """A night's command, without the flag that names the lake."""
     captures = f"--captures={sample(repository, capture)}"
     return ["pipeline", captures, f"--scenario={places.scenario}", f"--run-at={at}", f"--out={places.page}"]
 
 
 def printed(*arguments: str) -> str:
-    """What a job prints that has to end well."""
+    """What a job prints. The job has to exit with 0."""
     with redirect_stdout(StringIO()) as out:
         assert run_command([*arguments]) == 0
     return out.getvalue()
 
 
 def of_both(places: Places, *arguments: str) -> list[Any]:
-    """What a job tells programs of each lake, without what the lake is called."""
+    """The JSON that a job prints of each lake, with LAKE in place of the lake's name."""
     told = (printed(*arguments, "--json", place) for place in places.flags)
     return [
         json.loads(of.replace(lake, "LAKE"), parse_float=nine_digits)
@@ -120,7 +120,7 @@ def of_both(places: Places, *arguments: str) -> list[Any]:
 
 
 def nine_digits(number: str | float) -> float:
-    """A number as far as it does not depend on the order in which Spark adds."""
+    """A number rounded to the digits that do not depend on the order in which Spark adds."""
     return float(f"{float(number):.9g}")
 
 
@@ -186,12 +186,12 @@ def test_a_notebook_opens_it(places: Places) -> None:
 
 
 FEW = (CAPTURES, EXCHANGES, RUNS, FETCH_RANGES, GATE_RESULTS, TRENDS)
-"""Tables of each kind: the two that name sets and runs, one of each layer, and two that have rows of both."""
+"""Tables of each kind: the two that list capture sets and runs, one of each layer, and two with rows of both."""
 
 
 @pytest.fixture
 def few(places: Places, spark: SparkSession) -> Places:
-    """The same lakes with few of their tables: each of a schema takes Spark seconds to prune, and to compact."""
+    """The same lakes with few of their tables, since Spark takes seconds to prune or compact each table of a schema."""
     for table in places.tables():
         if table not in FEW:
             spark.sql(f"DROP TABLE {SCHEMA}.{table.name}")
@@ -200,7 +200,7 @@ def few(places: Places, spark: SparkSession) -> Places:
 
 
 def test_what_is_pruned_leaves_both(few: Places) -> None:
-    """The last test: it changes the lakes."""
+    """This is the last test, because it changes the lakes."""
     kept, run_id = (run["run_id"] for run in of_both(few, "runs")[0]["runs"])
     would = of_both(few, "prune", f"--run={run_id}", "--dry-run")
     assert would[1]["runs"] == would[0]["runs"] == [run_id]

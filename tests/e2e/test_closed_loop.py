@@ -1,4 +1,4 @@
-"""The closed loop on the shared captures: it goes as they did, and says what other limits would do."""
+"""The closed loop on the shared captures: it follows the captured traffic, and shows what other limits would do."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from schemas.tables.silver import FETCH_PARTITIONS
 from tests.e2e.conftest import CapturedLake
 
 LEAST = {"order": 0.97, "bytes": 0.99, "catch_up": 0.95, "requests": 0.9}
-"""Least share of agreement, by metric: what is measured on these captures, less a little."""
+"""The least share of agreement by metric: a little less than was measured on these captures."""
 
 
 @pytest.mark.parametrize("name", ["starve", "mixed", "sessions"])
@@ -38,7 +38,7 @@ def starve(captured: Callable[[str], CapturedLake]) -> CapturedLake:
 
 
 def test_every_lane_reads_the_backlog_and_no_other_bytes(starve: CapturedLake) -> None:
-    """What a lane fetches beyond what the capture did is what its limits cut off, or what a reader left unread."""
+    """A lane fetches more than the capture did only if its limits cut batches off, or a reader left records unread."""
     c, t, got, last = FETCH_CONSUMERS, FETCH_PARTITIONS, Counter[str](), dict[tuple[int, int], dict[str, Any]]()
     for row in sorted(starve.rows(t, where=f"{t.reader} = 'consumer'"), key=lambda row: row[t.exchange_no]):
         got[row[t.client_id]] += row[t.returned_bytes] or 0
@@ -76,7 +76,7 @@ def test_the_timeline_adds_up_to_the_totals(starve: CapturedLake) -> None:
 
 
 def test_no_reader_holds_more_than_kip_74_allows(starve: CapturedLake) -> None:
-    """But where a first batch is larger than the limits, or two consumers have one name (perf-consumer-client)."""
+    """Left out are readers with a first batch larger than the limits, and one name that two consumers share."""
     m, c = FETCH_MEMORY, FETCH_CONSUMERS
     over = {
         (row[c.client_id], row[c.scenario])

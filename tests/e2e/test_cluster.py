@@ -1,4 +1,4 @@
-"""A cluster: a standalone master and two workers of Spark's own, to which a plain spark-submit brings refetch."""
+"""A cluster of Spark's standalone master and two workers, to which a plain spark-submit brings refetch."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ START_SECONDS = 60
 
 @contextmanager
 def daemon(log: Path, ready: str, name: str, *arguments: str) -> Iterator[str]:
-    """A process of the cluster that has said it is ready: what it said, and its end with the block."""
+    """Start a process of the cluster and wait until it logs that it is ready. Gives what it logged, and ends the
+    process at the end of the block.
+    """
     environment = os.environ | {"SPARK_HOME": str(HOME), "SPARK_DAEMON_JAVA_OPTS": QUICK_JAVA}
     environment |= {"SPARK_DAEMON_MEMORY": "256m", "SPARK_CONF_DIR": str(log.parent)}
     environment |= {"PATH": f"{log.parent / 'bin'}:{os.environ['PATH']}"}
@@ -57,7 +59,7 @@ def daemon(log: Path, ready: str, name: str, *arguments: str) -> Iterator[str]:
 
 
 def said(log: Path, ready: str, process: subprocess.Popen[bytes]) -> str:
-    """What matches `ready` in a log, once it does."""
+    """Wait until a line of the log matches `ready`. Returns the match's last group, or else the whole match."""
     until = time.monotonic() + START_SECONDS
     while time.monotonic() < until and process.poll() is None:
         found = re.search(ready, log.read_text(errors="replace"))
@@ -69,7 +71,7 @@ def said(log: Path, ready: str, process: subprocess.Popen[bytes]) -> str:
 
 @pytest.fixture
 def master(tmp_path: Path) -> Iterator[str]:
-    """The URL of a master with two workers of one core each, whose own python3 tells that it was started."""
+    """The URL of a master with two workers of one core each. Their python3 leaves a file whenever it is started."""
     python = tmp_path / "bin" / "python3"
     python.parent.mkdir()
     python.write_text(f'#!/bin/sh\n: > {tmp_path}/python-of-$PPID\nexec {sys.executable} "$@"\n')
@@ -85,7 +87,7 @@ def master(tmp_path: Path) -> Iterator[str]:
 
 
 def submitted(repository: Path, folder: Path, master: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """A plain spark-submit that names no Python but the driver's; executors have refetch from a zip."""
+    """Run a plain spark-submit that names a Python only for the driver. Executors get refetch from a zip."""
     zipped(folder / "release" / "refetch.zip")
     environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "PYSPARK_PYTHON")}
     environment |= {"SPARK_HOME": str(HOME), "PYSPARK_DRIVER_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}

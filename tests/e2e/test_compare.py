@@ -17,12 +17,14 @@ from tests.e2e.conftest import Nights
 from tests.lakes import queried
 
 READER, LANE = "perf-consumer-client", "consumer.fetch.max.bytes=50MiB"
-"""A client of both captures: in the first some of its processes have 200,000 bytes, in the second all have 50 MiB."""
+"""A client of both captures, and a lane. In the first capture some of its processes have 200,000 bytes, in the second
+all have 50 MiB.
+"""
 
 
 @pytest.fixture(scope="module")
 def told(nights: Nights) -> dict[str, Any]:
-    """What `compare` says to programs."""
+    """The JSON that `compare` prints of the lake."""
     return compared(f"--lake={nights.lake}")
 
 

@@ -1,4 +1,4 @@
-"""Jobs and notebooks through Spark Connect: the same tables and answers as where a job starts Spark itself."""
+"""Jobs and notebooks through Spark Connect give the same tables and answers as when a job starts Spark itself."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ for command in json.loads(sys.argv[1]):
     elif code := run_command(command):
         sys.exit(code)
 """
-"""Commands one after the other in one session, since a Python for each would take as long again."""
+"""Runs commands one after the other in one session. A Python process for each would take twice as long."""
 
 
 class Connected:
@@ -54,14 +54,14 @@ class Connected:
         self.environment = os.environ | {"SPARK_REMOTE": f"sc://127.0.0.1:{port}"}
 
     def run(self, *commands: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
-        """Run commands with the server named in their environment, up to the first that fails."""
+        """Run commands with the server named in their environment, until one fails."""
         return subprocess.run(
             [sys.executable, "-c", CODE, json.dumps(commands)], env=self.environment, capture_output=True, text=True,
             timeout=ENDS_WITHIN_S, check=False,
         )  # fmt: skip
 
     def printed(self, *commands: tuple[str, ...]) -> dict[str, str]:
-        """What commands print that have to end well, by their first word."""
+        """What each command prints, by its first word. All have to exit with 0."""
         done = self.run(*commands)
         assert done.returncode == 0, done.stderr
         parts = (part.partition("\n") for part in done.stdout.split("\0")[1:])
@@ -76,7 +76,7 @@ def free_port() -> int:
 
 @pytest.fixture(scope="module")
 def server(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connected]:
-    """A server of the pinned jars, whose workers have the packages of the clone."""
+    """A server with the pinned jars, whose workers import the packages of the clone."""
     lacking = [name for name in ("grpc", "grpc_status", "google.rpc") if not is_there(name)]
     if lacking:
         pytest.skip(f"no client of Spark Connect: {', '.join(lacking)} cannot be imported (extra `connect`)")
@@ -126,7 +126,7 @@ def test_jobs_leave_through_a_server_what_they_leave_without(
     by_spark, lake, page = captured("admin"), str(tmp_path / "lake"), tmp_path / "report.html"
     asked = [f"--set={setting}" for setting in WHAT_IF["admin"]]
     old = f"{lake}-old"
-    for table in (CAPTURES, RUNS):  # each of a lake's tables takes a server seconds to prune
+    for table in (CAPTURES, RUNS):  # only these, since a server takes seconds to prune each table of a lake
         shutil.copytree(table_path(by_spark.path, table), table_path(old, table))
     printed = server.printed(
         ("pipeline", f"--captures={by_spark.capture}", f"--lake={lake}", *asked, f"--run-at={RUN_AT.isoformat()}",
@@ -136,7 +136,7 @@ def test_jobs_leave_through_a_server_what_they_leave_without(
         ("prune", f"--run={by_spark.run_id}", f"--lake={old}"),
     )  # fmt: skip
     assert by_spark.run_id in page.read_text()
-    # Of gates, `captured` has passed that of silver alone.
+    # Only the gate of silver has run on the lake of `captured`, so its gate results are others.
     written = [table for table in (*SILVER, *GOLD) if DeltaTable.is_deltatable(table_path(by_spark.path, table))]
     written.remove(GATE_RESULTS)
     assert {*SILVER, FIDELITY, RUNS} <= {*written}

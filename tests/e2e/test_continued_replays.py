@@ -1,4 +1,6 @@
-"""A night's replay goes on from the state at the end of the night before, as one of both nights together does."""
+"""A replay of the second night continues from the state at the end of the first night. It gives what one replay of
+both nights gives.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ captured: {max.incremental.fetch.session.cache.slots: 8}
 replay: {session_cache: {max.incremental.fetch.session.cache.slots: [16]}}
 """
 DEPENDS_ON_THE_CACHE = ("session_grants", "session_shards", "session_partitions")
-"""Metrics of which nothing is known while it is not known which sessions a broker has, and which shard's turn it is."""
+"""Metrics that are unknown as long as a broker's sessions, and the shard whose turn it is, are unknown."""
 
 
 @pytest.mark.usefixtures("spark")
@@ -46,7 +48,7 @@ def test_the_sessions_of_the_night_before_are_in_the_cache(
     assert of_whole
     for by_whole, by_lake in zip(of_whole, of_lake, strict=True):
         assert by_whole[:-1] == by_lake[:-1]
-        assert abs(by_whole[-1] - by_lake[-1]) <= 1  # of a session whose first response waited at midnight
+        assert abs(by_whole[-1] - by_lake[-1]) <= 1  # of the session whose first response was pending at the cut
     t = FIDELITY
     for row in queried(lake, t, t.metric, t.checked, t.agreed, t.unknown):
         assert row[t.checked] == row[t.agreed]

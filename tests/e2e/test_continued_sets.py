@@ -1,4 +1,4 @@
-"""Captures that follow each other, night by night in one lake: what was open at midnight is not begun anew."""
+"""Captures that follow each other night by night in one lake. Connections that were open at the cut go on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.lakes import queried
 from tests.unit.capture.capture_files import sample_capture, store
 
 FROM_THE_BEGIN = {"capture_id", "exchange_no", "connection_id", "request_packet", "response_packet"}
-"""Columns that count from the begin of a capture, or name it."""
+"""Columns that count from the beginning of a capture, or name it."""
 
 
 def rows_since(lake: str, table: Table, capture_id: str, since: Any) -> Counter[str]:
@@ -27,7 +27,7 @@ def rows_since(lake: str, table: Table, capture_id: str, since: Any) -> Counter[
 
 
 def capture_ids(lake: str) -> dict[str, tuple[str, str | None]]:
-    """By name of a file the id of its capture set, and of the one that this goes on from."""
+    """By file name: the id of the file's capture set, and the id of the set that it continues."""
     t = CAPTURES
     return {
         Path(row[t.path]).name: (row[t.capture_id], row[t.continues])
@@ -49,7 +49,7 @@ def test_a_night_goes_on_from_the_night_before(
     assert run_command(["ingest", f"--captures={both}", f"--lake={whole}"]) == 0
     assert run_command(["ingest", f"--captures={first}", f"--lake={lake}", "--continue"]) == 0
     assert "nothing is continued" in capsys.readouterr().err
-    for _ in range(2):  # again, it is the same set
+    for _ in range(2):  # the second time it is the same set
         assert run_command(["ingest", f"--captures={second}", f"--lake={lake}", "--continue"]) == 0
     ids = capture_ids(lake)
     assert ids["second.pcap"][1] == ids["first.pcap"][0]

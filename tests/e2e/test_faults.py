@@ -1,4 +1,4 @@
-"""Operations of a command that fail before Spark starts: a few of those that `python -m tests.faults` fails."""
+"""Failing operations of a command before Spark starts: a few of those that `python -m tests.faults` lets fail."""
 
 from __future__ import annotations
 

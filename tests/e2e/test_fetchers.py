@@ -1,4 +1,4 @@
-"""Followers with other fetchers: the command says what becomes of them, and how many fetch sessions that takes."""
+"""Followers with another number of fetchers: the command says how they read, and how many fetch sessions they need."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ C, F = FETCH_CONSUMERS, FETCH_FAIRNESS
 
 @dataclass(frozen=True)
 class Shown:
-    """A run, and what its screen and page say."""
+    """A run, and the text of its screen and page."""
 
     run: Run
     screen: str
@@ -37,7 +37,7 @@ class Shown:
 
 @pytest.fixture(scope="module")
 def shown(spark: SparkSession, repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Shown:
-    """Three brokers that follow one another, with one fetcher for each leader, and with two."""
+    """A run on three brokers that follow one another, with one fetcher for each leader, and with two."""
     folder = tmp_path_factory.mktemp("fetchers")
     of = resolve_scenario(None, ["num.replica.fetchers=1,2"], [])
     capture, page = repository / "tests/captures/mixed.pcap.zst", folder / "report.html"
@@ -55,7 +55,7 @@ def followers(run: Run, lane: str) -> Mapping[str, dict[str, object]]:
 
 
 def partitions(run: Run, lane: str) -> Rows:
-    """What becomes of each partition of a follower in a lane of the closed loop."""
+    """How each partition of the followers is read in a lane of the closed loop."""
     where = f"{F.reader} = 'follower' and {F.mode} = 'closed' and {F.scenario} = '{lane}'"
     columns = (F.client_id, F.broker, F.topic, F.partition, F.requests, F.bytes, F.catch_up_ms)
     rows = queried(run.lake, F, *columns, where=where)
@@ -63,7 +63,7 @@ def partitions(run: Run, lane: str) -> Rows:
 
 
 def test_every_captured_partition_is_with_the_fetcher_that_kafkas_rule_names(shown: Shown) -> None:
-    """But for those of topics whose names no client asked for."""
+    """Partitions of topics that have only an id are not checked, since no client asked for their names."""
     found = queried(shown.run.lake, FIDELITY, where="metric = 'fetcher_of_partition'")
     assert {row[FIDELITY.client_id] for row in found} == {f"broker-{n}-fetcher-0" for n in (1, 2, 3)}
     assert all(row[FIDELITY.checked] == row[FIDELITY.agreed] > 0 for row in found)

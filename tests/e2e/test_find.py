@@ -1,4 +1,4 @@
-"""--find on a shipped capture: the lane that is chosen is the best of a dense grid, and the run's tables have it."""
+"""--find on a shipped capture: the chosen lane is the best of a dense grid, and the tables of the run have it."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_what_is_recommended_is_the_chosen_setting(searched: Searched) -> None:
 
 
 def by_setting(searched: Searched) -> Mapping[str, str]:
-    """The values that the lane sets which is chosen for all."""
+    """The settings of the lane that is chosen for all clients, with their values."""
     rows = queried(searched.run.lake, A, where=FOR_ALL)
     return {row[A.setting]: row[A.value] for row in rows if row[A.value] is not None}
 
@@ -110,7 +110,7 @@ def test_the_gate_checks_the_same_tables_of_a_run_that_is_kept(spark: SparkSessi
     own = f"{GATE_RESULTS.checked_id} = '{searched.run_id}'"
     of_replay = rows_by_key(GATE_RESULTS, queried(lake, GATE_RESULTS, where=own))
     DeltaTable(table_path(lake, GATE_RESULTS)).delete(own)
-    plant(lake, SESSION_CACHE, arrow_schema(SESSION_CACHE).empty_table())  # as a run with other replays leaves it
+    plant(lake, SESSION_CACHE, arrow_schema(SESSION_CACHE).empty_table())  # as after a run of other replays
     kept = replay(spark, searched.run, searched.capture_id, keep=True)
     conclude_run(spark, searched.run, searched.capture_id, kept)
     assert rows_by_key(GATE_RESULTS, queried(lake, GATE_RESULTS, where=own)) == of_replay

@@ -1,5 +1,5 @@
-"""--find judges clients alone: on shipped captures each one told has the best lane of those that were replayed. A run
-whose grid does not end what hurts goes on looking.
+"""--find judges clients one by one: on shipped captures each of them gets the best of the replayed lanes. If no lane of
+a grid solves a problem, the run goes on searching.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FEW = 0.01
 
 @dataclass(frozen=True)
 class Searched:
-    """A run with one aim, which was given for one replay alone."""
+    """A run with one aim and only the replay of that aim."""
 
     run: Run
     capture_id: str
@@ -67,7 +67,10 @@ def two_limits(spark: SparkSession, repository: Path, tmp_path_factory: pytest.T
 
 
 def few_split(of: Searched, column: str, names: Collection[str]) -> Iterator[int]:
-    """The batch.size of lanes in which few batches of a client, or to some topics, are split at whatever pace."""
+    """The batch.size of each lane in which few batches of these clients or topics are split, at any pace.
+
+    column: what `names` are values of, such as the client id.
+    """
     r, worst = BATCH_SPLIT_RANGES, dict[str, float]()
     for row in of.rows(r):
         if row[r.metric] == "split_rate" and row[column] in names:

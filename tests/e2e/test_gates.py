@@ -1,4 +1,4 @@
-"""A user's own rule on the rows of an ingest: what it refuses is in quarantine, and no byte is lost."""
+"""A user's own rule on the rows of an ingest: the refused rows are in quarantine, and no byte is lost."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def told(spark: SparkSession, repository: Path, lake: str) -> tuple[int, str]:
-    """Exit code and stderr of an ingest under that rule."""
+    """The exit code and stderr of an ingest with the rule MINE."""
     rules = Path(lake).parent / "mine.yaml"
     rules.write_text(MINE, encoding="utf-8")
     capture = repository / "tests/captures/starve.pcap.zst"

@@ -1,4 +1,6 @@
-"""The rules of the house: style, types, who may import whom, and that what is imported is declared, and the reverse."""
+"""The rules of the code: style, types, and which module may import which. Packages that are imported are declared, and
+those that are declared are imported.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One capture in other files gives the tables of the capture: rotated, from two points, and as frames alone."""
+"""The traffic of a capture gives the same tables from other files: rotated, from two points, or only as frames."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tests.unit.capture.frame_dumps import dumped, write_parquet
 from udfs.errors import CaptureError
 
 LEFT_OUT = ("capture_id", "request_packet", "response_packet")
-"""Columns that tell the files."""
+"""Columns that depend on the files."""
 Lake = Callable[..., str]
 
 
 @pytest.fixture
 def ingested(spark: SparkSession, tmp_path: Path) -> Lake:
-    """The lake that capture files are ingested into."""
+    """A function that ingests capture files and returns the path of the lake."""
 
     def ingest_files(*files: Path) -> str:
         lake = str(tmp_path / "lake")
@@ -59,7 +59,7 @@ def test_the_frames_of_a_capture_give_its_tables(starve: CapturedLake, ingested:
 def test_frames_are_taken_by_time_whatever_their_order_in_files(
     starve: CapturedLake, ingested: Lake, tmp_path: Path
 ) -> None:
-    """Within a row group and across them."""
+    """Frames are out of order both within a row group and across row groups."""
     frames, x = dumped([rows_in_order([starve.capture])]), EXCHANGES
     half = frames.num_rows // 2
     dumps = [
@@ -73,7 +73,7 @@ def test_frames_are_taken_by_time_whatever_their_order_in_files(
 def test_rotated_files_of_two_points_give_the_tables_of_the_capture(
     starve: CapturedLake, ingested: Lake, tmp_path: Path
 ) -> None:
-    """Each point lost packets that the other has, and one's clock is 3 ms ahead."""
+    """Each point lost packets that the other has, and the clock of one is 3 ms ahead."""
     link_type, packets = records_of(starve.capture.read_bytes())
     copies = by_clock(packets, lambda time: time + 3_000)
     ones = without(packets, set(range(5, len(packets), 50)))

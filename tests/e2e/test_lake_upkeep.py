@@ -1,4 +1,4 @@
-"""A lake that is used for long: nights leave it, files are joined, and what stays is as it was."""
+"""A lake that is used for a long time: old nights are removed, files are joined, and the other rows stay as they were."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def lake(nights: Nights, tmp_path: Path) -> str:
 
 
 def of_job(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
-    """What a job says to programs."""
+    """The JSON that a job prints."""
     assert run_command([*arguments, "--json"]) == 0
     told: dict[str, Any] = json.loads(capsys.readouterr().out)
     return told
@@ -104,7 +104,7 @@ def test_joined_files_are_fewer_and_rows_the_same(lake: str, capsys: pytest.Capt
 
 
 def without_column(lake: str, table: Table, column: Column) -> None:
-    """Have the table be as a release wrote it that did not have the column."""
+    """Rewrite the table as a release wrote it that did not have the column."""
     path = table_path(lake, table)
     rows = DeltaTable(path).to_pyarrow_table().drop_columns([column])
     write_deltalake(path, rows, mode="overwrite", schema_mode="overwrite", partition_by=[table.replaced_by])
@@ -112,7 +112,7 @@ def without_column(lake: str, table: Table, column: Column) -> None:
 
 @pytest.fixture
 def older_lake(lake: str) -> str:
-    """A lake of two nights of a release whose tables had fewer columns, some of them never null today."""
+    """A lake of two nights, by a release whose tables had fewer columns. Some of these columns must not be null today."""
     for column in (FETCH_PARTITIONS.readable_known, FETCH_PARTITIONS.is_delayed):
         without_column(lake, FETCH_PARTITIONS, column)
     without_column(lake, FETCH_RANGES, FETCH_RANGES.replications)
@@ -120,12 +120,12 @@ def older_lake(lake: str) -> str:
 
 
 NEW_TABLES = {"silver/share_fetches", "silver/share_partitions", "gold/trade_off", "gold/fetch_memory"}
-"""Tables of which each stands for others that are written with it."""
+"""Tables that an older release did not have. Each stands for others that are written together with it."""
 
 
 @pytest.fixture
 def lake_without_tables(lake: str) -> str:
-    """A lake of two nights of a release that did not have some tables."""
+    """A lake of two nights, by a release that did not have some tables."""
     for name in NEW_TABLES:
         shutil.rmtree(Path(lake, name))
     return lake

@@ -1,4 +1,4 @@
-"""A broker is one, whatever its listeners: the sessions of its followers and its clients share one cache."""
+"""A broker with several listeners is one broker: the sessions of its followers and of its clients share one cache."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from tests.lakes import queried
 
 
 class Replayed(NamedTuple):
-    """A lake, and the rows of gold/session_cache in it without their run."""
+    """A lake, and its rows of gold/session_cache without the run id."""
 
     lake: str
     cache: list[str]
 
 
 def replayed(spark: SparkSession, capture: Path, folder: Path) -> Replayed:
-    """Ingest a capture, and replay its fetch sessions alone."""
+    """Ingest a capture, and replay only its fetch sessions."""
     scenario = folder / "sessions.yaml"
     scenario.write_text(f"replay:\n  session_cache:\n    {SLOTS}: [8, 12]\n")
     run = Run(resolve_scenario(str(scenario), [], IN_FORCE["sessions"]), (capture,), str(folder / "lake"), RUN_AT)
@@ -38,7 +38,7 @@ def replayed(spark: SparkSession, capture: Path, folder: Path) -> Replayed:
 
 @pytest.fixture(scope="module")
 def alone(spark: SparkSession, shared_captures: Path, tmp_path_factory: pytest.TempPathFactory) -> Replayed:
-    """As captured: all brokers on one address, each with one listener."""
+    """The capture as it is: all brokers on one address, each with one listener."""
     return replayed(spark, shared_captures / "sessions.pcap", tmp_path_factory.mktemp("alone"))
 
 

@@ -1,4 +1,4 @@
-"""Memory of the shared captures: what consumers held, beside what the tables below and the clients themselves tell."""
+"""Memory on the shared captures: what consumers held, beside what the silver tables and the clients themselves say."""
 
 from __future__ import annotations
 
@@ -50,7 +50,9 @@ def test_the_next_fetch_of_a_partition_begins_where_its_records_ended(mixed: Cap
 
 
 def test_no_batch_of_a_java_client_waits_for_the_default_buffer(mixed: CapturedLake) -> None:
-    """aiokafka has no name here, and sends nothing that a Java client of its time would not."""
+    """aiokafka counts as a Java client here: it sends no software name, and nothing that an old Java client would not
+    send.
+    """
     f, p, b = FIDELITY, PRODUCER_MEMORY, RECORD_BATCHES
     rows = mixed.rows(f, where=f"{f.metric} = 'batches_without_wait'")
     produced = Counter(row[b.client_id] for row in mixed.rows(b, where=f"{b.source} = 'produce'"))
@@ -87,7 +89,7 @@ def test_every_broker_has_its_requests(mixed: CapturedLake) -> None:
 
 
 def test_memory_alone_is_replayed_as_beside_fetches(starve: CapturedLake, tmp_path: Path) -> None:
-    """Beside a replay of fetches, that one's closed loop makes the responses under other limits."""
+    """Together with a replay of fetches, the closed loop of that replay makes the responses under other limits."""
     both, lake = resolve_scenario(None, WHAT_IF["starve"]), shutil.copytree(starve.path, tmp_path / "lake")
     alone = replace(both, replay={algorithms.CONSUMER_MEMORY: both.replay[algorithms.CONSUMER_MEMORY]})
     done = replay(starve.spark, Run(alone, (starve.capture,), str(lake), RUN_AT), starve.capture_id)

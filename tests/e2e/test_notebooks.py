@@ -1,4 +1,4 @@
-"""The notebooks: each is its script, runs on a lake, and shows what the one that is kept shows."""
+"""The notebooks: each has the cells of its script, runs on a lake, and shows what the committed notebook shows."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ FAMILIES = {"explore", "fairness", "limits", "memory", "sessions", "splits"}
 PROPOSALS = {"limits": "KIP-578", "memory": "KIP-81"}
 MOST_BYTES = 200_000
 WINDOW, CHARACTER, COLUMN = 1160, 8, 12
-"""About, in pixels: what a table has in a window of 1280, and what a character and the edges of a column take."""
+"""Approximate widths in pixels: of a table in a window of 1280, of a character, and of the edges of a column."""
 
 notebooks = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 
 def kept(path: Path) -> nbformat.NotebookNode:
-    """The notebook beside the script."""
+    """The committed notebook beside the script."""
     return nbformat.read(path.with_suffix(".ipynb"), as_version=nbformat.NO_CONVERT)
 
 
 @pytest.fixture(scope="module")
 def sample_lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The sample captures with every usual replay; their records are zeros, so there is none of splits."""
+    """A lake with the sample captures and every usual replay. Their records are zeros, so splits are not replayed."""
     run = sample_run(tmp_path_factory.mktemp("notebooks") / "lake")
     replay(spark, run, ingest(spark, run))
     return run.lake
@@ -74,7 +74,7 @@ def test_a_table_of_a_notebook_fits_a_window(path: Path) -> None:
         for output in cell.get("outputs", []):
             rows = re.findall(r"<tr>(.*?)</tr>", output.data.get("text/html", ""), re.DOTALL)
             cells = [re.findall(r"<t[hd]>(.*?)</t[hd]>", row) for row in rows]
-            # A cell may go on in a new line between words and behind a hyphen.
+            # The text of a cell may wrap between words and after a hyphen.
             longest = [
                 max(len(word) for cell in column for word in re.split(r"[\s-]", cell))
                 for column in zip(*cells, strict=True)

@@ -1,4 +1,4 @@
-"""Brokers that are not Apache Kafka's are said to be so on screen and page, and what does not hold is not advised."""
+"""Screen and page say that brokers are not Apache Kafka's, and give no advice that does not hold for them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LIST_CONFIG_RESOURCES, DESCRIBE_TOPIC_PARTITIONS, REDPANDAS = (key.to_bytes(2, "
 
 
 def with_key(capture: Path, to: Path, key: bytes) -> None:
-    """The same capture, its brokers offering the API `key` in place of DescribeTopicPartitions."""
+    """The same capture, but its brokers offer the API `key` in place of DescribeTopicPartitions."""
     stored, before = capture.read_bytes(), LIST_CONFIG_RESOURCES + bytes([0, 0, 0, 1])
     for tags in (b"", b"\0"):  # before and since version 3 of ApiVersions
         offers = before + tags + DESCRIBE_TOPIC_PARTITIONS + bytes(4) + tags

@@ -1,4 +1,4 @@
-"""Packets and the request logs of the same traffic in one set: the log adds to the exchanges and is compared."""
+"""Packets and request logs of the same traffic in one set: the log adds to the exchanges and is compared with them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from udfs.facts.exchange_rows import LOG_COLUMNS
 
 NAMES = ("starve", "sasl")
 LOST, ALTERED = 40, 60
-"""Lines of a broker's log that are taken out, or tell another client id."""
+"""The line of a broker's log that is taken out, and the line that gets another client id."""
 
 
 def rotated(log: Path, folder: Path) -> list[Path]:
@@ -36,7 +36,7 @@ def rotated(log: Path, folder: Path) -> list[Path]:
 
 @pytest.fixture(scope="module")
 def both(spark: SparkSession, shared_captures: Path, tmp_path_factory: pytest.TempPathFactory) -> CapturedLake:
-    """The lake made of two captures and their brokers' logs, one of those in two files and one given twice."""
+    """The lake made from two captures and their brokers' logs. One log is in two files, another one comes twice."""
     folder = tmp_path_factory.mktemp("both")
     logs = sorted(path for name in NAMES for path in shared_captures.glob(f"{name}.requests-*.log.gz"))
     first = next(path for path in logs if path.name == "starve.requests-1.log.gz")
@@ -52,12 +52,12 @@ def both(spark: SparkSession, shared_captures: Path, tmp_path_factory: pytest.Te
 
 @pytest.fixture(scope="module", params=NAMES)
 def packets(request: pytest.FixtureRequest, captured: Callable[[str], CapturedLake]) -> CapturedLake:
-    """The lake made of the packets of one of the captures alone."""
+    """The lake made from the packets of one of the captures, without logs."""
     return captured(request.param)
 
 
 def unlogged(both: CapturedLake) -> Rows:
-    """Exchanges that a broker's authenticator answers, so that no log has them."""
+    """The exchanges that a broker's authenticator answers. No log has them."""
     x = EXCHANGES
     rows = list(both.exchanges.values())
     authenticating = {row[x.connection_id] for row in rows if row[x.api_name] == "SASL_HANDSHAKE"}

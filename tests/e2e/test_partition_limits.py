@@ -44,7 +44,7 @@ def test_every_answer_of_the_cluster_is_derived(admin: CapturedLake, shared_capt
     rows = [row for row in admin.rows(f) if row[f.algorithm] == ALGORITHM]
     changes = {row[f.metric]: row for row in rows if row[f.metric] != "placements"}
     lines = map(json.loads, (shared_captures / "admin.clients.jsonl").read_text().splitlines())
-    named = [name for line in lines for name in line.get("result", {})]  # one that grew has a plus
+    named = [name for line in lines for name in line.get("result", {})]  # a topic that grew has a plus
     grown = sum(name.endswith("+") for name in named)
     assert {metric: row[f.checked] for metric, row in changes.items()} == {
         "create_topic": len(named) - grown, "create_partitions": grown, "auto_create": 1, "reassign_partition": 1,
@@ -107,7 +107,7 @@ def test_a_cluster_on_paper_is_sized_without_a_capture(spark: SparkSession, tmp_
     run_name = replay_described_cluster(spark, run, read_cluster(str(path)), "paper")
     t, h = PARTITION_LIMITS, PARTITION_LIMIT_HEADROOM
     limits = {row[t.scenario]: row for row in stored_rows(spark, run.lake, t, run_name).collect()}
-    # 150 replicas are there and each topic has 15: 16 fit below 400, and 14 do not.
+    # The cluster has 150 replicas and each new topic has 15, so 16 topics fit below 400 and 14 do not.
     assert (limits["max.partitions=400"][t.done], limits["max.partitions=400"][t.refused_by_cluster_limit]) == (16, 14)
     assert limits["captured"][t.done] == 30
     (room,) = stored_rows(spark, run.lake, h, run_name).collect()

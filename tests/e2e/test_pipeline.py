@@ -1,4 +1,4 @@
-"""The command a user types, from captures to tables and the last screen."""
+"""The command that a user types, from captures to tables and the last screen."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.equal_rows.published import PUBLISHED, hashes_of_quickstart
 from tests.lakes import lake_rows
 
 USUAL = [algorithm for name, algorithm in ALGORITHMS.items() if name not in ON_REQUEST]
-"""What is replayed where nothing is named."""
+"""What is replayed if no replay is named."""
 PARTS = ["Read", "Lost", "Fidelity", "Answers", *(algorithm.title for algorithm in USUAL), "Tables"]
 TABLES = (
     *SILVER,
@@ -57,7 +57,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def answer(repository: Path, samples: list[Path], lake: Path) -> subprocess.CompletedProcess[str]:
-    """One `./spark-submit.sh pipeline` on the samples, in a folder that is not the clone."""
+    """One `./spark-submit.sh pipeline` on the samples, run in a folder that is not the clone."""
     lake.parent.mkdir(exist_ok=True)
     arguments = ["pipeline", "--captures", *map(str, samples), f"--lake={lake.name}", "--master=local[2]", *ASKED]
     return subprocess.run(
@@ -127,7 +127,7 @@ def test_the_same_command_again_decodes_and_replays_nothing_and_leaves_equal_tab
 
 @pytest.fixture
 def five_tasks(spark: SparkSession) -> Iterator[None]:
-    """A session whose shuffles have another number of tasks than those of the command."""
+    """The session gets another number of tasks in shuffles than the command has."""
     before = spark.conf.get(SHUFFLE_PARTITIONS) or ""
     spark.conf.set(SHUFFLE_PARTITIONS, "5")
     yield
@@ -139,7 +139,7 @@ def test_ingest_and_replay_one_by_one_and_by_other_tasks_leave_the_pipelines_tab
     answer: subprocess.CompletedProcess[str], samples: list[Path], lake: Path, tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    """In another lake; ingest tells what was read and lost."""
+    """The jobs write to another lake. `ingest` also says what was read and lost."""
     assert answer.returncode == 0, answer.stderr
     assert run_command(["ingest", "--captures", *map(str, samples), f"--lake={tmp_path}", *SETTINGS]) == 0
     told, tables = capsys.readouterr().out.split("\nTables\n")

@@ -1,4 +1,4 @@
-"""Producers under a quota of bytes: the command says how long each is throttled, as captured and under other quotas."""
+"""Producers under a byte quota: the command says how long each is throttled, as captured and under other quotas."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HEAVY, LIGHT = "producer_byte_rate=25kB", "producer_byte_rate=100kB"
 
 @dataclass(frozen=True)
 class Shown:
-    """A run, and what its screen and page say."""
+    """A run, and the text of its screen and page."""
 
     run: Run
     screen: str
@@ -37,7 +37,7 @@ class Shown:
 
 @pytest.fixture(scope="module")
 def shown(spark: SparkSession, repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Shown:
-    """The capture with its quota stated, and under others."""
+    """A run on the capture with its quota stated, and with lanes of other quotas."""
     folder = tmp_path_factory.mktemp("quota")
     of = resolve_scenario(None, ["producer_byte_rate=25kB,100kB"], ["producer_byte_rate=50kB"])
     capture, page = repository / "tests/captures/quotas/producers.pcap.zst", folder / "report.html"
@@ -80,7 +80,7 @@ def test_a_heavier_quota_makes_producers_send_for_longer_and_a_lighter_one_for_l
     captured, heavy, light = (rows(shown.run, lane) for lane in ("captured", HEAVY, LIGHT))
     for key, row in captured.items():
         assert heavy[key][T.bytes] == light[key][T.bytes] == row[T.bytes]
-        # So many bytes less what comes at once, 10 s of the quota, or one request and window more than that.
+        # The bytes at 25 kB/s, less what the quota lets through at once: 10 s of it, or one request and window more.
         needed_ms = row[T.bytes] / 25 - 11_000
         assert heavy[key][T.sending_ms] > max(needed_ms, row[T.sending_ms])
         assert light[key][T.throttled_requests] == 0

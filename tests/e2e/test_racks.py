@@ -1,4 +1,4 @@
-"""Consumers in racks: the command says what they read across racks, and would with fetch-from-follower (KIP-392)."""
+"""Consumers in racks: the command says what they read across racks, and what they would with KIP-392."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STATED = [*(f"broker.{n}.broker.rack=az{n}" for n in (1, 2, 3)), "address.127.0.
 
 @pytest.fixture(scope="module")
 def run(repository: Path, tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Run:
-    """The capture, with racks that are stated."""
+    """A run on the capture, with racks that the scenario states."""
     folder = tmp_path_factory.mktemp("racks")
     of = resolve_scenario(None, ["consumer.fetch.max.bytes=1MiB"], STATED)
     capture = repository / "tests/captures/mixed.pcap.zst"

@@ -1,4 +1,4 @@
-"""The recipes of docs/recipes.md, taken from the page and run as they stand there."""
+"""The recipes of docs/recipes.md, taken from the page and run unchanged."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PAGE = (REPOSITORY / "docs/recipes.md").read_text(encoding="utf-8")
 
 
 def recipe(folder: Path, name: str) -> Path:
-    """A file of the page, under the name that its first line has."""
+    """A file of the page, written under the name in its first line."""
     (text,) = re.findall(rf"```(?:python|yaml)\n# {re.escape(name)}\n(.*?)```", PAGE, re.DOTALL)
     path = folder / name
     path.write_text(text, encoding="utf-8")
@@ -35,7 +35,7 @@ def recipe(folder: Path, name: str) -> Path:
 
 
 def ran(script: Path, *arguments: Path) -> tuple[int, list[str]]:
-    """A script's exit code and what it prints."""
+    """A script's exit code and the lines that it prints."""
     done = subprocess.run([sys.executable, script, *arguments], capture_output=True, text=True, check=False)
     assert done.stderr == ""
     return done.returncode, done.stdout.splitlines()
@@ -67,7 +67,7 @@ def test_an_alert_comes_when_the_split_rate_doubles(split: CapturedLake, tmp_pat
 
 
 def compared(lake: Path) -> str:
-    """What `compare --json` prints, in the recipe's own words."""
+    """What the recipe's `compare --json` command prints."""
     (command,) = re.findall(r"spark-submit\.sh (compare .*) --lake=lake (--json) > compare\.json", PAGE)
     with redirect_stdout(StringIO()) as out:
         assert run_command([*" ".join(command).split(), f"--lake={lake}"]) == 0
@@ -76,7 +76,7 @@ def compared(lake: Path) -> str:
 
 @pytest.fixture(scope="module")
 def starve(captured: Callable[[str], CapturedLake], tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A copy of a lake whose lanes have limits under which a partition waits for seconds."""
+    """A copy of a lake that has lanes with limits under which a partition has to wait."""
     lake = tmp_path_factory.mktemp("recipes") / "lake"
     shutil.copytree(captured("starve").path, lake)
     return str(lake)

@@ -1,4 +1,4 @@
-"""The page as a reader sees it: written by the command, opened from disk, wide and narrow, light and dark."""
+"""The page as a user sees it: written by the command, opened from disk, wide and narrow, light and dark."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def lake(captured: Callable[[str], CapturedLake]) -> CapturedLake:
 
 @pytest.fixture(scope="module")
 def written(lake: CapturedLake, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The page that the command writes of the lake."""
+    """The page that the command writes for the lake."""
     path = tmp_path_factory.mktemp("report") / "a report.html"
     assert run_command(["report", f"--lake={lake.path}", f"--out={path}"]) == 0
     return path
@@ -43,7 +43,7 @@ def written(lake: CapturedLake, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """The system's own browser, which tests are skipped without."""
+    """The system's own browser. Tests are skipped if there is none."""
     program = next((found for name in BROWSERS if (found := shutil.which(name))), None)
     if program is None:
         pytest.skip(f"no browser: none of {', '.join(BROWSERS)} is on PATH")
@@ -61,14 +61,14 @@ SCREENS = pytest.mark.parametrize(
 
 @pytest.fixture
 def opened(browser: Browser, written: Path, screen: tuple[int, Scheme]) -> Iterator[Page]:
-    """The page of the lake."""
+    """The page of the lake, opened."""
     with shown(browser, written, screen) as found:
         yield found
 
 
 @contextmanager
 def shown(browser: Browser, written: Path, screen: tuple[int, Scheme]) -> Iterator[Page]:
-    """A page, opened from disk; nothing may be said on the console, and nothing asked of a network."""
+    """A page, opened from disk. It may log nothing to the console and ask nothing of a network."""
     width, scheme = screen
     opened = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
     told: list[str] = []
@@ -127,13 +127,13 @@ def test_what_names_a_client_is_found_in_tables_and_plots(opened: Page) -> None:
     opened.locator("#filtered a").first.click()
     assert opened.locator("article:target .answer").is_visible()
     opened.get_by_role("button", name="All").click()
-    # Not wait_for_function: asked a second time, it evaluates a string, which the page forbids.
+    # Not wait_for_function: when it polls again, it evaluates a string, which the page forbids.
     expect(opened.locator(".filtered, .without, #filter.on")).to_have_count(0)
 
 
 @SCREENS
 def test_no_text_of_a_plot_leaves_its_plot(opened: Page) -> None:
-    """Labels are drawn in the browser's font, which may be wider than the one they were measured in."""
+    """Labels are drawn in the browser's font, which may be wider than the font that they were measured in."""
     outside = """() => [...document.querySelectorAll("figure svg")].flatMap(svg => {
       const frame = svg.getBoundingClientRect();
       return [...svg.querySelectorAll("text")].filter(text => {
@@ -162,7 +162,7 @@ def test_a_table_that_is_wider_than_the_screen_is_moved_by_the_keyboard(opened: 
         details.click()
     wide = [box for box in opened.get_by_role("region").all() if box.evaluate("of => of.scrollWidth > of.clientWidth")]
     for box in wide:
-        # This browser stops at whatever can be moved; others only where the page says so.
+        # In this browser, Tab stops at everything that scrolls. In others it stops only where the page says so.
         assert box.evaluate("of => of.tabIndex") == 0
         box.focus()
         opened.keyboard.press("ArrowRight")
@@ -174,7 +174,7 @@ def test_a_table_that_is_wider_than_the_screen_is_moved_by_the_keyboard(opened: 
 
 @SCREENS
 def test_text_stands_out_from_the_page(opened: Page) -> None:
-    """Also in plots, and on a dark screen: WCAG's contrast of 4.5 to 1."""
+    """The contrast is at least WCAG's 4.5 to 1, also in plots and on a dark screen."""
     faint = """() => {
       const light = rgb => {
         const [r, g, b] = rgb.match(/\\d+/g).slice(0, 3).map(n => n / 255)

@@ -1,4 +1,4 @@
-"""Brokers' request logs alone become the same tables as packets of the same traffic, as far as a log tells."""
+"""Brokers' request logs alone give the same tables as packets of the same traffic, except for what no log has."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from udfs.errors import CaptureError
 
 A_MILLISECOND = timedelta(milliseconds=1)
 CLOCKS_APART = A_MILLISECOND * 250
-"""A line is written after the response was sent, by a machine that was busy; its clock has milliseconds."""
+"""A line is written after the response was sent, by a machine that was busy. Its time is in milliseconds."""
 
 OF_THE_SET = ("capture_id", "connection_id", "exchange_no", "request_time", "response_time", "topic")
-"""Columns of `fetch_partitions` that depend on what the traffic was read from, and on what else is in the set."""
+"""Columns of `fetch_partitions` that depend on the files, and on what else is in the capture set."""
 
 
 NAMES = ("mixed", "starve", "sessions")
@@ -36,7 +36,7 @@ NAMES = ("mixed", "starve", "sessions")
 
 @pytest.fixture(scope="module")
 def logs(spark: SparkSession, shared_captures: Path, tmp_path_factory: pytest.TempPathFactory) -> CapturedLake:
-    """The lake made of the request logs of three captures' brokers, read as one set."""
+    """The lake made from the request logs of the brokers of three captures, read as one set."""
     lake = str(tmp_path_factory.mktemp("logs"))
     files = tuple(path for name in NAMES for path in sorted(shared_captures.glob(f"{name}.requests-*.log.gz")))
     capture_id = ingest(spark, log_run(lake, *files))
@@ -46,7 +46,7 @@ def logs(spark: SparkSession, shared_captures: Path, tmp_path_factory: pytest.Te
 
 @pytest.fixture(scope="module", params=NAMES)
 def packets(request: pytest.FixtureRequest, captured: Callable[[str], CapturedLake]) -> CapturedLake:
-    """The lake made of the packets of one of them."""
+    """The lake made from the packets of one of the captures."""
     return captured(request.param)
 
 
@@ -55,7 +55,7 @@ def log_run(lake: str, *files: Path) -> Run:
 
 
 def in_both(logs: CapturedLake, packets: CapturedLake) -> list[Key]:
-    """The requests that ended the same way in both: a capture may end, or a client leave, before an answer comes."""
+    """The requests with the same status in both. A capture may end, or a client may leave, before a response comes."""
     same = [key for key, row in packets.exchanges.items() if logs.exchanges[key]["status"] == row["status"]]
     late = [row for row in packets.exchanges.values() if row["status"] == "unanswered"]
     assert len(same) + len(late) == len(packets.exchanges)
@@ -87,7 +87,7 @@ def test_every_request_of_the_packets_is_in_the_logs(logs: CapturedLake, packets
 
 
 def test_exchanges_are_the_same(logs: CapturedLake, packets: CapturedLake) -> None:
-    """But for what is 0 where a version does not tell it: a log has null."""
+    """The exception are fields that a version does not have: there packets give 0 and a log gives null."""
     x = EXCHANGES
     same = (
         x.api_key, x.api_name, x.api_version, x.correlation_id, x.client_id, x.client_address, x.broker, x.status,
@@ -102,9 +102,10 @@ def test_exchanges_are_the_same(logs: CapturedLake, packets: CapturedLake) -> No
 
 
 def test_requests_came_and_responses_went_when_packets_did(logs: CapturedLake, packets: CapturedLake) -> None:
-    """A broker takes a request from the socket when it has answered the one before it, so later than it is captured.
+    """A broker reads a request from the socket after it answered the one before, so later than the packets show.
 
-    A response goes when the broker has given it to the socket; later where the client does not take it (yet).
+    A response counts as sent when the broker has given it to the socket. Packets show it later if the client does not
+    take it yet.
     """
     x, late = EXCHANGES, 0
     for key in in_both(logs, packets):
@@ -117,7 +118,7 @@ def test_requests_came_and_responses_went_when_packets_did(logs: CapturedLake, p
 
 
 def test_fetch_partitions_are_the_same(logs: CapturedLake, packets: CapturedLake) -> None:
-    """Every column of every partition, those that an incremental fetch leaves out included."""
+    """Every column of every partition is the same, also of those that an incremental fetch leaves out."""
     ours, theirs = fetched(logs), fetched(packets)
     fetches = [key for key in in_both(logs, packets) if packets.exchanges[key]["api_name"] == "FETCH"]
     assert [key for key in fetches if ours.get(key) != theirs.get(key)] == []

@@ -23,10 +23,12 @@ SECRETS = (PASSWORD, CARD)
 
 
 def texts_of(path: Path) -> Iterator[bytes]:
-    """What a file says: its bytes, and of a Parquet file every column as Arrow holds it, neither packed nor coded."""
+    """The texts in a file: its bytes, and for a Parquet file also each column as Arrow has it, without compression or
+    encoding.
+    """
     yield path.read_bytes()
     if path.suffix == ".parquet":
-        # A reader of single files: pq.read_table would take table=... in the path for a column.
+        # This reads a single file. pq.read_table would take table=... in the path for a column.
         yield from buffers_of(pq.ParquetFile(path).read())
 
 
@@ -82,7 +84,7 @@ def test_logins_are_known_by_their_headers_alone(screen: str, lake: Path) -> Non
 
 @pytest.mark.parametrize("secret", SECRETS)
 def test_a_leak_would_be_found(spark: SparkSession, screen: str, lake: Path, tmp_path: Path, secret: bytes) -> None:
-    """In a compressed file of a table, and not in Delta's log alone, which has columns' least and greatest values."""
+    """It is found in a compressed file of a table, not only in Delta's log with each column's least and greatest value."""
     x = EXCHANGES
     rows = read_table(spark, str(lake), x)
     (capture_id,) = rows.select(x.capture_id).distinct().first() or ("",)
@@ -96,7 +98,7 @@ def test_a_leak_would_be_found(spark: SparkSession, screen: str, lake: Path, tmp
 def test_with_a_key_no_name_of_a_topic_client_or_host_is_in_the_lake(
     screen: str, lake: Path, shared_captures: Path, tmp_path: Path
 ) -> None:
-    """What ingest has written without a key has all of them."""
+    """Without a key, the lake has all of these names."""
     (tmp_path / "key").write_text("one secret key of ours\n")
     plain, called = lake / "silver", tmp_path / "called"
     capture = f"--captures={shared_captures / 'sasl.pcap'}"

@@ -1,4 +1,4 @@
-"""Fetch sessions of the shared captures: the captured settings give what was captured, in open and in closed loop."""
+"""Fetch sessions of the shared captures: with the captured settings, open and closed loop give what was captured."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.e2e.request_log import LoggedRequest
 
 Captured = Callable[[str], CapturedLake]
 FULL, GOING_ON = range(1), range(1, 1 << 31)
-"""Epochs of fetches that open a session, and of those in one."""
+"""Session epochs: of fetches that open a session, and of those that continue one."""
 FETCH_SESSION_ID_NOT_FOUND = 70
 
 
@@ -41,7 +41,7 @@ def fetches(lake: CapturedLake) -> list[LoggedRequest]:
 
 
 def answers(lake: CapturedLake, epochs: range) -> list[LoggedRequest]:
-    """Those of some session epochs whose response is in the capture."""
+    """The fetches with these session epochs whose response is in the capture."""
     return [
         line for line in fetches(lake)
         if line.request["sessionEpoch"] in epochs and lake.exchanges[line.key][EXCHANGES.status] == "answered"
@@ -54,12 +54,12 @@ def refusals(full: list[LoggedRequest]) -> int:
 
 
 def not_found(going_on: list[LoggedRequest]) -> int:
-    """How many fetches were of a session that is gone."""
+    """How many fetches named a session that the broker no longer has."""
     return sum(line.response["errorCode"] == FETCH_SESSION_ID_NOT_FOUND for line in going_on)
 
 
 def lane(lake: CapturedLake, scenario: str) -> Counter[str]:
-    """A lane's sums over brokers and time."""
+    """The sums of a lane's integer columns, over brokers and time."""
     c, found = SESSION_CACHE, Counter[str]()
     for row in lake.rows(c):
         if row[c.scenario] == scenario:

@@ -1,4 +1,4 @@
-"""However a command is ended, and whenever: it says so in one line, and no process of it stays behind."""
+"""A command that is ended by a signal, at any time, says so in one line, and leaves no process behind."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SAID = {
     signal.SIGHUP: "refetch: ended by SIGHUP; the same command again leaves the same tables\n",
 }
 LISTENS_SOON_S, ENDS_SOON_S = 60, 10
-"""A command listens to signals well before the first of these, and ends well before the second."""
+"""Seconds in which a command begins to listen to signals, and in which it ends. It usually needs far less."""
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def mark() -> Iterator[str]:
 
 
 def ended(repository: Path, lake: Path, mark: str, by: signal.Signals, seconds: float) -> tuple[int, str]:
-    """The exit code and the stderr of a pipeline that gets a signal so many seconds after it began to listen."""
+    """The exit code and stderr of a pipeline that gets a signal this many seconds after it began to listen."""
     capture = repository / "tests" / "captures" / "mixed.pcap.zst"
     command = [str(repository / "spark-submit.sh"), "pipeline", f"--captures={capture}", f"--lake={lake}"]
     environment = {**os.environ, MARK: mark, "REFETCH_PYTHON": sys.executable}
@@ -48,7 +48,7 @@ def ended(repository: Path, lake: Path, mark: str, by: signal.Signals, seconds: 
 
 
 def wait_until_it_listens(command: Path) -> None:
-    """Until the shell has become Python and SIGTERM is caught. Before that a signal ends it like any program."""
+    """Wait until the shell has become Python and SIGTERM is caught. Before that a signal ends it like any program."""
     until = time.monotonic() + LISTENS_SOON_S
     while time.monotonic() < until:
         status = dict(line.split(":\t", 1) for line in (command / "status").read_text().splitlines())

@@ -1,4 +1,4 @@
-"""A lake that an older release wrote: every job says what it lacks, one command migrates it, and then it is used."""
+"""A lake that an older release wrote: every job says what the lake lacks, one command migrates it, and jobs use it."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ SETTINGS = (
     "--run-at=2026-11-29T06:15:00Z",
 )  # fmt: skip
 OF_ITS_OWN = {CAPTURES: {CAPTURES.path, CAPTURES.decoder}}
-"""Columns that differ though the same captures are read: where these lay, and which code read them."""
+"""Columns that differ although the same captures are read: the path of a capture, and the code that read it."""
 SAME_REPLAYS = (
     *SESSION_TABLES, BROKER_MEMORY,
     *(table for table in LIMIT_TABLES if table not in (PARTITION_LIMIT_HEADROOM, PARTITIONS_PER_BROKER)),
 )  # fmt: skip
-"""Tables for which the older release replayed as is done today. In the two left out a topic's partitions are drawn to
-brokers, for each lane otherwise then; other replays have followed Kafka more closely since. A table leaves this list
-when its replay is meant to give other rows."""
+"""Tables in which the older release gave the same rows as today. The two that are left out depend on how a topic's
+partitions are drawn to brokers, and the older release drew them anew for each lane. Other replays follow Kafka more
+closely now. A table leaves this list when its replay is meant to give other rows."""
 
 Rows = list[dict[str, Any]]
 
@@ -147,9 +147,9 @@ def test_its_rows_are_those_of_today_where_both_have_columns(migrated: str, of_t
 
 @pytest.fixture(params=["a folder", "an object store", "Spark's catalog", "Unity"])
 def place(request: pytest.FixtureRequest, migrated: str, in_schema: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The flag that names the migrated lake, as jobs come to see it.
+    """The flag that names the migrated lake, in each kind of place where jobs find a lake.
 
-    Unity does not say which files a table has, so that its rows alone show what they lack.
+    Unity does not say which files a table has, so only the rows show what they lack.
     """
     if request.param == "an object store":
         monkeypatch.setattr(delta_tables, "workers_folder", lambda *_: None)

@@ -1,4 +1,5 @@
-"""What a command runs in: a pipe nobody reads, a closed stdout, a locale without UTF-8, a temporary folder of Java."""
+"""A command in unusual surroundings: a pipe that nobody reads, a closed stdout, a locale without UTF-8, and another
+temporary folder for Java."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ ENDS_WITHIN_S = 240
 
 
 def ingest(repository: Path, folder: Path, redirected: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
-    """Ingest a sample into `folder`/lake, by a shell that redirects."""
+    """Ingest a sample into `folder`/lake, by a shell that redirects output."""
     folder.mkdir(exist_ok=True)
     capture = repository / "tests" / "captures" / "mixed.pcap.zst"
     command = f'"$0" ingest --captures="{capture}" --lake="{folder}/lake" {redirected}'
@@ -39,12 +40,14 @@ def check_is_written(answer: subprocess.CompletedProcess[str], folder: Path) -> 
 def test_a_run_finds_its_files_goes_on_unread_and_leaves_nothing_behind(
     repository: Path, tmp_path: Path, locale: str, redirected: str
 ) -> None:
-    """In a folder whose name the locale cannot say, with a stdout that is closed, and with a folder of Java's own."""
+    """The locale cannot encode the folder's name, stdout is closed or nobody reads it, and Java has a temporary folder of
+    its own.
+    """
     folder = tmp_path / "größe 大"
-    with TemporaryDirectory() as java:  # the name of a socket is no longer than 107 bytes
+    with TemporaryDirectory() as java:  # a short path, since the name of a socket has at most 107 bytes
         variables = {"LC_ALL": locale, "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={java}"}
         check_is_written(ingest(repository, folder, redirected, **variables), folder)
-        until = time.monotonic() + 30  # Java ends behind the command
+        until = time.monotonic() + 30  # Java ends after the command
         while (left := list(Path(java).iterdir())) and time.monotonic() < until:
             time.sleep(0.1)
     assert left == []

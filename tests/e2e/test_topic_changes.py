@@ -1,4 +1,4 @@
-"""What a real cluster's administration becomes, held against what its brokers logged of the same requests."""
+"""The tables made from a real cluster's administration, beside what its brokers logged of the same requests."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def lake(request: pytest.FixtureRequest, captured: Callable[[str], CapturedLake]
 
 
 def logged_changes(line: LoggedRequest) -> list[Change]:
-    """What a log line says that is asked of topics, in the order of the request."""
+    """The changes of topics that a log line asks for, in the order of the request."""
     of_api: dict[int, Callable[[LoggedRequest], Iterable[Change]]] = {
         METADATA: auto_creations,
         CREATE_TOPICS: creations,
@@ -112,7 +112,7 @@ def ours(lake: CapturedLake) -> dict[Exchange, list[Change]]:
 
 def test_every_change_is_what_the_broker_logged_and_there_are_no_others(lake: CapturedLake) -> None:
     logged = {}
-    # The log has answers of a broker that a client did not wait for.
+    # The log also has responses that a client did not wait for.
     unanswered = {exchange_of(row) for row in lake.exchanges.values() if row["status"] == "unanswered"}
     for key, exchange in lake.exchanges.items():
         if changes := logged_changes(lake.logged[key]):

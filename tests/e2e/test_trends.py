@@ -1,4 +1,4 @@
-"""Several nights of a cluster in one lake: what each comes to, on the screen, in a table, and on the page."""
+"""Several nights of a cluster in one lake: the figures of each night on the screen, in a table, and on the page."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WAIT = ("client", "longest_wait_ms")
 
 @pytest.fixture(scope="module")
 def week(nights: Nights, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A lake of two nights, and of two more that are like the second."""
+    """A lake of two nights, and two more that are copies of the second."""
     lake = str(tmp_path_factory.mktemp("trends") / "lake")
     shutil.copytree(nights.lake, lake)
     second = nights.second
@@ -36,7 +36,7 @@ def week(nights: Nights, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def told(week: str) -> dict[str, Any]:
-    """What `runs --trend` says to programs."""
+    """The JSON that `runs --trend` prints."""
     with redirect_stdout(StringIO()) as out:
         assert run_command(["runs", "--trend", f"--lake={week}", "--json"]) == 0
     found: dict[str, Any] = json.loads(out.getvalue())

@@ -1,5 +1,5 @@
-"""docs/tutorial.md: every command does what the page says, and prints what it shows. In the first, nobody says what to
-replay.
+"""docs/tutorial.md: every command does what the page says, and prints what the page shows. The first command does not
+say what to replay.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ REFUSED = 3
 
 
 class Step(NamedTuple):
-    """A command of the page, and the lines that it shows of what that prints."""
+    """A command of the page, and those printed lines that the page shows."""
 
     arguments: list[str]
     shown: list[str]
 
 
 def steps(rules: Path, lake: Path) -> list[Step]:
-    """The page's commands in their order, on this lake and with these rules."""
+    """The page's commands in order, with this lake and these rules."""
     own = PAGE.replace("--lake=lake", f"--lake={lake}").replace("--gates=starved.yaml", f"--gates={rules}")
     found: list[Step] = []
     for line in re.sub(r"```.*?```", "", own, flags=re.DOTALL).splitlines():
@@ -46,7 +46,9 @@ def steps(rules: Path, lake: Path) -> list[Step]:
 
 
 class Begun(NamedTuple):
-    """The page's first command, for which nobody says what to replay: its lake, what it shows, and what it printed."""
+    """The page's first command, which does not say what to replay: its lake, the lines that the page shows, and what it
+    printed.
+    """
 
     lake: Path
     step: Step

@@ -23,9 +23,7 @@ from tests.lakes import queried
 
 
 def rows_of(lake: str, table: Table, run_id: str) -> list[str]:
-    """The rows of a run without its id and those of connections, hosts called alike on both clusters, in an order of
-    their own.
-    """
+    """The sorted rows of a run, without run id and connection id. Hosts of both clusters have the same name."""
     kept = [column for column in table.columns if column not in (RUNS.run_id, CONNECTIONS.connection_id)]
     rows = map(str, queried(lake, table, *kept, where=f"run_id = '{run_id}'"))
     return sorted(row.replace(OTHER_HOST.decode(), HOST.decode()) for row in rows)
@@ -34,7 +32,7 @@ def rows_of(lake: str, table: Table, run_id: str) -> list[str]:
 def test_each_cluster_is_replayed_as_if_it_were_alone(
     spark: SparkSession, captured: Callable[[str], CapturedLake], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Both have topics of the same names, brokers of the same node ids, and traffic at the same time."""
+    """Both have topics with the same names, brokers with the same node ids, and traffic at the same time."""
     alone, other = captured("mixed"), tmp_path / "other.pcap"
     (cluster_id,) = {row[CONNECTIONS.cluster_id] for row in alone.rows(CONNECTIONS)}
     topic_ids = {row[CLUSTER_METADATA.topic_id] for row in alone.rows(CLUSTER_METADATA)} - {None}

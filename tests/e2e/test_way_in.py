@@ -1,4 +1,4 @@
-"""./spark-submit.sh where something is missing or wrong: one message that says what to do, and the exit code."""
+"""./spark-submit.sh if something is missing or wrong: one message that says what to do, and the exit code."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ SCRIPTS = ("spark-submit.sh", ".ci/run", "examples/yarn.sh", "examples/docker/en
 TOOLS = ("bash", "env", "dirname")
 
 EMPTY_PCAP = bytes.fromhex("d4c3b2a1 0200 0400 00000000 00000000 00000400 01000000")
-"""The header of a pcap of Ethernet packets, and no packet."""
+"""The file header of a pcap of Ethernet packets, without a packet."""
 
 
 @pytest.fixture
 def clone(repository: Path, tmp_path: Path) -> Path:
-    """A clone where nothing is set up, in a folder with a space in its name."""
+    """A clone in which nothing is set up, in a folder with a space in its name."""
     folder = tmp_path / "my clone"
     folder.mkdir()
     for part in PARTS:
@@ -34,7 +34,7 @@ def clone(repository: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Path:
-    """A folder to be the whole PATH: a shell and Python, and nothing else."""
+    """A folder for the whole PATH. It has a few shell tools and Python, and nothing else."""
     folder = tmp_path / "bin"
     folder.mkdir()
     for tool in TOOLS:

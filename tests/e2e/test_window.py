@@ -1,4 +1,4 @@
-"""--from and --to of a user: wrong ones are refused, right ones count a part of the capture and say so."""
+"""--from and --to: wrong times are refused, right ones restrict the run to a part of the capture, and it says so."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TABLES = {
     SESSION_CACHE: ("fetches", "created", "refused", "captured_request_bytes"),
     BROKER_MEMORY: ("requests", "request_bytes"),
 }
-"""What is counted."""
+"""The columns whose sums are compared, by table."""
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def pipeline(lake: Path, *window: str) -> int:
-    """One command, with two of the replays."""
+    """Run the command with two of the replays. Returns the exit code."""
     scenario = lake.with_name("two.yaml")
     scenario.write_text("replay: {session_cache: {}, consumer_memory: {}}\n")
     fixed = (f"--captures={CAPTURE}", f"--scenario={scenario}", f"--lake={lake}", "--run-at=2026-01-31T12:00:00Z")
@@ -39,7 +39,7 @@ def pipeline(lake: Path, *window: str) -> int:
 
 
 def newest(lake: Path, known: Sequence[str] = ()) -> dict[str, Any]:
-    """The row of the session cache in `runs`, of the run that is not known yet."""
+    """The row in `runs` of the session cache's run that is not among the known ones."""
     rows = queried(str(lake), RUNS, where="algorithm = 'session_cache'")
     (row,) = [row for row in rows if row[RUNS.run_id] not in known]
     return row
