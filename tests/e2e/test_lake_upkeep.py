@@ -1,4 +1,4 @@
-"""A lake that is used for a long time: old nights are removed, files are joined, and the other rows stay as they were."""
+"""A lake that is used for a long time: old nights are removed, files are joined, and other rows stay as they were."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def without_column(lake: str, table: Table, column: Column) -> None:
 
 @pytest.fixture
 def older_lake(lake: str) -> str:
-    """A lake of two nights, by a release whose tables had fewer columns. Some of these columns must not be null today."""
+    """A lake of two nights, by a release whose tables lacked some columns. Some of them must not be null today."""
     for column in (FETCH_PARTITIONS.readable_known, FETCH_PARTITIONS.is_delayed):
         without_column(lake, FETCH_PARTITIONS, column)
     without_column(lake, FETCH_RANGES, FETCH_RANGES.replications)

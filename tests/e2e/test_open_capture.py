@@ -28,6 +28,6 @@ def test_a_capture_that_is_opened_has_the_rows_that_ingest_writes(
     capture = open_capture(lake.capture, records=name in RECORDS_ASKED_FOR)
     assert capture.capture_id == lake.capture_id
     assert opened_rows(capture.tables()) == lake_rows(lake.path, DECODED)
-    left_out = (CAPTURES.path, CAPTURES.decoder)  # `ingest` resolves links in the path
+    left_out = (CAPTURES.path, CAPTURES.decoder)  # links in the path are resolved here only
     files = rows_by_key(CAPTURES, capture.files.to_pylist(), without=left_out)
     assert files == table_rows(lake.path, CAPTURES, without=left_out)

@@ -84,7 +84,7 @@ def test_logins_are_known_by_their_headers_alone(screen: str, lake: Path) -> Non
 
 @pytest.mark.parametrize("secret", SECRETS)
 def test_a_leak_would_be_found(spark: SparkSession, screen: str, lake: Path, tmp_path: Path, secret: bytes) -> None:
-    """It is found in a compressed file of a table, not only in Delta's log with each column's least and greatest value."""
+    """It is found in a compressed file of a table, not only among the least and largest values in Delta's log."""
     x = EXCHANGES
     rows = read_table(spark, str(lake), x)
     (capture_id,) = rows.select(x.capture_id).distinct().first() or ("",)

@@ -40,8 +40,8 @@ def check_is_written(answer: subprocess.CompletedProcess[str], folder: Path) -> 
 def test_a_run_finds_its_files_goes_on_unread_and_leaves_nothing_behind(
     repository: Path, tmp_path: Path, locale: str, redirected: str
 ) -> None:
-    """The locale cannot encode the folder's name, stdout is closed or nobody reads it, and Java has a temporary folder of
-    its own.
+    """The locale cannot encode the folder's name, stdout is closed or nobody reads it, and Java has its own temporary
+    folder.
     """
     folder = tmp_path / "größe 大"
     with TemporaryDirectory() as java:  # a short path, since the name of a socket has at most 107 bytes

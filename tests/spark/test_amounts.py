@@ -1,4 +1,4 @@
-"""The amounts that grids are chosen by, read from silver tables."""
+"""The amounts that grids are chosen from, read from silver tables."""
 
 from __future__ import annotations
 

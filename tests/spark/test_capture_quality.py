@@ -1,4 +1,4 @@
-"""What a capture set lacks, summed."""
+"""The sums of what a capture set lacks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_a_set_has_a_row_for_each_connection_and_one_for_all(spark: SparkSession
 
 
 def test_brokers_without_a_node_id_are_told_with_the_reason(spark: SparkSession) -> None:
-    """Of a connection that is not Kafka's nothing is told."""
+    """Nothing is said about a connection that is not Kafka's."""
     t, server = CAPTURE_QUALITY, {"server": "10.0.0.1:9999"}
     rows: list[dict[str, object]] = [
         {"connection_id": 5, "protocol": "kafka"} | server,

@@ -28,7 +28,7 @@ Row = dict[str, Any]
 
 
 def ingest(spark: SparkSession, lake: Path, capture_id: str, at: datetime | None, *names: str) -> None:
-    """Write rows of `captures` as the job does."""
+    """Write rows of `captures` as the job `ingest` does."""
     rows: list[Row] = [
         {"capture_id": capture_id, "file_no": n, "path": f"/captures/{name}", "first_time": at, "last_time": at}
         for n, name in enumerate(names or (f"{capture_id}.pcap",))
@@ -38,8 +38,8 @@ def ingest(spark: SparkSession, lake: Path, capture_id: str, at: datetime | None
 
 @pytest.fixture(scope="module")
 def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A lake with a later capture set, and an earlier one that was written after it; with a run of each, the later
-    one's made last, and behind them one of `size`.
+    """A lake with a later capture set, and an earlier one that was written after it. It has a run of each set, first of
+    the earlier one, and then a run of `size`.
     """
     lake = tmp_path_factory.mktemp("lake")
     ingest(spark, lake, "later", LATER)
@@ -115,7 +115,7 @@ def test_of_many_sets_the_first_are_listed(
 
 
 def gate_run(lake: Path, *on: str, capture: str | None = None, run_id: str | None = None) -> Run:
-    """What the job `gate` is told."""
+    """The run that the job `gate` gets."""
     return Run(resolve_scenario(None), (), str(lake), TIME, gate_job=GateJob(on), capture=capture, run_id=run_id)  # type: ignore[arg-type]
 
 

@@ -1,4 +1,4 @@
-"""Java takes the classes that one start of Spark has loaded from an archive in the next."""
+"""Java writes the classes that a start of Spark loads into an archive, and takes them from it at the next start."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_SECONDS = 120
 
 
 def started(repository: Path, cache: Path, log: Path) -> None:
-    """Start Spark with this cache; Java's log says where each class came from."""
+    """Start Spark with this cache. Java's log says where each class came from."""
     environment = os.environ | {
         "PYTHONPATH": str(repository), "XDG_CACHE_HOME": str(cache), "TMPDIR": str(log.parent),
         "JAVA_TOOL_OPTIONS": f"-Xlog:class+load:file={log}",
@@ -28,7 +28,7 @@ def started(repository: Path, cache: Path, log: Path) -> None:
 
 
 def test_the_next_start_takes_classes_from_the_archive(repository: Path, tmp_path: Path) -> None:
-    """A folder with a space in its name will do."""
+    """The folder may have a space in its name."""
     cache = tmp_path / "the cache"
     cache.mkdir()
     started(repository, cache, tmp_path / "first.log")

@@ -1,4 +1,4 @@
-"""Of several clusters that a capture set shows one is replayed: the one named, else that with most requests."""
+"""If a capture set shows several clusters, one is replayed: the named one, or else the one with the most requests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CONNECTED: tuple[tuple[int, str | None, str, int], ...] = (
 
 @pytest.fixture
 def lake(spark: SparkSession, tmp_path: Path) -> str:
-    """A lake of two clusters, and of a connection of neither."""
+    """A lake with two clusters, and a connection of which no cluster is known."""
     rows = [
         {"capture_id": CAPTURE, "connection_id": id_, "cluster_id": cluster_id, "server": server, "requests": requests}
         for id_, cluster_id, server, requests in CONNECTED

@@ -1,4 +1,4 @@
-"""What is asked of a server's Python workers before captures are decoded there; any Spark's workers can answer."""
+"""What a server's Python workers are asked before captures are decoded there. Workers of any Spark can answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the table `runs` tells of a run, also where its tables are kept."""
+"""What the table `runs` says of a run, also if the run's tables are kept instead of written again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CAPTURE, CODE, KAFKA = "a-capture", "this code", "4.3, from the API versions tha
 
 
 def test_what_was_assumed_of_a_kept_run_is_told_as_of_the_last_command(spark: SparkSession, tmp_path: Path) -> None:
-    """To state Kafka's default is the same run as to leave it; only who says so differs."""
+    """A run that states Kafka's default is the same run as one that does not. Only the assumed settings differ."""
 
     def run(*stated: str) -> Run:
         return Run(resolve_scenario(None, (), stated), (), str(tmp_path), datetime(2026, 1, 31, tzinfo=UTC))

@@ -1,4 +1,4 @@
-"""The functions over columns of frames, in Spark: by Python and by SQL, on a table of files."""
+"""The functions over columns of frames in Spark: from Python and from SQL, on a table that is stored in files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The job `gate` on a small lake: Great Expectations finds what Spark finds, and its pages and messages show it."""
+"""The job `gate` on a small lake: Great Expectations finds what Spark finds, and pages and messages show it."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ BROKEN = ("fidelity_above_floor", "time_goes_forward", "response_after_request")
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The good rows, with violations of one critical rule and of two warnings."""
+    """A lake with good rows, and some that violate one critical rule and two warnings."""
     lake = tmp_path_factory.mktemp("gate") / "lake"
     for table, rows in GOOD.items():
         changes = [(place, change) for of, place, change in (PLANTED[rule] for rule in BROKEN) if of == table]
@@ -98,7 +98,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def told(spark: SparkSession, lake: Path) -> tuple[int, str, str]:
-    """Exit code, stdout and stderr of the job on both layers."""
+    """The exit code, stdout and stderr of the job on both layers."""
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         code = run_command(
@@ -239,7 +239,7 @@ def test_expectations_that_are_none_are_told_at_once_with_2(
 def test_an_expectation_that_cannot_be_applied_to_the_rows_is_a_failure(
     lake: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Not bad arguments: the lake was read."""
+    """The exit code is not that of bad arguments, since the lake was already read."""
     (tmp_path / "mean.yaml").write_text(NOT_TO_BE_APPLIED, encoding="utf-8")
     command = ["gate", "--on=gold", f"--lake={lake}", f"--gates={tmp_path}", f"--data-docs={tmp_path / 'docs'}"]
     assert run_command(command) == 1
@@ -291,7 +291,7 @@ def test_of_a_lake_that_is_ingested_and_not_replayed_a_replay_is_asked_for(
 def test_an_id_that_the_lake_has_not_is_a_bad_argument(
     job: list[str], lake: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """To try the same again would be of no use."""
+    """The exit code says that to try the same again is of no use."""
     assert run_command([*job, f"--lake={lake}"]) == 2
     assert re.search(r"no (run|capture set) 1f2e; ", capsys.readouterr().err)
 

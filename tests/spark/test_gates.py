@@ -1,4 +1,4 @@
-"""What the rules that ship refuse, what becomes of refused rows, and what is told of them."""
+"""What the shipped rules refuse, where refused rows go, and what is said about them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SILVER = Subject("silver", CAPTURE)
 
 
 def refused(spark: SparkSession, rows: Mapping[Table, Sequence[Row]], names: set[str]) -> dict[str, int]:
-    """How many of the rows the rules of these names refuse, in all of their tables."""
+    """By rule name: how many of the rows the rule refuses, in all of its tables."""
 
     def own(table: Table, everything: bool) -> DataFrame:
         there = frame(spark, table, rows.get(table, ())) if rows.get(table) else table_without_rows(spark, table)
@@ -93,7 +93,7 @@ def test_times_of_a_request_log_may_be_off_by_a_millisecond(
 
 
 def rules(tmp_path: Path, text: str) -> Gates:
-    """The rules of a text alone, without those that ship."""
+    """The rules of a text, without the shipped ones."""
     (tmp_path / "mine.yaml").write_text(text, encoding="utf-8")
     found = read_gates([str(tmp_path / "mine.yaml")])
     return Gates(tuple(rule for rule in found.rules if rule.place.name.endswith("mine.yaml")), found.faults)
@@ -139,7 +139,7 @@ gold:
 
 @pytest.fixture
 def nothing_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No rule was read by this version before."""
+    """An empty cache, so that this version has not yet checked any rule."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
 
 
@@ -226,7 +226,7 @@ def gates(tmp_path_factory: pytest.TempPathFactory) -> Gates:
 
 @pytest.fixture(scope="module")
 def watch(spark: SparkSession, gates: Gates, lake: str, by_workers: bool) -> Watch:
-    """Three tables written under rules of a user's own."""
+    """Write three tables under a user's own rules."""
     watch = Watch(gates)
     exchanges: list[dict[str, Any]] = [
         {"connection_id": 5, "exchange_no": 0, "client_id": "a", "request_bytes": 99, "response_bytes": 1},

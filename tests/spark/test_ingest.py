@@ -1,4 +1,4 @@
-"""The silver tables depend on the captures alone: not on how work is cut, nor on what an earlier run left behind."""
+"""The silver tables depend only on the captures: not on how the work is cut, nor on what an earlier run left behind."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ BROKER, TOPIC = "broker", "topic"
 
 @pytest.fixture(scope="module")
 def capture(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The beginning of a sample capture, not packed, so that it can be cut into ranges; it ends within a packet."""
+    """The beginning of a sample capture, uncompressed, so that it can be cut into ranges. It ends within a packet."""
     packed = (repository / "tests/captures/mixed.pcap.zst").read_bytes()
     path = tmp_path_factory.mktemp("capture") / "mixed.pcap"
     path.write_bytes(zstandard.ZstdDecompressor().decompressobj().decompress(packed)[:SAMPLE_BYTES])
@@ -66,7 +66,7 @@ def run_into(lake: Path, *captures: Path) -> Run:
 
 @pytest.fixture(scope="module")
 def lake(spark: SparkSession, capture: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A lake as one quiet run leaves it; tests work on copies."""
+    """A lake as one undisturbed run leaves it. Tests work on copies."""
     lake = tmp_path_factory.mktemp("expected") / "lake"
     jobs.ingest.ingest(spark, run_into(lake, capture))
     return lake
@@ -105,7 +105,9 @@ def index_of(capture: Path, range_bytes: int = 1 << 30) -> CaptureIndex:
 
 
 def decoded(spark: SparkSession, index: CaptureIndex) -> Silver:
-    """The rows of a capture before names are learnt and tables written, which no longer depends on how work is cut."""
+    """The decoded rows of a capture, before names are learnt and tables written. What follows does not depend on how the
+    work is cut.
+    """
     plan = plan_capture((index,), spark.sparkContext.defaultParallelism)
     packed = packed_rows(spark, plan, None, None).cache()
     rows = {table.name: sorted(map(repr, unpack_table(packed, table).collect())) for table in DECODED}
@@ -115,7 +117,7 @@ def decoded(spark: SparkSession, index: CaptureIndex) -> Silver:
 
 @pytest.fixture(scope="module")
 def uncut(spark: SparkSession, capture: Path) -> Silver:
-    """What is decoded in one piece."""
+    """The rows of a capture that is decoded in one piece."""
     rows = decoded(spark, index_of(capture))
     assert all(rows[table.name] for table in (CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES))
     return rows
@@ -142,7 +144,7 @@ def test_the_rows_are_the_same_however_a_capture_is_cut_into_ranges(
 
 
 def test_a_lake_that_has_names_is_given_no_pseudonyms(spark: SparkSession, capture: Path, copy: Path) -> None:
-    """The names would stay in it: Delta keeps the files of earlier versions."""
+    """The names would stay in the lake, since Delta keeps the files of earlier versions."""
     keyed = replace(run_into(copy, capture), decoding=Decoding(Pseudonyms(b"a key of our own")))
     with pytest.raises(LakeError, match=r"names that are not pseudonymised.* name another folder by --lake"):
         jobs.ingest.ingest(spark, keyed)
@@ -165,7 +167,7 @@ def test_files_that_are_no_captures_cost_the_others_nothing(
 def test_a_lake_of_pseudonyms_is_given_neither_names_nor_those_of_another_key(
     spark: SparkSession, capture: Path, tmp_path: Path
 ) -> None:
-    """Real names would come beside them, or one name would be two."""
+    """The lake would have real names too, or one name would have two pseudonyms."""
     plain = run_into(tmp_path, capture)
     jobs.ingest.ingest(spark, replace(plain, decoding=Decoding(Pseudonyms(b"a key of our own"))))
     before = lake_rows(str(tmp_path), SILVER)
@@ -182,7 +184,7 @@ def test_pseudonyms_take_the_place_of_names_and_change_nothing_else(
     pseudonyms = Pseudonyms(b"a key of our own")
     keyed = replace(run_into(tmp_path, capture), decoding=Decoding(pseudonyms))
     jobs.ingest.ingest(spark, keyed)
-    jobs.ingest.ingest(spark, keyed)  # which the first does not stand in the way of
+    jobs.ingest.ingest(spark, keyed)  # the same key again is allowed
     decoder = CAPTURES.columns.index(CAPTURES.decoder)
 
     def called(table: Table, row: Row) -> Row:
@@ -213,13 +215,13 @@ def test_nothing_decoded_is_kept_when_ingest_has_ended_or_failed(
 
 
 class Killed(BaseException):
-    """Stands for a process that is no more: nothing handles it."""
+    """Stands for the end of a killed process. Nothing handles it."""
 
 
 def test_a_run_after_one_that_was_killed_leaves_the_same_tables(
     spark: SparkSession, capture: Path, expected: Silver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Killed when three tables were complete, and the files of the others were there without a commit."""
+    """The run was killed when three tables were complete, and the others had files without a commit."""
     done = 0
 
     def keep_until_killed(*of: Any) -> None:
@@ -273,7 +275,7 @@ def test_a_second_run_leaves_the_same_tables_and_brings_a_lost_one_back(
 
 
 def test_capture_sets_stand_side_by_side(spark: SparkSession, repository: Path, expected: Silver, copy: Path) -> None:
-    """The tables of one are those it has alone, whatever else the lake holds."""
+    """A capture set has the same rows as in a lake of its own."""
     other = jobs.ingest.ingest(spark, run_into(copy, repository / "tests/captures/starve.pcap.zst"))
     rows = lake_rows(str(copy), SILVER)
     assert {name: [row for row in of if row[0] != other] for name, of in rows.items()} == expected
@@ -282,7 +284,7 @@ def test_capture_sets_stand_side_by_side(spark: SparkSession, repository: Path, 
 
 @pytest.fixture(scope="module")
 def damaged(spark: SparkSession, capture: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Rows]:
-    """The tables of a capture that lacks every 40th packet and the first 300."""
+    """The tables of a capture without its first 300 packets and without every 40th packet."""
     folder = tmp_path_factory.mktemp("damaged")
     content = capture.read_bytes()
     packets, at = [], 24

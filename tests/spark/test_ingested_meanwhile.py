@@ -1,4 +1,4 @@
-"""A replay reads a capture set as one run of `ingest` wrote it, or says that it does not."""
+"""A replay reads a capture set as one run of `ingest` wrote it, or it says that it cannot."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from udfs.errors import LakeError
 
 @pytest.fixture
 def run(repository: Path, tmp_path: Path) -> Run:
-    """Two replays of a sample capture."""
+    """A run of two replays on a sample capture."""
     scenario = replace(resolve_scenario(None), replay={"fetch_max_bytes": {}, "session_cache": {}})
     capture = repository / "tests/captures/mixed.pcap.zst"
     return Run(scenario, (capture,), str(tmp_path / "lake"), datetime(2026, 1, 31, tzinfo=UTC))
@@ -33,7 +33,7 @@ def run(repository: Path, tmp_path: Path) -> Run:
 def test_a_replay_of_what_is_ingested_again_meanwhile_is_refused(
     spark: SparkSession, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its later replays and tables would be of other rows than its first ones."""
+    """Its later replays would read other rows than its first ones."""
     capture_id = jobs.ingest.ingest(spark, run)
     again = iter([run])
 

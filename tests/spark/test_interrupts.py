@@ -27,7 +27,7 @@ FOREVER_S = 300
 
 
 def waiting(begun: Path) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What a worker waits in for ever; `begun` is there once it does."""
+    """A function in which a worker waits for FOREVER_S. It makes the file `begun` when it starts to wait."""
 
     def wait(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         begun.touch()
@@ -38,7 +38,7 @@ def waiting(begun: Path) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.Rec
 
 
 def interrupt_once(begun: Path) -> None:
-    """Ctrl-C, when a worker is at work."""
+    """Send SIGINT, as Ctrl-C does, as soon as a worker waits."""
     while not begun.exists():
         time.sleep(0.05)
     os.kill(os.getpid(), signal.SIGINT)
@@ -55,7 +55,7 @@ def before(spark: SparkSession) -> Iterator[None]:
     handler = signal.getsignal(signal.SIGINT)
     yield
     wait_until_cancelled()
-    with cancel_at_interrupt(spark):  # what fails in later tests is not behind this interrupt
+    with cancel_at_interrupt(spark):  # so that failures in later tests do not count as caused by this interrupt
         pass
     signal.signal(signal.SIGINT, handler)
 
@@ -95,7 +95,7 @@ def test_an_interrupt_cancels_what_threads_do_side_by_side_and_what_they_still_s
 
 
 def test_a_job_that_is_submitted_behind_an_interrupt_is_refused(spark: SparkSession) -> None:
-    """As is one that Java was about to submit for the main thread, which waits for it no more."""
+    """So is a job that Java is about to submit for the main thread, which no longer waits for it."""
     cancelled = Event()
 
     def count() -> int:

@@ -1,4 +1,4 @@
-"""What followers tell of their release."""
+"""What followers show of their Kafka release."""
 
 from __future__ import annotations
 

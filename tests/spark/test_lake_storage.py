@@ -1,4 +1,4 @@
-"""A lake that cannot be reached is told before work is put into it, with what to do."""
+"""If a lake cannot be reached, the job says so, and what to do, before it does any work."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def frame(spark: SparkSession, table: Table, rows: Seen) -> DataFrame:
 
 
 def seen(spark: SparkSession, *exchanges: dict[str, Any], port: int = 5) -> RequestsOfSource:
-    """Exchanges of one connection; at: seconds after START."""
+    """Exchanges of one connection. Their key `at`, if given, is the time in seconds after START."""
     x = EXCHANGES
     rows = []
     for number, told in enumerate(exchanges):
@@ -38,7 +38,7 @@ def seen(spark: SparkSession, *exchanges: dict[str, Any], port: int = 5) -> Requ
 
 
 def pairs(joined: DataFrame) -> set[tuple[int | None, int | None]]:
-    """(exchange, line) of every request."""
+    """(exchange number in the packets, exchange number in the log) of every request."""
     return {tuple(row) for row in joined.select(f"{PACKETS}.exchange_no", f"{LOG}.exchange_no").collect()}
 
 
@@ -90,7 +90,9 @@ def test_what_differs_is_named_and_the_first_exchange_that_does(spark: SparkSess
 def test_the_first_line_of_one_time_tells_the_last_request_of_one_time_in_whatever_order_they_come(
     spark: SparkSession,
 ) -> None:
-    """A client that counts no correlation ids may send several requests in a packet; a log tells milliseconds."""
+    """A client that does not count up its correlation ids may send several requests in one packet, and a log has times
+    in milliseconds.
+    """
 
     def turned(of: RequestsOfSource) -> RequestsOfSource:
         rows = [row.asDict() for row in of.exchanges.collect()][::-1]

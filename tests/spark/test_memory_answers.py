@@ -21,7 +21,7 @@ from tests.gate_rows import frame
 def test_what_is_held_by_times_of_the_capture_and_of_the_closed_loop_is_kept_apart(
     spark: SparkSession, table: Table, by: Column
 ) -> None:
-    """Of two processes in a lane one may be in closed loop, and the other not."""
+    """One of two processes in a lane may be in closed loop, and the other not."""
     rows: list[dict[str, Any]] = [
         {"scenario": lane, "client_id": client, "used_bytes_p99": held, "used_bytes_max": 10 * held, by: times}
         for lane, client, held, times in (

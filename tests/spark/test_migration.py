@@ -1,4 +1,4 @@
-"""Columns that a table lacks are added to it, by delta-rs and by Delta's own SQL, and its rows stay as they are."""
+"""Columns that a table lacks are added, by delta-rs and by Delta's own SQL, and the rows stay as they are."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from udfs.errors import LakeError
 from udfs.facts.arrow_tables import arrow_schema
 
 LEFT_OUT = ["decoder", "first_time"]
-"""The first is never null in rows of today, the second can be."""
+"""The first column must not be null in today's rows, the second may be."""
 
 
 @pytest.fixture(params=["delta-rs", "Delta's SQL"])
 def lake(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A lake with a table of a release that knew fewer columns."""
+    """A lake with a table that an older release wrote, with fewer columns."""
     if request.param != "delta-rs":
         for module in (delta_tables, migration):
             monkeypatch.setattr(module, "local_table", lambda spark, lake, table: None)
@@ -46,7 +46,7 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def plant_rows(lake: str, capture_id: str, without: list[str]) -> None:
-    """A row of a capture set, without some of the columns."""
+    """Write a row of a capture set, without some of the columns."""
     schema = pa.schema([field for field in arrow_schema(CAPTURES) if field.name not in without])
     values: dict[str, object] = {"string": "x", "bigint": 1, "int": 1, "boolean": True, "timestamp": 1}
     row = {c: values.get(c.type) for c in CAPTURES.columns if c not in without} | {"capture_id": capture_id}
@@ -81,7 +81,7 @@ def test_rows_are_incomplete_only_where_they_lack_what_is_never_null(spark: Spar
 def test_a_lake_lacks_what_its_ended_jobs_would_have_written_today(spark: SparkSession, lake: str) -> None:
     of_silver = [table for table in SILVER if table != CAPTURES]
     assert missing_tables(spark, lake, [CAPTURES]) == of_silver
-    for table in (FETCH_FAIRNESS, SESSION_CACHE, FIDELITY):  # of the second no run has ended
+    for table in (FETCH_FAIRNESS, SESSION_CACHE, FIDELITY):  # no run of the second one's replay has ended
         plant(lake, table, arrow_schema(table).empty_table())
     run = {"run_id": "run", "algorithm": algorithms.FETCH_MAX_BYTES}
     plant(lake, RUNS, pa.Table.from_pylist([run], arrow_schema(RUNS)))

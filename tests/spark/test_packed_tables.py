@@ -1,4 +1,4 @@
-"""Tables whose files the workers write are to every reader and writer what they would be had Spark written them."""
+"""Tables whose files are written by workers look to every reader and writer as if Spark had written them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from udfs.facts.arrow_tables import PACKED, arrow_schema, pack_rows
 
 
 def packed(spark: SparkSession, rows: pa.Table, table: Table) -> DataFrame:
-    """Rows of a table, packed."""
+    """The rows of a table, packed as workers hand them on."""
     parts = (part for batch in rows.to_batches() for part in pack_rows(table, batch))
     return rows_of_driver(spark, pa.Table.from_batches(parts, PACKED))
 
@@ -40,7 +40,7 @@ def exchanges(capture_id: str, numbers: Iterable[int]) -> pa.Table:
 
 
 def write(spark: SparkSession, lake: Path, capture_id: str, *numbers: int) -> None:
-    """Have workers write exchanges of a capture set."""
+    """Let workers write exchanges of a capture set."""
     rows = packed(spark, exchanges(capture_id, numbers), EXCHANGES)
     write_packed(spark, rows, [EXCHANGES], Target(str(lake), capture_id, Watch()))
 
@@ -117,7 +117,7 @@ def test_rows_with_other_columns_are_refused_whoever_has_them(spark: SparkSessio
 
 
 def test_a_lake_with_encoded_paths_is_read_and_replaced(spark: SparkSession, tmp_path: Path) -> None:
-    """So those were logged that workers wrote before delta-rs took them into the log."""
+    """Delta's log had such paths before delta-rs wrote it."""
     write(spark, tmp_path, "a", 1, 2)
     write(spark, tmp_path, "b", 7)
     for log in (tmp_path / "silver/exchanges/_delta_log").glob("*.json"):

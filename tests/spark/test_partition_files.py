@@ -1,4 +1,4 @@
-"""The rows of a capture set are those of Delta's newest version, though Delta is asked for their files once."""
+"""The rows of a capture set are those of Delta's newest version, although Delta is asked only once for their files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _VALUES: dict[str, object] = {"string": "x", "bigint": 1, "int": 1, "smallint": 
 
 @pytest.fixture(params=["seen by this process", "seen by Spark alone"], autouse=True)
 def is_local(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Where lakes are."""
+    """Whether this process sees the lake's folder, or only Spark does."""
     if request.param == "seen by Spark alone":
         monkeypatch.setattr(jobs.lake.delta_tables, "workers_folder", lambda *_: None)
     return bool(request.param == "seen by this process")
@@ -49,7 +49,7 @@ def numbers_in(rows: DataFrame) -> list[int]:
 
 
 def jobs_of(spark: SparkSession, work: Callable[[], object]) -> int:
-    """How many Spark jobs it takes."""
+    """How many Spark jobs the work takes."""
     group = str(uuid4())
     spark.sparkContext.setJobGroup(group, "counted")
     try:
@@ -127,7 +127,7 @@ def test_a_copy_of_a_lake_has_rows_of_its_own(spark: SparkSession, tmp_path: Pat
 
 
 def test_rows_that_were_deleted_from_a_file_stay_out(spark: SparkSession, tmp_path: Path) -> None:
-    """A table with a feature of Delta's that not all who read and write know is Delta's to read and write."""
+    """Only Delta's own classes read and write a table with a feature that other readers may not know."""
     write(spark, tmp_path, 1, 2, 3)
     path = table_path(str(tmp_path), EXCHANGES)
     spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.enableDeletionVectors' = true)")
@@ -159,7 +159,7 @@ def test_of_many_files_those_are_passed_over_that_statistics_rule_out(
 def test_a_small_table_of_many_files_is_read_without_spark(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As that of runs is, which has a file for each night."""
+    """The table `runs` is such a table. It has a file for each night."""
     monkeypatch.setattr(jobs.lake.delta_tables, "FEW_FILES", 1)
     write(spark, tmp_path, 1)
     of_b = exchanges(2).set_column(0, "capture_id", pa.array(["b"]))

@@ -1,4 +1,4 @@
-"""recut.sizes=exact reads captures again: those that were ingested, or none."""
+"""recut.sizes=exact reads the captures again. It refuses files that are not the ones that were ingested."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WHAT_TO_DO = "Put them back as they were, ingest what is there now, or replay wi
 
 @pytest.fixture
 def captures(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[Path, Path]:
-    """Two captures as they were ingested, beside a request log that is gone."""
+    """Two captures as they were ingested. The capture set also has a request log whose file no longer exists."""
     files = tmp_path / "broker1.pcap.zst", tmp_path / "broker2.pcap.zst"
     for file in files:
         file.write_bytes(SAMPLE)

@@ -1,4 +1,4 @@
-"""What `prune` takes while a command writes it anew is not listed as complete afterwards."""
+"""If `prune` removes rows while a command writes them again, they are not listed as complete afterwards."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from udfs.errors import LakeError
 
 @pytest.fixture
 def run(repository: Path, tmp_path: Path) -> Run:
-    """A replay of a sample capture."""
+    """A run of a replay on a sample capture."""
     scenario = replace(resolve_scenario(None), replay={"partition_limits": {}})
     capture = repository / "tests/captures/starve.pcap.zst"
     return Run(scenario, (capture,), str(tmp_path / "lake"), datetime(2026, 1, 31, tzinfo=UTC))
@@ -53,7 +53,7 @@ def prune(spark: SparkSession, run: Run, run_id: str | None, capture_id: str) ->
 def test_a_run_that_is_pruned_while_it_is_replayed_again_is_not_listed(
     spark: SparkSession, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As a nightly `prune --older-than` does to an old run that somebody asks for at that moment."""
+    """A nightly `prune --older-than` may do so to an old run that somebody replays at that moment."""
     capture_id = jobs.ingest.ingest(spark, run)
     run_id = jobs.replay.replay(spark, run, capture_id).run_id
     later = replace(run, run_at=run.run_at + timedelta(days=1))
@@ -95,7 +95,7 @@ def test_a_capture_set_that_is_pruned_while_it_is_ingested_again_is_not_listed(
 def test_a_capture_set_whose_earlier_one_is_pruned_before_it_is_read_is_not_listed(
     spark: SparkSession, run: Run, repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its sessions and clients would be unknown under an id that says that they go on."""
+    """Its sessions and clients would be unknown, although its id says that it continues the earlier set."""
     link_type, packets = sample_capture(repository, "starve")
     halves = packets[: len(packets) // 2], packets[len(packets) // 2 :]
     first, second = (

@@ -1,4 +1,4 @@
-"""What consumers read across racks, with fetch-from-follower and without (KIP-392): from silver rows to sentences."""
+"""What consumers read across racks, with and without fetch-from-follower (KIP-392): from silver rows to sentences."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ STATE = "--captured=address.10.0.1.0/24.client.rack=RACK or client.NAME.client.r
 
 @dataclass(frozen=True)
 class RowsAsSource(Source):
-    """A source of these silver rows."""
+    """A source that gives these silver rows."""
 
     silver: dict[Table, DataFrame] = field(default_factory=dict)
 
@@ -68,7 +68,7 @@ def partition(leader: int, isr: list[int], seconds: int = 0, epoch: int = 4, **d
 def source(
     spark: SparkSession, reads: list[Row], metadata: list[Row], rack: str | None = "b", stated: tuple[str, ...] = ()
 ) -> Source:
-    """A source of these reads, of consumers that state this rack."""
+    """A source with these reads, by consumers that state this rack."""
     clients = {(row["client_id"], row["client_address"]) for row in reads}
     states = [
         {"client_id": name, "client_address": address, "fetch_replica_id": -1, "fetch_rack_id": rack}
@@ -85,24 +85,24 @@ def source(
 
 
 def numbered(rows: list[Row]) -> list[Row]:
-    """The rows, each of a connection of its own."""
+    """The rows, each with a connection of its own."""
     return [{"connection_id": number, **row} for number, row in enumerate(rows)]
 
 
 def rows_of(of: Source) -> DataFrame:
-    """The rows of rack_reads; none where they are not made."""
+    """The rows of rack_reads. There are none if the replay does not make them."""
     packed = packed_rack_rows(of)
     return frame(of.spark, RACK_READS, []) if packed is None else unpack_table(packed, RACK_READS)
 
 
 def located(of: Source) -> list[Row]:
-    """The rows of rack_reads."""
+    """The rows of rack_reads as dicts, sorted by client id and broker."""
     rows = rows_of(of).collect()
     return sorted((row.asDict() for row in rows), key=lambda row: (row["client_id"], str(row["broker"])))
 
 
 def found(of: Source) -> Findings:
-    """The findings of a run whose rack_reads have these rows."""
+    """The findings of a run on this source."""
     rows = rows_of(of).persist()
     return findings({query: query(lambda _: rows).collect() for query in QUERIES})
 

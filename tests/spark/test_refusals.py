@@ -1,4 +1,4 @@
-"""Whose refused changes the report knows of, where many are refused."""
+"""Which clients' refused changes the report shows if many are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A capture set without traffic that could be replayed is refused before anything is replayed."""
+"""A capture set without traffic to replay is refused before anything is replayed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REQUEST = {"api_name": "FETCH", "request_time": TIME, "response_time": None}
 
 
 def lake_of(folder: Path, *exchanges: dict[str, Any], protocol: str = "kafka") -> str:
-    """A lake with a capture of one connection, and these exchanges on it."""
+    """A lake with a capture of one connection with these exchanges."""
     of_set = {"capture_id": CAPTURE}
     rows = {
         CAPTURES: [{**of_set, "path": "a.pcap", "packets": 9}],

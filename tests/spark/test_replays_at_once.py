@@ -1,4 +1,4 @@
-"""Of two who replay the same run at the same time, one ends and leaves the tables to the other."""
+"""If two commands replay the same run at the same time, one of them fails and leaves the tables to the other."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PATIENCE_S = 60
 
 
 def packed(spark: SparkSession, topic: str) -> DataFrame:
-    """A row of each table that a run writes, of this topic or reader."""
+    """A row of each table that the run writes, with this topic or reader."""
     rows: list[tuple[Table, dict[str, str]]] = [
         (FETCH_FAIRNESS, {FETCH_FAIRNESS.run_id: RUN, FETCH_FAIRNESS.topic: topic}),
         (FIDELITY, {FIDELITY.run_id: RUN, FIDELITY.reader: topic}),
@@ -59,7 +59,7 @@ def test_who_finds_rows_that_another_wrote_meanwhile_is_told_to_run_again(
 
     def slow(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         begun.touch()
-        # Not `until`: the worker would import this module for it, and pytest, and keep both.
+        # This does not call `until`, because the worker would have to import this module and pytest, and keep both.
         end = time.monotonic() + PATIENCE_S
         while not done.exists() and time.monotonic() < end:
             time.sleep(0.05)

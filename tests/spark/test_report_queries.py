@@ -1,4 +1,4 @@
-"""What the report asks of the tables: whose figures stand side by side, and of what a mean is."""
+"""The report's queries on the tables: which figures stand side by side, and over what a mean is taken."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LANE: dict[str, Any] = {"scenario": "captured", "reader": "consumer", "mode": "c
 
 
 def tables(spark: SparkSession, *rows: tuple[Table, Rows]) -> OwnRows:
-    """Gold tables of a run that have these rows; others have none."""
+    """A run's gold tables with these rows. Tables that are not named have none."""
     held = {of.name: some for of, some in rows}
 
     def own_rows(table: Table) -> DataFrame:

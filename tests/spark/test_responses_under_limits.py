@@ -1,4 +1,4 @@
-"""Whence the replay of memory has what consumers receive under other fetch limits."""
+"""Where the replay of memory gets the responses that consumers receive under other fetch limits."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LIMITED = ["replay", "--lake=no-lake", "--set=consumer.fetch.max.bytes=1MiB"]
 
 @pytest.fixture
 def reads(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> list[Source]:
-    """The sources whose reads are replayed once more; they show none."""
+    """The sources whose reads are replayed again. They have no reads."""
     sources: list[Source] = []
 
     def dealt_reads(source: Source, shards: int, groups: Mapping[tuple[str, str], str]) -> DataFrame:
@@ -40,7 +40,7 @@ def reads(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> list[Source]:
 
 
 def units(spark: SparkSession, before: dict[str, DataFrame]) -> list[str]:
-    """Of whom there are responses, where these replays ran before."""
+    """The units with responses, if these replays ran before."""
     run = resolve_run(parse_arguments(LIMITED))
     source = Source(spark, run, "a-capture", "a-run", before)
     parts = dealt_responses(source, lanes_and_fetch_limits(run.scenario)[1], 2).toArrow()[ROWS]

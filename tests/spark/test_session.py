@@ -1,4 +1,4 @@
-"""The session: what runs in it, and the ways to come by one."""
+"""The Spark session: what runs in it, and the ways to get one."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ OTHERWISE = {
     "spark.sql.adaptive.skewJoin.enabled": "true",
     "spark.sql.catalog.spark_catalog": "their.own.Catalog",
 }
-"""What somebody else's session may have."""
+"""Properties that a session of somebody else may have."""
 
 
 def test_a_delta_table_is_written_and_read(spark: SparkSession, tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_a_delta_table_is_written_and_read(spark: SparkSession, tmp_path: Path) 
 
 
 def test_a_worker_does_not_look_through_the_kernels_for_garbage(spark: SparkSession) -> None:
-    """It looks for some after each task, which among all that is loaded would take it a tenth of a second."""
+    """It collects garbage after each task, which would take a tenth of a second with all that is loaded."""
 
     def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:
@@ -84,7 +84,7 @@ def test_a_worker_does_not_look_through_the_kernels_for_garbage(spark: SparkSess
 
 
 def test_a_worker_imports_the_installed_pyspark(spark: SparkSession) -> None:
-    """And not the archive beside it, which Spark puts in front and Python compiles anew in each process."""
+    """It does not import the archive, which Spark puts first and Python would compile again in each process."""
     installed = pyspark.__file__
 
     def told(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -188,7 +188,7 @@ def spark_submit(repository: Path, cwd: Path, *arguments: str) -> subprocess.Com
 
 
 def test_a_plain_spark_submit_gives_the_same_session(repository: Path, tmp_path: Path) -> None:
-    """What spark-submit is given goes before refetch's properties, and refetch's own --conf before both."""
+    """Properties given to spark-submit override those of refetch, and refetch's own --conf overrides both."""
     given = ["spark.sql.session.timeZone=CET", "spark.sql.adaptive.enabled=true", "spark.sql.ansi.enabled=true"]
     asked = [pair.partition("=")[0] for pair in given] + ["spark.sql.codegen.wholeStage", "spark.ui.enabled"]
     script = tmp_path / "submitted.py"
@@ -196,7 +196,7 @@ def test_a_plain_spark_submit_gives_the_same_session(repository: Path, tmp_path:
     answer = spark_submit(repository, tmp_path, *(part for pair in given for part in ("--conf", pair)), str(script))
     assert answer.returncode == 0, answer.stderr
     assert answer.stdout.splitlines()[-1] == "rows 7 local[1] CET true false false false"
-    # Spark's own default would log some hundred lines of these; two or three come before a session can say so.
+    # With Spark's default there would be some hundred such lines. Two or three come before a session can set the level.
     assert answer.stderr.count(" INFO ") < 10, answer.stderr
 
 
@@ -207,7 +207,7 @@ def test_a_plain_spark_submit_takes_the_same_arguments_and_gives_the_same_exit_c
         repository, tmp_path, str(repository / "jobs/__main__.py"), "replay", "--set=fetch.max.byte=1"
     )
     assert answer.returncode == 2, answer.stderr
-    # spark-submit writes all of its Python's output to its own stdout.
+    # spark-submit writes all output of its Python process to its own stdout.
     assert "refetch: arguments: 1 fault\n  --set: unknown key `fetch.max.byte`" in answer.stdout
 
 
@@ -223,7 +223,7 @@ def test_a_plain_spark_submit_without_delta_is_told_how_to_bring_it(repository: 
 
 
 def test_jars_that_cannot_be_downloaded_are_told(repository: Path, tmp_path: Path) -> None:
-    """No Maven repository answers, and neither Ivy nor Maven has a copy: their caches are in a home that is empty."""
+    """No Maven repository answers, and neither Ivy nor Maven has a copy, since their caches are in an empty home."""
     code = "from jobs.session.spark import spark_session; spark_session('local[1]', 'offline')"
     environment = os.environ | {
         "PYTHONPATH": str(repository),

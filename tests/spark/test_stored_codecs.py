@@ -1,4 +1,4 @@
-"""Of which topics a capture shows that brokers compress batches anew."""
+"""The topics of which a capture shows that brokers compress batches again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.gate_rows import TIME, Row, frame
 
 
 def batch(source: str, codec: str | None, at: int, **more: Any) -> Row:
-    """A batch of ten offsets from `at` on, of the topic `t`."""
+    """A batch of the topic `t` with ten offsets from `at` on."""
     place = {"topic": "t", "partition": 0, "base_offset": at, "last_offset_delta": 9, "request_time": TIME}
     return place | {"source": source, "codec": codec} | more
 

@@ -1,4 +1,4 @@
-"""Tables as files: what leaves them, what is joined, and what is removed, by delta-rs and by Delta's own SQL."""
+"""Tables as files: rows are dropped, files are joined, and files are removed, by delta-rs and by Delta's own SQL."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def store(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[Store
 
 @pytest.fixture
 def path(tmp_path: Path) -> str:
-    """A table with a file a row."""
+    """A table with one file for each row."""
     for row in ROWS:
         write_deltalake(tmp_path, pa.Table.from_pylist([row], SCHEMA), mode="append", partition_by=["of"])
     return str(tmp_path)
@@ -136,7 +136,7 @@ def test_folders_of_what_is_gone_go_once_nobody_can_be_writing_there(path: str) 
 
 
 class Behind(LocalStore):
-    """A table whose log was read before others have changed it."""
+    """A table whose log was read before others changed the table."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path, "of")
@@ -163,7 +163,7 @@ def test_rows_that_somebody_has_deleted_meanwhile_are_said_to_be_in_use(path: st
 
 
 class Conflicting(DeltaStore):
-    """A table that somebody writes whenever a statement changes it."""
+    """A table that somebody else writes at the same time as each statement that changes it."""
 
     said = "[DELTA_CONCURRENT_APPEND.WITH_PARTITION_HINT] Transaction conflict detected."
 

@@ -1,4 +1,4 @@
-"""Delta tables from their declarations: types, comments, and rows that are replaced and never doubled."""
+"""Delta tables from their declarations: types, comments, and rows that are replaced and never duplicated."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def examples(table: Table) -> pa.Table:
 
 
 def quarantined(spark: SparkSession, capture_id: str, *offsets: int) -> DataFrame:
-    """Rows of `quarantine` of one capture set, told apart by their offset."""
+    """Rows of `quarantine` of one capture set, which differ by their offset."""
     row = {str(column): EXAMPLES[column.type] for column in QUARANTINE.columns} | {"capture_id": capture_id}
     rows = [row | {"stream_offset": offset} for offset in offsets]
     return spark.createDataFrame(pa.Table.from_pylist(rows, schema=arrow_schema(QUARANTINE)))

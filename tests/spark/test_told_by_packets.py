@@ -1,4 +1,4 @@
-"""A replay that request logs cannot feed refuses them alone, and takes them beside packets or frames."""
+"""A replay that needs more than request logs have refuses logs alone, but takes them beside packets or frames."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SIZES = "the sizes of messages that the replay of consumer_memory needs"
 
 
 def capture_set(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, *formats: str) -> None:
-    """Have the lake hold one set of files of these formats."""
+    """Let the lake have one capture set with files of these formats."""
     rows = spark.createDataFrame([(name,) for name in formats], f"{CAPTURES.format} string")
     monkeypatch.setattr(jobs.captures.packets_needed, "stored_rows", lambda *_: rows)
 

@@ -1,4 +1,4 @@
-"""Topics of one max.message.bytes are judged together, and a producer by all topics that it writes to."""
+"""Topics with the same max.message.bytes are judged together, and a producer by all topics that it writes to."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_topics_of_one_limit_are_as_well_off_as_the_worst_of_them_and_have_their
         for place, lane in enumerate(LANES)
         for outcome, value in (("split_rate", rates[topic][place]), ("sent", 10.0), (LIMIT.name, limits[topic]))
     ]
-    rows.append((LANES[1], LIMIT.name, OF_LIMIT, "orders", 1.0))  # a lane's limit does not say which topics are alike
+    rows.append((LANES[1], LIMIT.name, OF_LIMIT, "orders", 1.0))  # only the captured lane's limit groups topics
     rows += [(LANES[0], "split_rate", kind, name, 0.5) for kind, name in ((OF_CLUSTER, ""), (OF_CLIENT, "app"))]
     columns = list(zip(*((*row, *row[-1:] * 2) for row in rows), strict=True))
     summed = pa.table(dict(zip(SUMS.names, columns, strict=True)), schema=SUMS)

@@ -1,4 +1,4 @@
-"""What the report says of consumers' fetches."""
+"""What the report says about consumers' fetches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ONE_FETCH = {"reader": "consumer", "read_position": 0, "response_record_bytes": 
 
 
 def test_a_client_older_than_fetch_max_bytes_asks_for_none(spark: SparkSession) -> None:
-    """A request before Fetch 3 is read as one that sets no limit (KIP-74)."""
+    """A Fetch request before version 3 counts as one that sets no limit (KIP-74)."""
     old = ONE_FETCH | {"client_id": "old", "exchange_no": 0, "api_version": 2, "max_bytes": 2**31 - 1}
     today = ONE_FETCH | {"client_id": "today", "exchange_no": 1, "api_version": 3, "max_bytes": 50_000}
     rows = fetching_consumers(lambda table: frame(spark, table, [old, today])).collect()
