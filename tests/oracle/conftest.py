@@ -18,8 +18,8 @@ KAFKA_NEWEST = "4.4.0"
 # The last release that speaks the versions removed in 4.0 (KIP-896).
 KAFKA_BEFORE_REMOVALS = "3.9.1"
 SHORT_RUN = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-"""Java's options for a program of a few seconds, in which its second compiler and a collector of many threads earn
-nothing back.
+"""Java's options for a program that runs for a few seconds. The second compiler and a garbage collector with many
+threads do not pay in that time.
 """
 SLF4J = "org.slf4j:slf4j-api:1.7.36"
 
@@ -29,15 +29,15 @@ RunJava = Callable[..., str]
 
 @pytest.fixture(scope="session")
 def jars() -> Jars:
-    """The files of Maven artifacts `group:name:version`, in their order."""
+    """A function from Maven artifacts `group:name:version` to their files, in the same order."""
     return find_jars
 
 
 def find_jars(*artifacts: str) -> list[Path]:
-    """The files of Maven artifacts, in their order; those that are not there yet are fetched.
+    """The files of Maven artifacts, in the same order. Fetches those that are missing.
 
-    By one process at a time, as Maven's own repository stands no two that fill it, and all at once, as Maven takes
-    seconds to start.
+    Only one process fetches at a time, because two would damage Maven's own repository. It fetches all of them at once,
+    because Maven takes seconds to start.
     """
     given = os.environ.get("REFETCH_ORACLE_JARS")
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "refetch" / "oracle-jars"
@@ -65,12 +65,12 @@ def _fetch(maven: str, artifacts: Sequence[str], folder: Path) -> None:
         if done.returncode != 0:
             pytest.fail(f"mvn could not fetch {', '.join(artifacts)}: {done.stdout[-500:]}")
         for fetched in Path(work, "jars").glob("*.jar"):
-            # At once, so that nobody finds a part of it.
+            # An atomic move, so that no process finds a part of the file.
             fetched.replace(folder / fetched.name)
 
 
 def _project(artifacts: Sequence[str]) -> str:
-    """A project of no code that asks for these artifacts."""
+    """The pom.xml of a project without code that copies these artifacts."""
     items = "".join(
         "<artifactItem><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></artifactItem>".format(
             *artifact.split(":")
@@ -87,7 +87,7 @@ def _project(artifacts: Sequence[str]) -> str:
 
 @pytest.fixture(scope="session", params=[KAFKA_NEWEST, KAFKA_BEFORE_REMOVALS])
 def kafka_clients(request: pytest.FixtureRequest, jars: Jars) -> Path:
-    """kafka-clients.jar of the newest release and of the last one with the removed versions."""
+    """kafka-clients.jar of the newest release, and of the last release that has the versions removed in 4.0."""
     [found] = jars(f"org.apache.kafka:kafka-clients:{request.param}")
     return found
 
@@ -100,7 +100,7 @@ def run_java(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> RunJava:
 
     @cache
     def compiled(source: str, *of_kafka: Path) -> list[str]:
-        """The command, once for all tests that run the same source with the same jars."""
+        """The command that runs a source file. It is compiled once for all tests with the same source and jars."""
         classes = tmp_path_factory.mktemp("classes")
         java, *rest = java_command(Path(__file__).parent / source, (*of_kafka, *jars(SLF4J)), classes)
         return [java, *SHORT_RUN, *rest]
@@ -115,7 +115,7 @@ def run_java(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> RunJava:
 
 
 def java_command(source: Path, jars: Sequence[Path], classes: Path) -> list[str]:
-    """The command that runs a source file's main; the file and those that it uses are compiled into `classes`."""
+    """The command that runs a source file's main. Compiles the file, and those that it uses, into `classes`."""
     classpath, folders = (os.pathsep.join(map(str, of)) for of in (jars, {source.parent, Path(__file__).parent}))
     compiler = [
         "javac",

@@ -1,4 +1,4 @@
-"""KIP-126's replay does what Kafka's own RecordAccumulator, ProducerBatch and CompressionRatioEstimator do."""
+"""The replay of KIP-126 does what Kafka's own RecordAccumulator, ProducerBatch and CompressionRatioEstimator do."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from udfs.replay.batch_split.state import SizeModel
 
 CODECS = ("org.xerial.snappy:snappy-java:1.1.10.7", "at.yawk.lz4:lz4-java:1.10.1", "com.github.luben:zstd-jni:1.5.6-10")
 RELEASES = {"4.1.1": False, "4.3.1": True}
-"""With whether a split batch that is refused again is split in halves."""
+"""By release: whether a split batch that is refused again is split in halves."""
 
 
 @dataclass
 class Case:
-    """Records for a producer, and what Kafka's made of them: batches as (records, bytes), in the order of sending."""
+    """Records for a producer, and the batches that Kafka's made of them: (records, bytes), in the order of sending."""
 
     batch_size: int
     limit: int
     linger: int
     codec: str
-    records: list[tuple[int, str, int]]  # ms after the one before, kind, bytes of the value
+    records: list[tuple[int, str, int]]  # (ms after the record before, kind, bytes of the value)
     seed: int
     sent: list[tuple[int, int]] = field(default_factory=list)
     is_refused: list[bool] = field(default_factory=list)
@@ -50,7 +50,7 @@ class Case:
 
 
 def random_case(seed: int) -> Case:
-    """Records whose compressibility comes in stretches, batches near the limit."""
+    """Stretches of records that compress well or badly, in batches near the limit."""
     source = random.Random(seed)  # noqa: S311  (no secret depends on it)
     batch_size = source.choice([512, 1024, 4096, 16384])
     records: list[tuple[int, str, int]] = []
@@ -66,7 +66,7 @@ def random_case(seed: int) -> Case:
 
 
 def frequency_case(share: int) -> Case:
-    """RecordAccumulatorTest.testSplitFrequency: 1000 records, so many per cent of which compress well."""
+    """RecordAccumulatorTest.testSplitFrequency: 1000 records, of which `share` per cent compress well."""
     source = random.Random(share)  # noqa: S311  (no secret depends on it)
     records = [(0, "g" if source.randrange(100) < share else "p", 100) for _ in range(1000)]
     return Case(1024, 1024 + 61, 10, "gzip", records, share)
@@ -113,7 +113,7 @@ def told(release: str, jars: Jars, run_java: RunJava) -> Told:
 
 
 def spans_of(case: Case) -> list[tuple[int, int]]:
-    """First and last + 1 record of every batch: what comes of a split begins again with the split batch's records."""
+    """(first record, last record + 1) of every batch. Batches made by a split have the records of the split batch."""
     spans, waiting, at = [], [0], 0
     for (records, _), refused in zip(case.sent, case.is_refused, strict=True):
         at = waiting.pop()
@@ -126,7 +126,7 @@ def spans_of(case: Case) -> list[tuple[int, int]]:
 
 
 def sizes_of(case: Case, codec: int) -> SizeModel:
-    """Kafka's sizes as the replay takes them: what begins at a record and what ends at one, solved for."""
+    """Kafka's batch sizes in the form that the replay takes: a part by first record, and a running sum over records."""
     n, spans = len(case.records), spans_of(case)
     system = np.zeros((len(spans), 2 * n + 1))
     for row, (first, end) in enumerate(spans):
@@ -174,7 +174,7 @@ def test_mixed_ratios_split_well_under_a_tenth_of_the_batches_as_kip_126_says(to
 
 
 def rows_of(lines: list[str]) -> list[Row]:
-    """Rows of SENT for the batches that BusyProducer sent."""
+    """The rows of SENT for the batches that BusyProducer sent."""
     made: dict[int, list[tuple[int, int]]] = {0: [], 1: []}
     for words in (line.split() for line in lines if line.startswith("record ")):
         partition, ms, size = map(int, words[1:])
@@ -198,7 +198,7 @@ def rows_of(lines: list[str]) -> list[Row]:
 def test_the_captured_lane_splits_as_a_producer_did_whose_sender_and_application_had_to_wait(
     seed: int, jars: Jars, run_java: RunJava
 ) -> None:
-    """Kafka's classes decide what waits behind the parts of a split batch, and when the estimate follows a close."""
+    """Kafka's classes decide what waits behind the parts of a split batch, and when a close changes the estimate."""
     producer = Producer(2048, 2200, linger=100)
     arguments = [str(producer.batch_size), str(producer.limit), str(producer.linger), "gzip", "12000", str(seed)]
     classpath = jars("org.apache.kafka:kafka-clients:4.3.1", *CODECS)

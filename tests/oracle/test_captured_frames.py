@@ -1,6 +1,6 @@
-"""Every frame of the shared captures and of share groups says to the decoder what it says to Kafka's own classes.
+"""The decoder reads in every frame of the shared captures, and of those of share groups, what Kafka's classes read.
 
-Records and other opaque bytes are compared by their size: what is in them is nobody's business.
+Records and other opaque bytes are compared only by size, since their content must not be read.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SHARED = Path(__file__).parents[3] / "shared" / "captures"
 OF_SHARE_GROUPS = Path(__file__).parents[1] / "captures" / "share_groups"
 CAPTURES = [*sorted(SHARED.glob("*.pcap")), *sorted(OF_SHARE_GROUPS.glob("*.pcap.zst"))]
 JACKSON = sorted((Path(pyspark.__file__).parent / "jars").glob("jackson-[acd]*-2.*.jar"))
-"""What Kafka's JSON converters write with: core, databind and annotations, as Spark brings them."""
+"""The jars that Kafka's JSON converters need: core, databind and annotations, from Spark's own jars."""
 
 
 def exchanges_in(capture: Path) -> Iterator[Exchanges]:
@@ -52,7 +52,7 @@ def exchanges_in(capture: Path) -> Iterator[Exchanges]:
 
 
 class Told:
-    """What decoded frames of one message say, as nested dicts of the fields of their version."""
+    """The decoded frames of one message, as nested dicts of the fields of their version."""
 
     def __init__(self, message: Message, decoded: DecodedFrames, arena: np.ndarray) -> None:
         self.message, self.decoded, self.arena = message, decoded, arena
@@ -100,7 +100,7 @@ class Told:
 
 
 def kafkas(fields: tuple[Field, ...], node: dict[str, Any], version: int) -> dict[str, Any]:
-    """The same shape from Kafka's JSON, which leaves out tagged fields that have their default."""
+    """Kafka's JSON in the shape of `Told`. Adds the tagged fields that the JSON leaves out because of their default."""
     told = {snake_case(name): value for name, value in node.items()}
     found: dict[str, Any] = {}
     for field in fields:
@@ -142,7 +142,7 @@ def hex_of(exchanges: Exchanges, which: int, side: str) -> str:
 
 
 def decoded_in(exchanges: Exchanges) -> Iterator[tuple[str, list[Said | None]]]:
-    """(line for Kafka, what request and response say to the decoder), of each exchange of a declared message."""
+    """(line for Kafka, what the decoder reads in request and response), for each exchange of a declared message."""
     for declared in DECLARED:
         both = decode_both(exchanges, declared, exchanges.of_api(declared.request.api_key))
         assert set(both.request.fault.tolist() + both.response.fault.tolist()) <= {DecodeFault.OK}
@@ -159,7 +159,7 @@ def decoded_in(exchanges: Exchanges) -> Iterator[tuple[str, list[Said | None]]]:
 
 @pytest.fixture(scope="module")
 def both_readings(jars: Jars, run_java: RunJava) -> dict[str, list[tuple[Said | None, str]]]:
-    """By capture, what each request and response says to the decoder, and Kafka's JSON of it; Java runs once."""
+    """By capture: what the decoder reads in each request and response, and Kafka's JSON of it. Java runs once."""
     lines: list[str] = []
     ours: dict[str, list[Said | None]] = {capture.stem: [] for capture in CAPTURES}
     for capture in CAPTURES:

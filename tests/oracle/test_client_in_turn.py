@@ -1,4 +1,4 @@
-"""The closed loop's client asks for what Kafka's fetcher asks for, at the same time, and takes it as poll() does."""
+"""The client of the closed loop asks for what Kafka's fetcher asks for, at the same time, and polls as Kafka's does."""
 
 from __future__ import annotations
 
@@ -13,15 +13,18 @@ from udfs.replay.fetch_max_bytes.closed_loop.state import ReaderLanes
 KAFKA = "4.3.1"
 SEED, CONSUMERS = 74, 60
 BEGIN = 1
-"""When the closed loop of `replayed` begins (us)."""
+"""The time at which the closed loop of `replayed` begins, in us."""
 
 Request = tuple[int, int, tuple[tuple[int, int], ...]]
-"""Node, time (us), and of each partition that gets records its number and how many."""
+"""Node, time in us, and (partition, records) for each partition that gets records."""
 
 
 @dataclass(frozen=True)
 class Consumer:
-    """Records are of one byte, and batches of one record; partitions as (node, records, most of it in a response)."""
+    """A consumer of records of one byte, in batches of one record.
+
+    partitions: (node, records, most records in a response).
+    """
 
     max_bytes: int
     max_poll_records: int
@@ -30,13 +33,13 @@ class Consumer:
     partitions: list[tuple[int, int, int]]
 
     def line(self) -> str:
-        """As ConsumeInTurn reads it."""
+        """The consumer as ConsumeInTurn.java reads it."""
         client = f"{self.max_bytes} {self.max_poll_records} {self.answer_us} {self.record_us}"
         return f"{client}|{' '.join(':'.join(map(str, partition)) for partition in self.partitions)}"
 
 
 def some_consumer(chance: random.Random) -> Consumer:
-    """With polls that end within, at and behind the ends of partitions and of responses."""
+    """A random consumer. Its polls end before, at and after the ends of partitions and of responses."""
     nodes = chance.randint(1, 3)
     most = chance.choice([4, 10, 25])
     count = chance.randint(nodes, 9)
@@ -47,7 +50,7 @@ def some_consumer(chance: random.Random) -> Consumer:
 
 
 def asked_by_kafka(line: str) -> tuple[list[int], list[Request]]:
-    """The client's first order, and the requests that got records, by node and time."""
+    """The client's first order of partitions, and the requests that got records, by node and time."""
     order, *requests = line.split("|")
     found = []
     for node, time, *got in (request.split() for request in requests):
@@ -57,7 +60,7 @@ def asked_by_kafka(line: str) -> tuple[list[int], list[Request]]:
 
 
 def asked_in_closed_loop(consumer: Consumer, order: list[int]) -> list[Request]:
-    """The same of the closed loop, whose partitions are first asked for in that order."""
+    """The requests of the closed loop that got records, if it first asks for the partitions in this order."""
     by_node = sorted(order, key=lambda p: consumer.partitions[p][0])
     parts = [
         Part([1] * records, max_bytes=most, node=node)
@@ -76,7 +79,7 @@ def asked_in_closed_loop(consumer: Consumer, order: list[int]) -> list[Request]:
 
 
 def requests_of(out: ReaderLanes, consumer: Consumer, node: int, numbers: list[int]) -> Iterator[Request]:
-    """A node's requests that got records. numbers: of the partitions, by their places in the replay."""
+    """A node's requests that got records. numbers: the partitions, by their places in the replay."""
     order = iter(turns(out, node))
     left = {p: consumer.partitions[p][1] for p in numbers}
     responses = out.responses[0]
@@ -92,7 +95,9 @@ def requests_of(out: ReaderLanes, consumer: Consumer, node: int, numbers: list[i
 
 
 def test_what_is_asked_for_when_and_in_which_order_is_what_kafkas_fetcher_asks(jars: Jars, run_java: RunJava) -> None:
-    """AbstractFetch, FetchBuffer, FetchCollector, SubscriptionState: order, nodes left out, max.poll.records."""
+    """AbstractFetch, FetchBuffer, FetchCollector and SubscriptionState decide the order, the nodes that are left out,
+    and how max.poll.records counts.
+    """
     chance = random.Random(SEED)  # noqa: S311  (not for secrets)
     consumers = [some_consumer(chance) for _ in range(CONSUMERS)]
     lines = "\n".join(consumer.line() for consumer in consumers)

@@ -1,4 +1,4 @@
-"""Records take as much, compressed, as in the batches that Kafka's own classes make of them."""
+"""Compressed records take as many bytes as in the batches that Kafka's own classes make of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from udfs.wire.compressed_sizes import CODEC_NAMES, compressed_size
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
 OFF_BY = {"none": 0.0, "gzip": 0.002, "snappy": 0.015, "lz4": 0.002, "zstd": 0.002}
-"""Of a batch's size: the codecs of the JVM and of Python are of other versions, snappy's of another hash table."""
+"""The allowed difference, as a share of a batch's size. The codecs of the JVM and of Python have other versions, and
+snappy has another hash table.
+"""
 
 
 def values(seed: int) -> list[bytes]:
@@ -32,7 +34,7 @@ SEEDS = range(12)
 
 @pytest.fixture(scope="module")
 def at_levels(jars: Jars, run_java: RunJava) -> dict[tuple[str, int], list[int]]:
-    """By codec and level, what batches of the values of each seed take in Kafka. Java is started once for all."""
+    """By codec and level: the sizes of Kafka's batches of the values of each seed. Java is started once for all."""
     asked = [(codec, level, values(seed)) for codec, level in LEVELS for seed in SEEDS]
     lines = "\n".join(" ".join([f"{codec}:{level}", *(value.hex() for value in of)]) for codec, level, of in asked)
     classpath = jars("org.apache.kafka:kafka-clients:4.1.1", *CODECS)
@@ -56,7 +58,7 @@ def test_a_batch_takes_what_kafkas_producer_makes_of_it_at_a_level(
 
 @pytest.fixture(scope="module")
 def batches(jars: Jars, run_java: RunJava) -> list[tuple[str, list[bytes], int]]:
-    """Codec, values and what a batch of them takes in Kafka."""
+    """(codec, values, size of Kafka's batch of them)."""
     asked = [(codec, values(seed)) for seed in SEEDS for codec in CODEC_NAMES]
     classpath = jars("org.apache.kafka:kafka-clients:4.1.1", *CODECS)
     lines = "\n".join(" ".join([codec, *(value.hex() for value in of)]) for codec, of in asked)

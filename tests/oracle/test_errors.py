@@ -8,7 +8,7 @@ from schemas.wire import errors
 from tests.oracle.conftest import RunJava
 
 NEWER_THAN_3_9 = {"SHARE_SESSION_LIMIT_REACHED"}
-"""Errors that came with a later release (KIP-932)."""
+"""Errors of later releases (KIP-932)."""
 
 
 def test_each_error_has_kafkas_code(run_java: RunJava, kafka_clients: Path) -> None:

@@ -1,4 +1,4 @@
-"""KIP-74's replay orders partitions as Kafka's PartitionStates does, and reads as its LogSegment does."""
+"""The replay of KIP-74 orders partitions as Kafka's PartitionStates does, and reads as its LogSegment does."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from udfs.replay.fetch_max_bytes.closed_loop.order import move_partitions_to_end
 from udfs.replay.fetch_max_bytes.read_from_log import bytes_read
 
 SEED = 5
-# What LogSegment needs of Kafka, and what Kafka needs for it.
+# The jars of Kafka that LogSegment needs, and one that these need.
 KAFKA_PARTS = ("kafka-storage", "kafka-storage-api", "kafka-server-common", "kafka-clients")
 OTHER_PARTS = ("com.yammer.metrics:metrics-core:2.2.0",)
 
@@ -32,7 +32,7 @@ def test_partitions_move_to_the_end_as_in_partition_states(kafka_clients: Path, 
 
 
 def test_a_read_returns_what_log_segment_does(jars: Jars, run_java: RunJava) -> None:
-    """ReplicaManager makes nothing of a read whose first batch is incomplete."""
+    """A read whose first batch is incomplete counts as empty, as in ReplicaManager."""
     chance = random.Random(SEED)  # noqa: S311  (not for secrets)
     asked = []
     for _ in range(200):

@@ -1,4 +1,4 @@
-"""Kafka's own FetchManager and FetchSessionHandler, in closed loop on random fetches, beside the replay of them."""
+"""The replay of sessions beside Kafka's own FetchManager and FetchSessionHandler, in closed loop on random fetches."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ WITHOUT_TOPIC_IDS = 12
 
 @dataclass(frozen=True)
 class Release:
-    """A release whose own classes are driven: the profile that replays it, and what its clients can do."""
+    """A release whose own classes are run, the profile that replays it, and what its clients can do."""
 
     profile: str
     source: str
@@ -82,12 +82,12 @@ RELEASES = (KAFKA_4_3, KAFKA_3_7, KAFKA_2_4)
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a client wants at a time, and what there is for it."""
+    """A fetch that a client wants to make at a time, and what the broker has for it."""
 
     ms: int
     client: int
     version: int
-    again: int  # the version after an error of the session
+    again: int  # the version of the request after a session error
     act: int
     throttled: int
     partitions: tuple[tuple[str, int, int, int, int, int, int], ...]
@@ -122,19 +122,21 @@ class Request:
 
 
 def random_act(rng: np.random.Generator, release: Release) -> int:
-    """Mostly what the client's rules say; clients of 2.4 have no way to close their session."""
+    """What a client does: mostly what its rules say. Clients of 2.4 cannot close their session."""
     act = int(rng.choice(6, p=[0.85, 0.03, 0.03, 0.03, 0.03, 0.03]))
     return BY_RULES if act == CLOSE and not release.has_topic_ids else act
 
 
 def random_version(rng: np.random.Generator, release: Release, client: int, change: float) -> int:
-    """Some clients fetch without topic ids; all now and then do as the others, as when a topic has none."""
+    """Some clients fetch without topic ids. With the probability `change` a client does the other, as it would for a
+    topic without an id.
+    """
     without = (client % 4 == 1) != (rng.random() < change)
     return min(WITHOUT_TOPIC_IDS, release.newest_fetch) if without else release.newest_fetch
 
 
 def random_fetches(release: Release, seed: int, clients: int, count: int, *, restarts: bool) -> list[Wanted]:
-    """Clients with one to three partitions more than the one before, so that no two have equally large sessions."""
+    """Client n has 3n + 2 to 3n + 4 partitions, so that no two clients have sessions of the same size."""
     rng = np.random.default_rng(seed)
     ms = 1_000_000
     fetches: list[Wanted] = []
@@ -184,7 +186,7 @@ def requests_of(line: str) -> Request:
 
 
 def captured_rows(fetches: list[Wanted], requests: list[Request]) -> pa.RecordBatch:
-    """What a capture shows of Kafka's requests; who begins anew or had a network error has a new connection."""
+    """What a capture shows of Kafka's requests. A client has a new connection if it begins anew or had a network error."""
     rows, connection, attempts = [], Counter[int](), Counter[int]()
     for number, request in enumerate(requests):
         wanted = fetches[request.fetch]
@@ -224,7 +226,7 @@ def captured_rows(fetches: list[Wanted], requests: list[Request]) -> pa.RecordBa
 
 @dataclass(frozen=True)
 class Block:
-    """Random fetches under some slots, what Kafka made of them, and the capture of it."""
+    """Random fetches with this number of slots, Kafka's requests for them, and what a capture shows."""
 
     release: Release
     slots: int
@@ -236,7 +238,7 @@ class Block:
         return captured_rows(self.fetches, self.requests)
 
     def lanes(self, *slots: int) -> SessionLanes:
-        """The captured lane, and others of the same release."""
+        """The captured lane, and lanes with other slots of the same release."""
         settings = cache_settings([self.slots, *slots], self.release.shards, EVICTION_MS, self.release.rules)
         return SessionLanes(tuple(f"lane {lane}" for lane in range(len(settings))), settings)
 
@@ -246,7 +248,7 @@ Blocks = Callable[[int, int, bool], Block]
 
 @pytest.fixture(scope="module", params=RELEASES, ids=lambda release: release.profile)
 def kafka(request: pytest.FixtureRequest, jars: Jars, run_java: RunJava) -> Blocks:
-    """A release's own account of random fetches by seed, slots and whether clients restart; one JVM for all."""
+    """What a release's own classes do with random fetches, by seed, slots and whether clients restart. Starts one JVM."""
     release: Release = request.param
     cases = [
         (seed, slots, restarts, random_fetches(release, seed, 10, 300, restarts=restarts))
@@ -268,7 +270,7 @@ def kafka(request: pytest.FixtureRequest, jars: Jars, run_java: RunJava) -> Bloc
 
 
 def expected_sums(block: Block) -> dict[str, int]:
-    """What Kafka's requests and responses come to."""
+    """The sums over Kafka's requests and responses."""
     full = [r for r in block.requests if r.epoch == 0]
     placed = [r for r in full if not block.fetches[r.fetch].throttled]
     return {
@@ -281,7 +283,7 @@ def expected_sums(block: Block) -> dict[str, int]:
 
 
 def lane_sums(gold: Gold, lane: int, names: dict[str, int]) -> dict[str, int]:
-    """What a lane comes to, of these sums."""
+    """The same sums in a lane."""
     rows = [row for row in gold[SESSION_CACHE.name] if row[SESSION_CACHE.scenario] == f"lane {lane}"]
     return {name: sum(row[name] for row in rows) for name in names}
 
@@ -336,7 +338,7 @@ def test_each_error_of_a_session_is_among_them(kafka: Blocks) -> None:
 
 
 def measured(block: Block) -> Records:
-    """Every fetch with what is in it."""
+    """Every fetch with its measured content."""
     ((fetches, rows),) = parts_by_life([block.rows], Keys())
     fetches["number"] = np.arange(len(fetches))
     clients, done = new_clients(), 0

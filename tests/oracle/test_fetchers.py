@@ -1,4 +1,4 @@
-"""The fetcher of a partition is the one that Kafka's own AbstractFetcherManager names."""
+"""A partition has the fetcher that Kafka's own AbstractFetcherManager gives it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LOG4J = "org.apache.logging.log4j:log4j-api:2.25.4"
 
 
 def test_a_partition_has_the_fetcher_that_abstract_fetcher_manager_gives_it(jars: Jars, run_java: RunJava) -> None:
-    """Topic names are of any length, and one has the least int as its hash, which has no absolute value."""
+    """Topic names have any length. The hash of one is the smallest int, which has no absolute value."""
     chance = random.Random(SEED)  # noqa: S311  (not for secrets)
     letters = f"{string.ascii_letters}{string.digits}._-"
     asked = [

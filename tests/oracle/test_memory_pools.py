@@ -1,4 +1,4 @@
-"""Kafka's own SimpleMemoryPool, GarbageCollectedMemoryPool and BufferPool grant and refuse what the kernels do."""
+"""The kernels grant and refuse what Kafka's own SimpleMemoryPool, GarbageCollectedMemoryPool and BufferPool do."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from udfs.replay.consumer_memory.producer import buffer_pool
 from udfs.replay.consumer_memory.producer.buffer_pool import BUFFERS, new_waiters
 from udfs.replay.consumer_memory.traces import DELAYED_APIS
 
-Step = tuple[str, int, int]  # "+" or "!" allocate, "-" release; allocation; size
+Step = tuple[str, int, int]  # "+" or "!" to allocate, "-" to release; number of the allocation; size
 Example = tuple[tuple[int, ...], list[Step]]
 OUTCOMES = {memory_pool.GRANTED: "granted", memory_pool.REFUSED: "refused", memory_pool.ILLEGAL: "illegal"}
 
 
 @st.composite
 def pool_steps(draw: st.DrawFn) -> tuple[tuple[int, int, int], list[Step]]:
-    """A pool, and allocations and releases; whether one was granted is for the pool to say."""
+    """A pool, and allocations and releases. Only the pool says whether an allocation is granted."""
     size = draw(st.integers(1, 200))
     pool = (size, draw(st.integers(1, size)), draw(st.integers(0, 1)))
     sizes = draw(st.lists(st.integers(0, pool[1] + 3) | st.just(-1), max_size=40))
@@ -31,7 +31,7 @@ def pool_steps(draw: st.DrawFn) -> tuple[tuple[int, int, int], list[Step]]:
 
 @st.composite
 def buffer_steps(draw: st.DrawFn) -> tuple[tuple[int, int], list[Step]]:
-    """A buffer pool, and allocations that wait, ones that do not, and releases."""
+    """A buffer pool, allocations that wait, allocations that do not wait, and releases."""
     poolable = draw(st.integers(1, 60))
     total = draw(st.integers(1, 200))
     sizes = draw(st.lists(st.just(-1) | st.just(poolable) | st.integers(1, total + 3), max_size=40))
@@ -41,7 +41,7 @@ def buffer_steps(draw: st.DrawFn) -> tuple[tuple[int, int], list[Step]]:
 
 
 def gathered(strategy: st.SearchStrategy[Example], count: int) -> list[Example]:
-    """Examples, gathered so that Java need be started only once."""
+    """Random examples, gathered so that Java is started only once."""
     found: list[Example] = []
 
     @settings(max_examples=count, phases=[Phase.generate])
@@ -54,7 +54,7 @@ def gathered(strategy: st.SearchStrategy[Example], count: int) -> list[Example]:
 
 
 def told_of_pool(pool: tuple[int, ...], steps: list[Step], kinds: tuple[str, ...]) -> tuple[list[str], list[str]]:
-    """The lines for Java, and the outcomes by the kernel. A release gives back the oldest allocation that is held."""
+    """The lines for Java, and the kernel's outcomes. A release gives back the oldest allocation that is still held."""
     row = np.zeros(1, POOL)
     memory_pool.fill_pool(row[0], *pool)
     lines: list[str] = []
@@ -81,7 +81,7 @@ def told_of_pool(pool: tuple[int, ...], steps: list[Step], kinds: tuple[str, ...
 
 
 def told_of_buffers(pool: tuple[int, ...], steps: list[Step]) -> tuple[list[str], list[str]]:
-    """The same of a buffer pool."""
+    """As `told_of_pool`, for a buffer pool."""
     row, waiters = np.zeros(1, BUFFERS), new_waiters(len(steps) + 1)
     waiters.allocations["state"] = -1
     buffer_pool.fill_buffers(row[0], *pool)

@@ -1,4 +1,4 @@
-"""Kafka's classes read what the reference encoder writes, and write the same bytes; the decoder reads them too."""
+"""Kafka's classes read what the reference encoder writes, and write the same bytes. The decoder reads them too."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def line(message: Message, version: int, body: bytes) -> str:
 
 @cache
 def examples(message: Message, version: int) -> list[Struct]:
-    """Some values of a message, gathered so that Java need be started only once a release."""
+    """Random values of a message, gathered so that Java is started only once for each release."""
     found: list[Struct] = []
 
     @settings(max_examples=5, phases=[Phase.generate])

@@ -1,4 +1,4 @@
-"""Every declared message is Kafka's own JSON schema, field by field; every API is in Kafka's table of them."""
+"""Every declared message agrees with Kafka's own JSON schema, field by field, and every API with Kafka's table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Described = list[dict[str, Any]]
 CREDENTIALS = {
     "SASL_AUTHENTICATE", "CREATE_DELEGATION_TOKEN", "RENEW_DELEGATION_TOKEN", "EXPIRE_DELEGATION_TOKEN",
     "DESCRIBE_DELEGATION_TOKEN", "ALTER_USER_SCRAM_CREDENTIALS", "ALTER_CONFIGS", "INCREMENTAL_ALTER_CONFIGS",
-    "ENVELOPE",  # carries any of them from a broker to the controller
+    "ENVELOPE",  # carries any other request from a broker to the controller
 }  # fmt: skip
 
 
@@ -34,7 +34,7 @@ def schema(kafka_clients: Path, name: str) -> dict[str, Any]:
 
 
 def kafkas(fields: list[dict[str, Any]], spoken: list[int], common: dict[str, list[dict[str, Any]]]) -> Described:
-    """Kafka's fields in the versions that a release speaks; `common`: structs that several fields share."""
+    """Kafka's fields in the versions that a release speaks. common: structs that several fields share."""
     return [
         {
             "name": snake_case(field["name"]),
@@ -77,7 +77,7 @@ def zero_is_empty(default: str) -> str:
 
 
 def up_to(versions: str, newest: int) -> list[int]:
-    """The versions of a range that a release knows."""
+    """The versions in a range such as `2-5` or `3+`, up to the newest."""
     if versions == "none":
         return []
     first, _, last = versions.partition("-")
@@ -114,7 +114,7 @@ def test_every_api_and_header_version_is_in_the_table(kafka_clients: Path, run_j
     for line in run_java("ApiKeysTable.java", kafka_clients).splitlines():
         key, name, *versions = line.split()
         api = table[int(key)]
-        # Renamed in 4.1, when it began to list other resources too (KIP-1142).
+        # The API was renamed in 4.1, when it began to list other resources too (KIP-1142).
         assert api.name == name.replace("LIST_CLIENT_METRICS_RESOURCES", "LIST_CONFIG_RESOURCES")
         for version, request_header, response_header in (map(int, numbers.split(":")) for numbers in versions):
             assert api.first_version <= version <= api.last_version

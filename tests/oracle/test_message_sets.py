@@ -1,4 +1,4 @@
-"""Message sets of formats 0 and 1, as Kafka's own MemoryRecordsBuilder writes them, are read as Kafka reads them."""
+"""Message sets of formats 0 and 1, written by Kafka's own MemoryRecordsBuilder, are read as Kafka reads them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ NOW_MS = 1_700_000_000_000
 
 @dataclass(frozen=True)
 class Set:
-    """A message set as asked for, as Kafka wrote it, and of each of its entries the numbers of TOLD."""
+    """What a message set was asked to be, its bytes as Kafka wrote them, and Kafka's numbers of each entry, in the
+    order of `numbers_of`.
+    """
 
     magic: int
     codec: int
@@ -31,7 +33,7 @@ class Set:
 
 
 def asked(magic: int, codec: int, appended_ms: int, chance: random.Random) -> str:
-    """A line for MessageSets.java; offsets leave out some, as after compaction."""
+    """A line for MessageSets.java. The offsets have gaps, as after compaction."""
     offset, words = chance.randint(1, 1 << 40), [str(magic), str(codec), str(appended_ms)]
     for _ in range(chance.choice([1, 2, 10, 300])):
         time = -1 if magic == 0 else NOW_MS + chance.randint(-1000, 1000)
@@ -56,7 +58,7 @@ def sets(kafka_clients: Path, jars: Jars, run_java: RunJava) -> list[Set]:
 
 
 def numbers_of(found: Unwrapped) -> list[tuple[int, ...]]:
-    """The numbers of TOLD of each entry."""
+    """The numbers of each entry that Kafka prints too."""
     batches: RecordBatches = found.batches
     last = batches.base_offset + batches.last_offset_delta
     uncompressed = np.where(batches.codec == 0, batches.size, found.uncompressed)

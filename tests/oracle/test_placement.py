@@ -22,7 +22,7 @@ RACKS = ("a", "b", "rack-10", "rack-9", "eu-west-1a", "ü", "AaAa", "BBBB", "C#"
 
 
 class Case(NamedTuple):
-    """A placement: brokers in the order of their ids (id, rack, is up), and the seed or where to start."""
+    """A placement: brokers as (id, rack, is up) in the order of their ids, and the seed or where the placer starts."""
 
     brokers: list[tuple[int, str | None, bool]]
     partitions: int

@@ -1,4 +1,4 @@
-"""A broker's own ClientQuotaManager makes clients wait as long as the kernel does."""
+"""The kernel makes clients wait as long as a broker's own ClientQuotaManager does."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Responses = list[tuple[int, int]]
 
 @st.composite
 def fetched(draw: st.DrawFn) -> tuple[Quota, Responses]:
-    """A quota, and responses: the bytes of each, and how long after the one before (ms). Half of the quotas are of the
-    default windows; gaps are shorter than a window, some windows long, or as long as all of them.
+    """A quota, and responses as (bytes, ms after the one before). Half of the quotas have the default windows. Gaps are
+    shorter than a window, some windows long, or about as long as all windows.
     """
     windows, seconds = draw(st.just((11, 1)) | st.tuples(st.integers(1, 12), st.integers(1, 3)))
     rate = draw(st.integers(1, 5_000_000))
@@ -32,7 +32,7 @@ def fetched(draw: st.DrawFn) -> tuple[Quota, Responses]:
 
 
 def gathered(count: int) -> list[tuple[Quota, Responses]]:
-    """Examples, gathered so that Java need be started only once."""
+    """Random examples, gathered so that Java is started only once."""
     found: list[tuple[Quota, Responses]] = []
 
     @settings(max_examples=count, phases=[Phase.generate])
@@ -45,7 +45,7 @@ def gathered(count: int) -> list[tuple[Quota, Responses]]:
 
 
 def told(of: Quota, responses: Responses) -> tuple[list[str], list[int]]:
-    """The lines for Java, and what the kernel says: a client that must wait comes again when it has."""
+    """The lines for Java, and the kernel's answers. A client that must wait comes again after it has waited."""
     rate, windows, seconds = of
     rules = new_records(RULES, 1, byte_rate=rate, quota_windows=windows, quota_window_ms=1000 * seconds)[0]
     meters, time = quota.new_meters(1, windows), BEGIN_MS
@@ -62,7 +62,7 @@ def told(of: Quota, responses: Responses) -> tuple[list[str], list[int]]:
 
 
 def said_by_kafka(run_java: RunJava, jars: Jars, of_all: list[tuple[list[str], list[int]]]) -> list[str]:
-    """What the broker's own class answers to the lines of all examples."""
+    """The answers of the broker's own class to the lines of all examples."""
     names = ("kafka-server", "kafka-server-common", "kafka-clients")
     lines = "\n".join(line for of, _ in of_all for line in of)
     return run_java(
@@ -78,7 +78,7 @@ def test_a_client_waits_as_long_as_the_brokers_quota_manager_says(run_java: RunJ
 
 
 def told_of_producer(of: Quota, requests: Responses) -> tuple[list[str], list[int]]:
-    """The lines for Java, and what the kernel says: a producer of two connections, each of which sends again when the
+    """The lines for Java, and the kernel's answers. The producer has two connections, and each sends again when the
     broker takes its next request.
     """
     rate, windows, seconds = of
@@ -103,7 +103,7 @@ def test_a_producer_waits_as_long_as_the_brokers_quota_manager_says(run_java: Ru
 
 
 def test_a_response_is_as_large_as_the_broker_counts_it(run_java: RunJava, jars: Jars) -> None:
-    """Of partitions of one topic, whose records have 20 KiB each."""
+    """The partitions are of one topic, and each has records of 20 KiB."""
     said = run_java("FetchResponseSizes.java", *jars(f"org.apache.kafka:kafka-clients:{KAFKA}"))
     sizes = {int(count): int(size) for count, size in (line.split() for line in said.splitlines())}
     assert sizes == {

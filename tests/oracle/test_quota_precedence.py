@@ -1,4 +1,4 @@
-"""A broker's own ClientQuotaManager gives a client of a user the quota, and the meter, that the replay gives it."""
+"""The replay gives a client of a user the quota and the meter that a broker's own ClientQuotaManager gives it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EXAMPLES = 400
 
 
 def examples() -> list[dict[QuotaOf, int]]:
-    """Sets of quotas, few and many, no two of the same rate."""
+    """Sets of few or many quotas. In a set, no two have the same rate."""
     draw = random.Random(55)  # noqa: S311  (not for secrets)
     chosen = (draw.sample(ANY_OF, draw.randint(0, len(ANY_OF))) for _ in range(EXAMPLES))
     return [{of: 1000 + place for place, of in enumerate(some)} for some in chosen]

@@ -20,13 +20,13 @@ IDS = (-4, -3, -2, -1, 0, 5)
 
 @pytest.fixture(scope="module")
 def isolation(jars: Jars, run_java: RunJava) -> list[str]:
-    """FetchIsolation of every id, uncommitted and committed."""
+    """FetchIsolation of every replica id, with read_uncommitted and read_committed."""
     classpath = jars(*(f"org.apache.kafka:{name}:{KAFKA_NEWEST}" for name in KAFKA_PARTS))
     return run_java("ReadIsolation.java", *classpath, arguments=[*map(str, IDS)]).split()
 
 
 def test_a_fetch_reads_up_to_where_fetch_isolation_says(isolation: list[str]) -> None:
-    """In particular -2, a debugging consumer, to the high watermark, and -3 to the log end."""
+    """For example, id -2, a debugging consumer, reads up to the high watermark, and -3 up to the log end."""
     shown = {"high_watermark": 90, "last_stable_offset": 40}
     rows = [
         READ | shown | {"reader": READERS[int(number >= 0)].as_py(), "replica_id": number, "isolation_level": level}

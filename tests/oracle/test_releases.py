@@ -1,4 +1,4 @@
-"""The marks by which a broker's release is told, beside the versions that Kafka's own releases offer."""
+"""The marks that show a broker's release, beside the versions that Kafka's own releases offer."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ NONE = -1
 FETCH = FETCH_REQUEST.api_key
 
 Offered = Mapping[int, tuple[int, int]]
-"""By API the newest version that a broker offers, and the newest that it can be told to offer."""
+"""By API key: the newest version that a broker offers, and the newest one that it can be made to offer."""
 
 
 @pytest.fixture(scope="module")
 def offered(jars: Jars, run_java: RunJava) -> Mapping[str, Offered]:
-    """What each release offers."""
+    """The versions that each release offers."""
     clients = jars(*(f"org.apache.kafka:kafka-clients:{patch}" for patch in PATCHES.values()))
     printed = run_java("OfferedVersions.java", arguments=list(map(str, clients))).splitlines()
     found = {}
@@ -69,7 +69,7 @@ def test_a_version_of_fetch_tells_the_first_release_that_has_it(mark: Mark, offe
 def test_the_versions_by_which_apache_kafka_is_known_are_those_that_its_releases_offer(
     offered: Mapping[str, Offered],
 ) -> None:
-    """A release that is made to offer unstable versions is still within what the next one offers."""
+    """A release that is made to offer unstable versions offers nothing newer than the next release."""
     order = list(PATCHES)[1:]
     assert list(NEWEST_VERSIONS) == order
     for before, behind in zip(order, [*order[1:], order[-1]], strict=True):
@@ -79,7 +79,7 @@ def test_the_versions_by_which_apache_kafka_is_known_are_those_that_its_releases
 
 
 def test_every_broker_offers_what_is_always_offered(jars: Jars, run_java: RunJava) -> None:
-    """Since 2.8, which has listeners of several kinds, brokers of both kinds of controllers do."""
+    """Since 3.3 this holds for brokers with either kind of controller."""
     releases = [PATCHES[release] for release in list(PATCHES)[list(PATCHES).index("3.3") :]]
     clients = jars(*(f"org.apache.kafka:kafka-clients:{patch}" for patch in releases))
     for line in run_java("ListenerApis.java", arguments=list(map(str, clients))).splitlines():

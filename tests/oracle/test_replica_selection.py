@@ -16,15 +16,15 @@ EXAMPLES, DRAWS = 300, 8
 
 
 class Case(NamedTuple):
-    """A consumer's rack, and of a partition the leader and the replicas in sync."""
+    """A consumer's rack, and a partition's leader and in-sync replicas."""
 
     rack: str
     leader: int
     isr: list[int]
 
     def line(self, rng: random.Random) -> str:
-        """The case with some log end offsets and times since each replica was caught up last, as SelectReplica reads
-        it.
+        """The case as SelectReplica.java reads it. Each replica gets a random log end offset, and a random time since
+        it was last caught up.
         """
         views = [f"{node}/{RACKS[str(node)]}/{rng.randrange(3)}/{rng.randrange(3)}" for node in self.isr]
         return " ".join([self.rack, str(self.leader), *views])
@@ -36,7 +36,7 @@ def drawn(rng: random.Random) -> Case:
 
 
 def ours(cases: list[Case]) -> list[set[str]]:
-    """The replicas, one of which serves the consumer of each case."""
+    """For each case the replicas, of which one serves the consumer."""
     same = {"client_id": "app", "client_address": "10.0.0.1", "topic": "t", "partition": 0, "bytes": 1}
     reads = [
         {**same, "client_rack": c.rack, "broker": str(c.leader), "leader": str(c.leader), "isr": c.isr,

@@ -1,4 +1,4 @@
-"""Kafka's own cache of share sessions and its clients, in closed loop on random events, beside the replay of them."""
+"""The replay of share sessions beside Kafka's own cache and clients, in closed loop on random events."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ BEGIN_US = 1_000_000_000
 
 @dataclass(frozen=True)
 class Event:
-    """What happens: a request of a member, the response that closes its session, or the end of a connection."""
+    """A request of a member, the response that closes its session, or the end of a connection."""
 
     us: int
     act: str
@@ -50,7 +50,8 @@ class Event:
 
 
 def random_events(seed: int, acknowledge: float) -> list[Event]:
-    """Members that fetch, acknowledge, lose their connections, come back on others, sometimes before the old one ends.
+    """Members that fetch, acknowledge, and lose their connections. They come back on other connections, sometimes
+    before the old one ends.
 
     acknowledge: the share of acknowledgements.
     """
@@ -59,10 +60,10 @@ def random_events(seed: int, acknowledge: float) -> list[Event]:
     used, us, events, lingering = MEMBERS, BEGIN_US, list[Event](), list[tuple[int, int]]()
     acts, lost = (FETCH, ACKNOWLEDGE, ANEW, WRONG, CLOSE, END), set(range(MEMBERS))
     for _ in range(EVENTS):
-        us += int(rng.integers(200_000, 2_000_000))  # farther apart than what may come in another order
+        us += int(rng.integers(200_000, 2_000_000))  # farther apart than events that may be reordered
         member = int(rng.integers(MEMBERS))
         act = str(rng.choice(acts, p=[0.81 - acknowledge, acknowledge, 0.05, 0.03, 0.05, 0.06]))
-        act = ANEW if member in lost else act  # a client whose connection has ended, or that closed its session
+        act = ANEW if member in lost else act  # its connection ended, or it closed its session
         lost.discard(member)
         connection = connection_of[member]
         if act in (END, ANEW, CLOSE):
@@ -82,7 +83,7 @@ def random_events(seed: int, acknowledge: float) -> list[Event]:
 
 
 def kafkas_answers(run_java: RunJava, jars: Jars, events: list[Event]) -> dict[int, list[list[str]]]:
-    """By limit, what Kafka says to each event."""
+    """By limit: Kafka's answer to each event."""
     lines = [line for limit in LIMITS for line in (f"begin {limit}", *(event.line() for event in events))]
     told = [line.split() for line in run_java("ShareSessions.java", *jars(*JARS), stdin="\n".join(lines)).splitlines()]
     assert len(told) == len(LIMITS) * len(events)
@@ -90,7 +91,7 @@ def kafkas_answers(run_java: RunJava, jars: Jars, events: list[Event]) -> dict[i
 
 
 def captured_rows(events: list[Event], answers: list[list[str]]) -> list[dict[str, object]]:
-    """What a capture shows of Kafka's answers; ends of connections are known."""
+    """What a capture shows of Kafka's answers. It shows when each connection ended."""
     ends = {event.connection: event.us for event in events if event.act == END}
     rows = []
     for number, (event, answer) in enumerate(zip(events, answers, strict=True)):
@@ -143,7 +144,7 @@ def test_every_limit_gives_what_kafka_gives(run_java: RunJava, jars: Jars, seed:
         limits = (captured, *(limit for limit in LIMITS if limit != captured))
         gold = share_gold(captured_rows(events, of_captured), share_lanes(*limits))
         sums = sums_of_lanes(gold)
-        # An acknowledgement that the captured client left out for want of a session is known to no lane.
+        # If the captured client had no session, it left out an acknowledgement, and no lane can know of it.
         for limit in [captured] if acknowledge else LIMITS:
             assert +sums[f"limit={limit}"] == +kafkas_counts(events, answers[limit]), (captured, limit)
         of_fidelity = Counter[str]()

@@ -1,4 +1,4 @@
-"""A batch is refused, and stored in the codec, as by Kafka's own log of a topic with a compression.type."""
+"""A batch is refused, or stored in a codec, as in Kafka's own log of a topic with a compression.type."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TYPES = (PRODUCER, UNCOMPRESSED, *CODEC_NAMES[1:])
 
 
 class Case(NamedTuple):
-    """A batch of these values to a topic with these settings. uncompressed: bytes of its records."""
+    """A batch of these values for a topic with these settings. uncompressed: the bytes of its records."""
 
     compression_type: str
     codec: int
@@ -35,14 +35,14 @@ class Case(NamedTuple):
 
     @property
     def stored(self) -> int:
-        """The topic's codec."""
+        """The number of the topic's codec, or AS_PRODUCED."""
         if self.compression_type == PRODUCER:
             return AS_PRODUCED
         return 0 if self.compression_type == UNCOMPRESSED else CODEC_NAMES.index(self.compression_type)
 
 
 class Answer(NamedTuple):
-    """What Kafka made of it: bytes as produced, as stored or -1 if it was refused, and the codec it is stored in."""
+    """What Kafka did: the bytes as produced, the bytes as stored or -1 if refused, and the codec of the stored batch."""
 
     produced: int
     stored: int
@@ -55,7 +55,7 @@ def records_in(of: list[bytes]) -> bytes:
 
 
 def cases() -> list[Case]:
-    """Limits about what the batch takes in its own codec, in the topic's and in none."""
+    """Batches with limits near their sizes in each codec and without compression, and with a limit of 1 MiB."""
     found = []
     for seed, codec, kind in [(seed, codec, kind) for seed in (1, 2) for codec in range(5) for kind in TYPES]:
         of = values(seed)
@@ -68,7 +68,7 @@ def cases() -> list[Case]:
 
 @pytest.fixture(scope="module")
 def answers(jars: Jars, run_java: RunJava) -> list[tuple[Case, Answer]]:
-    """What Kafka's UnifiedLog makes of every case."""
+    """The answer of Kafka's UnifiedLog to every case."""
     asked = cases()
     parts = (f"org.apache.kafka:{name}:{KAFKA_NEWEST}" for name in KAFKA_PARTS)
     lines = (
@@ -91,7 +91,7 @@ def test_a_batch_is_stored_in_the_topics_codec(answers: list[tuple[Case, Answer]
 
 
 def test_a_batch_is_refused_for_its_size_as_sent_or_as_stored(answers: list[tuple[Case, Answer]]) -> None:
-    """Sizes that are not known are within what codecs of other versions differ by."""
+    """Sizes that are not known may differ by as much as other versions of the codecs do."""
     refused_as_stored = 0
     for case, answer in answers:
         sending = new_records(

@@ -58,7 +58,7 @@ def test_a_share_of_nothing_is_no_figure(spark: SparkSession) -> None:
 
 
 def test_a_rate_has_the_range_of_the_slices_without_the_lowest_and_the_highest(spark: SparkSession) -> None:
-    """There are 100 s in slices of 10 s. The first slice has 50 requests, the second has none, each other one has 10."""
+    """There are ten slices of 10 s. The first has 50 requests, the second has none, and each other slice has 10."""
     seconds = [0.1] * 50 + [10 * n + 5.0 for n in range(2, 10) for _ in range(10)] + [100.0]
     at = [START + timedelta(seconds=second) for second in seconds]
     rows = spark.createDataFrame(pa.table({"client": ["app"] * len(at), "at": pa.array(at, pa.timestamp("us", "UTC"))}))

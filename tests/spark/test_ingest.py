@@ -105,7 +105,7 @@ def index_of(capture: Path, range_bytes: int = 1 << 30) -> CaptureIndex:
 
 
 def decoded(spark: SparkSession, index: CaptureIndex) -> Silver:
-    """The decoded rows of a capture, before names are learnt and tables written. What follows does not depend on how the
+    """The decoded rows of a capture, before names are learnt and tables written. Later steps do not depend on how the
     work is cut.
     """
     plan = plan_capture((index,), spark.sparkContext.defaultParallelism)
