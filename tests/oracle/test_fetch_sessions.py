@@ -186,7 +186,7 @@ def requests_of(line: str) -> Request:
 
 
 def captured_rows(fetches: list[Wanted], requests: list[Request]) -> pa.RecordBatch:
-    """What a capture shows of Kafka's requests. A client has a new connection if it begins anew or had a network error."""
+    """What a capture shows of Kafka's requests. A client that begins anew or had a network error connects anew."""
     rows, connection, attempts = [], Counter[int](), Counter[int]()
     for number, request in enumerate(requests):
         wanted = fetches[request.fetch]
@@ -248,7 +248,7 @@ Blocks = Callable[[int, int, bool], Block]
 
 @pytest.fixture(scope="module", params=RELEASES, ids=lambda release: release.profile)
 def kafka(request: pytest.FixtureRequest, jars: Jars, run_java: RunJava) -> Blocks:
-    """What a release's own classes do with random fetches, by seed, slots and whether clients restart. Starts one JVM."""
+    """What a release's classes do with random fetches, by seed, slots and whether clients restart. One JVM starts."""
     release: Release = request.param
     cases = [
         (seed, slots, restarts, random_fetches(release, seed, 10, 300, restarts=restarts))

@@ -42,7 +42,7 @@ class Case(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What Kafka did: the bytes as produced, the bytes as stored or -1 if refused, and the codec of the stored batch."""
+    """What Kafka did: the bytes as produced, the bytes as stored or -1 if refused, the codec of the stored batch."""
 
     produced: int
     stored: int
