@@ -3,9 +3,9 @@
     python -m tests.backtest --lab=FOLDER --jars=FOLDER --work=FOLDER [--python=FILE] [--repeats=N] [FAMILY...]
 
 Captures are kept in --work. Existing ones are not recorded again. Recording needs root, Java, tcpdump, kcat and a lab.
-It takes ten minutes each for buffers, byte-rates, fetches, quotas, racks and splits, eight for starts, six for
-produce-rates, five each for growth and user-rates, four for fetchers, and three for each of the twelve runs of
-sessions.
+It takes ten minutes each for buffers, byte-rates, fetches, quotas, racks and splits, eight for starts, six each for
+produce-rates and queued, five each for growth and user-rates, four for fetchers, and three for each of the twelve runs
+of sessions.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ from tests.backtest import (
     growth_traffic,
     produce_rate_traffic,
     produce_rates,
+    queued_request_traffic,
+    queued_requests,
     quota_traffic,
     quotas,
     rack_reads,
@@ -67,6 +69,7 @@ FAMILIES = {
     "fetches": Family((fetch_traffic, follow_traffic), fetches.compared, fetches.covered),
     "growth": Family((growth_traffic,), growth.compared, growth.covered),
     "produce-rates": Family((produce_rate_traffic,), produce_rates.compared),
+    "queued": Family((queued_request_traffic,), queued_requests.compared),
     "quotas": Family((quota_traffic,), quotas.compared),
     "racks": Family((rack_traffic,), rack_reads.compared),
     "sessions": Family((session_traffic,), sessions.compared),

@@ -46,12 +46,15 @@ class Lab:
         return found
 
     @contextmanager
-    def cluster(self, name: str, settings: Settings) -> Iterator[Cluster]:
-        """Three new brokers. They are removed afterwards."""
+    def cluster(self, name: str, settings: Settings, log_config: Path | None = None) -> Iterator[Cluster]:
+        """Three new brokers. They are removed afterwards. log_config: of log4j2, what they log in addition."""
         state, script = self.work / f"{name}.state", str(self.scripts / "cluster.sh")
         shutil.rmtree(state, ignore_errors=True)
         try:
-            subprocess.run([script, "up", self.jars, state, *_lines(settings)], check=True)
+            configs = f"{self.scripts}/log4j2.yaml,{log_config}"
+            options = {"LAB_JAVA_OPTS": f"-Dlog4j2.configurationFile={configs}"} if log_config else {}
+            up: list[str | Path] = [script, "up", self.jars, state, *_lines(settings)]
+            subprocess.run(up, check=True, env={**os.environ, **options})
             yield Cluster(self, state)
         finally:
             subprocess.run([script, "down", state], check=True)
@@ -78,16 +81,17 @@ class Cluster:
 
     def stop(self, broker: int) -> None:
         """Stop one broker and wait until it is gone."""
-        pid = self._pids()[broker]
+        pid = self.pids()[broker]
         os.kill(pid, signal.SIGTERM)
         wait_until(lambda: not Path(f"/proc/{pid}").exists(), 60, f"broker {broker} has ended")
 
     def start(self, broker: int, settings: Settings) -> None:
         """Start a stopped broker, with these settings in addition to its own. It may not be up yet afterwards."""
-        pids = {**self._pids(), broker: self._start(broker, settings)}
+        pids = {**self.pids(), broker: self._start(broker, settings)}
         (self.state / "pids").write_text("".join(f"{pids[n]}\n" for n in BROKERS))
 
-    def _pids(self) -> dict[int, int]:
+    def pids(self) -> dict[int, int]:
+        """The process of each broker."""
         return dict(zip(BROKERS, map(int, (self.state / "pids").read_text().split()), strict=True))
 
     def _start(self, n: int, settings: Settings) -> int:
@@ -112,7 +116,7 @@ class Cluster:
     def captured(self, file: Path) -> Iterator[None]:
         """Record what brokers receive and send during the block. The file is complete when it exists."""
         part = file.with_suffix(".part")
-        command: list[str | Path] = ["tcpdump", "-i", "lo", "-U", "-B", "65536", "-s", "0", "-w", part, PORTS]
+        command: list[str | Path] = ["tcpdump", "-i", "lo", "-U", "-B", "262144", "-s", "0", "-w", part, PORTS]
         tcpdump = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         try:
             time.sleep(1)

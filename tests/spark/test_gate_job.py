@@ -198,9 +198,7 @@ def test_data_docs_do_not_tell_of_a_rule_that_is_kept_as_if_it_were_broken(
 ) -> None:
     pages = [page.read_text(encoding="utf-8") for page in (lake / "data_docs/validations").rglob("*.html")]
     texts = [" ".join(html.unescape(re.sub(r"<[^>]+>", " ", page)).split()) for page in pages]
-    of_rows = re.compile(
-        r"no_negative_size on exchanges \(critical\): 0 of \d+ rows refused\. If it fails: No size is"
-    )
+    of_rows = re.compile(r"no_negative_size on exchanges \(critical\): 0 of \d+ rows refused\. If it fails: No size is")
     assert any("run_is_in_runs (warning). If it fails: These runs were killed" in text for text in texts)
     assert any(of_rows.search(text) for text in texts)
 

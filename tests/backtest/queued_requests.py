@@ -1,0 +1,79 @@
+"""Memory pools of brokers (KIP-72): what is predicted of other sizes of them, beside brokers that had these."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from schemas.tables import algorithms
+from schemas.tables.gold_memory import BROKER_MEMORY
+from tests.backtest.figures import Figures
+from tests.backtest.lab import BROKERS
+from tests.backtest.pool_log import pool_figures
+from tests.backtest.queued_request_traffic import LARGEST_REQUEST, PLENTY, SIZES, capture, pool_log, request_log
+from tests.backtest.replays import Replayed, replayed
+
+POOL = "broker.queued.max.request.bytes"
+LOGGED = (PLENTY,)
+"""The sizes whose captures are replayed once more, with the request logs beside them."""
+
+
+def compared(work: Path, repeats: int) -> Iterator[tuple[str, Figures]]:
+    """Each prediction: what it is of, and its figures, of each broker in each run; from a size to itself, the replay as
+    captured.
+    """
+    for a, b in product(SIZES, SIZES):
+        yield f"pool {a} -> {b}", figures_of(work, repeats, a, b, is_logged=False)
+        if a in LOGGED:
+            yield f"pool {a} -> {b}, with request logs", figures_of(work, repeats, a, b, is_logged=True)
+
+
+def figures_of(work: Path, repeats: int, a: str, b: str, *, is_logged: bool) -> Figures:
+    """What brokers had with a pool, what is predicted from that for another, and what brokers had with that."""
+    of_a, of_b = (list(product((capture(work, size, again) for again in range(repeats)), BROKERS)) for size in (a, b))
+    replays = [(of(run, a, is_logged), broker) for run, broker in of_a]
+    return Figures(
+        [seen(*one) for one in of_a],
+        [predicted(replay, broker, lane_of(replay, a, b)) for replay, broker in replays],
+        [seen(*one) for one in of_b],
+    )
+
+
+@cache
+def of(run: Path, size: str, is_logged: bool) -> Replayed:
+    """A run replayed with the pools that it did not have."""
+    others = [str(pool_bytes) for name, pool_bytes in SIZES.items() if name != size]
+    stated = [f"{POOL}={SIZES[size]}", f"broker.socket.request.max.bytes={LARGEST_REQUEST}"]
+    logs: Sequence[Path] = [request_log(run, broker) for broker in BROKERS] if is_logged else ()
+    return replayed(algorithms.CONSUMER_MEMORY, run, [f"{POOL}={','.join(others)}"], stated, logs)
+
+
+def lane_of(replay: Replayed, a: str, b: str) -> str:
+    """The lane of a size in the replay of another; the captured one of its own."""
+    lanes = replay.run.scenario.lanes(algorithms.CONSUMER_MEMORY)
+    return next(lane.name for lane in lanes if a == b or lane.settings.get(POOL) == SIZES[b])
+
+
+def predicted(replay: Replayed, broker: int, lane: str) -> dict[str, Any]:
+    """The figures of a broker in a lane."""
+    t = BROKER_MEMORY
+    (row,) = replay.rows(t, f"{t.broker} = '{broker}' and {t.scenario} = '{lane}'")
+    return {
+        "requests that wait": row[t.waits],
+        "wait ms, longest": row[t.wait_ms_max],
+        "... 99th percentile of all": row[t.wait_ms_p99],
+        "depleted ms": row[t.depleted_share] * row[t.span_ms],
+        "most bytes in use": row[t.used_bytes_max],
+    }
+
+
+@cache
+def seen(run: Path, broker: int) -> Mapping[str, float]:
+    """The figures of a broker as its pool's log tells them, and how long it was depleted as its metrics do."""
+    told = json.loads(run.with_suffix(".json").read_text())["depleted-ms"][str(broker)]
+    with pool_log(run, broker).open() as lines:
+        return {**pool_figures(lines), "depleted ms": told}
