@@ -21,8 +21,7 @@ from jobs.scenarios.settings import (
     value_with_names,
 )
 from udfs.columns.time_units import ALWAYS, NEVER
-from udfs.replay.fetch_max_bytes.settings import TRAFFIC
-from udfs.replay.shared.lanes import NO_LIMIT, stated_release_numbers
+from udfs.replay.shared.lanes import NO_LIMIT, TRAFFIC, stated_release_numbers
 from udfs.replay.shared.window import Window
 
 Grids = Mapping[str, Mapping[str, tuple[Value, ...]]]

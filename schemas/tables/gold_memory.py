@@ -37,14 +37,15 @@ _PACE = {
 CONSUMER_MEMORY = table(
     "consumer_memory", "gold",
     "How much memory a consumer process would hold for its responses, over all its connections, and what a bound on it "
-    "would cost. The bound is KIP-81's, a proposal; the captured lane has none.",
+    "would cost. The bound is KIP-81's, a proposal; the captured lane has none. In a lane with traffic.consumers, a "
+    "row is about the one of these consumers that holds most.",
     _CLIENT_KEY, "run_id",
     **_CLIENT,
     variant=C("string", "memory_pool: SimpleMemoryPool, as KIP-81's prototype uses it. in_flight_estimate: the KIP's "
                         "earlier text. requests_in_flight and completed_as_max: alternatives that the KIP rejects"),
     responses_of=C("string", "capture: the captured responses. closed_loop: the responses that the consumer would get "
-                             "under the lane's limits, by the closed loop of fetch_max_bytes. Do not compare bytes in "
-                             "use of one kind with those of the other"),
+                             "under the lane's limits and traffic, by the closed loop of fetch_max_bytes. Do not "
+                             "compare bytes in use of one kind with those of the other"),
     pool_bytes=C("bigint", "buffer.memory; null if there is no bound", "bytes", nullable=True),
     config_refused=C("boolean", "buffer.memory is not larger than fetch.max.bytes, so the prototype would not start"),
     responses=C("bigint", "Responses read"),
@@ -91,8 +92,9 @@ CONSUMER_MEMORY_TIMELINE = table(
     "How much memory a consumer process would hold over time (KIP-81, a proposal), in at most 256 intervals.",
     (*_CLIENT_KEY, "slot_start"), "run_id",
     **_CLIENT,
-    slot_start=C("timestamp", "Start of the interval", "UTC"),
-    slot_ms=C("double", "Length of the interval", "ms"),
+    slot_start=C("timestamp", "Start of the interval, by the capture's clock. In a lane with traffic.speed, it is when "
+                              "the same records were produced in the capture", "UTC"),
+    slot_ms=C("double", "Length of the interval, by the capture's clock", "ms"),
     used_bytes_max=C("bigint", "Most bytes in use in the interval", "bytes"),
     waiting_connections_max=C("bigint", "Most connections that waited at the same time"),
 )  # fmt: skip

@@ -20,8 +20,7 @@ from tests.backtest.figures import Figures
 from tests.backtest.growth_traffic import MEMBERS, SPEEDS, backlog_run, group_of, speed_run
 from tests.backtest.replays import Replayed, replayed
 from udfs.replay.fetch_max_bytes.rows import CLOSED_LOOP
-from udfs.replay.fetch_max_bytes.settings import TRAFFIC_SPEED
-from udfs.replay.shared.lanes import TRAFFIC_CONSUMERS
+from udfs.replay.shared.lanes import TRAFFIC_CONSUMERS, TRAFFIC_SPEED
 
 CATCH_UP, LAG, SESSIONS = "catch-up ms", "unread at the end, bytes", "sessions opened"
 Outcome = dict[str, Any]

@@ -139,7 +139,9 @@ def lanes(count: int) -> MemoryLanes:
         broker=pools(BROKER),
         producer=new_records(BUFFER_SETTINGS, count, buffer_memory=sizes(PRODUCER, 32 << 20), **buffers),
         queue=new_records(QUEUE_SETTINGS, count, max_kbytes=65536, min_messages=100_000, us_per_record=AS_CAPTURED),
-        fetch_limits=new_records(FETCH_LIMITS, 1, max_bytes=AS_CAPTURED, partition_max_bytes=AS_CAPTURED),
+        fetch_limits=new_records(
+            FETCH_LIMITS, 1, max_bytes=AS_CAPTURED, partition_max_bytes=AS_CAPTURED, consumers=1, speed=1.0
+        ),
         fetch_number=np.zeros(count, np.int64),
     )
 

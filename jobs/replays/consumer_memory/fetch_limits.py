@@ -1,4 +1,4 @@
-"""Fetch limits in the replay of memory: which lanes share them, and the responses that consumers get under them."""
+"""Fetch limits and traffic in the replay of memory: which lanes share them, and what consumers get under them."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ from udfs.replay.fetch_max_bytes.settings import (
     Reader,
     fetch_lanes,
 )
+from udfs.replay.shared.lanes import AS_CAPTURED, TRAFFIC_CONSUMERS, TRAFFIC_SPEED
 
-LIMITS = (*REQUEST_LIMITS[CONSUMER], MAX_POLL_RECORDS, BROKER_MAX_BYTES)
+LIMITS = (*REQUEST_LIMITS[CONSUMER], MAX_POLL_RECORDS, BROKER_MAX_BYTES, TRAFFIC_SPEED, TRAFFIC_CONSUMERS)
 """Settings that change responses: a lane that changes one takes its responses from the closed loop."""
 
 
@@ -39,13 +40,15 @@ def distinct_fetch_limits(lanes: Sequence[Lane], captured: Mapping[str, Value]) 
 
 def limits_of_consumers(limits: FetchLanes) -> Records:
     """FETCH_LIMITS: the limits for a consumer that has no quota by name."""
-    of = limits.limits(Reader("", "", CONSUMER))
+    of, consumers = limits.limits(Reader("", "", CONSUMER)), limits.consumer_client["readers"]
     return new_records(
         FETCH_LIMITS,
         len(limits.names),
         max_bytes=of["max_bytes"],
         partition_max_bytes=of["partition_max_bytes"],
         broker_max_bytes=of["broker_max_bytes"],
+        consumers=np.where(consumers == AS_CAPTURED, 1, consumers),
+        speed=limits.traffic_speed,
     )
 
 

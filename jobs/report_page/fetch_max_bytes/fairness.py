@@ -32,7 +32,7 @@ from schemas.tables.gold import FETCH_FAIRNESS
 from schemas.tables.values import CONSUMER
 from udfs.replay.fetch_max_bytes.quotas import has_quota
 from udfs.replay.fetch_max_bytes.rows import CLOSED_LOOP
-from udfs.replay.fetch_max_bytes.settings import TRAFFIC
+from udfs.replay.shared.lanes import TRAFFIC
 
 NO_CONSUMER = "The capture shows no consumer that fetches: capture a broker that consumers read from."
 NO_RECORDS = "The capture shows no records that a consumer fetched: capture a broker that consumers read from."

@@ -18,7 +18,7 @@ from jobs.terminal.wording import changes_phrase, client_name, duration
 from schemas.tables import algorithms
 from schemas.tables.gold import FETCH_RANGES
 from udfs.replay.fetch_max_bytes.quotas import has_quota
-from udfs.replay.fetch_max_bytes.settings import TRAFFIC
+from udfs.replay.shared.lanes import TRAFFIC
 
 EXTRAPOLATED = "an extrapolation: clients and brokers keep their captured pace for each request and record"
 BESIDE_LIVE_RUNS = (

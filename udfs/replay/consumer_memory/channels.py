@@ -269,7 +269,7 @@ def on_poll(sim: MessageSim, lane: int, time: int) -> None:
             push(sim.heap, time, RELEASE | number)
     state.is_busy = 1 if taken > 0 else 0
     if taken > 0:
-        push(sim.heap, time + taken * settings.us_per_record, POLL)
+        push(sim.heap, time + round(taken * settings.us_per_record), POLL)
 
 
 @kernel

@@ -155,7 +155,8 @@ class Consumers:
         """The traces of the closed loop's exchanges under the fetch limits of this number."""
         responses, given_up = self.responses_under(fetch_number), self.closed.given_up_under(fetch_number)
         hold_given_up(responses, given_up, self.takeovers, self.exchanges)
-        exchanges = in_closed_loop(self.answered, responses, self.max_bytes(fetch_number), self.window.begin)
+        speed = self.traffic_speed(fetch_number)
+        exchanges = in_closed_loop(self.answered, responses, self.max_bytes(fetch_number), self.window.begin, speed)
         return traces_of_responses(exchanges, self.units)
 
     @cached_property
@@ -172,6 +173,16 @@ class Consumers:
         responses = self.closed.responses_under(fetch_number)
         return responses[np.isin(responses["unit"], self.numbers)]
 
+    def traffic_speed(self, fetch_number: int) -> float:
+        """The factor by which records are produced faster than captured."""
+        return float(self.limits["speed"][fetch_number])
+
+    def partitions(self, fetch_number: int) -> Ints:
+        """How many partitions each unit fetches, or the consumer that has most of them, if several share those of the
+        unit: int64[units].
+        """
+        return -(-self.fetched["partitions"] // self.limits["consumers"][fetch_number])
+
     def max_bytes(self, fetch_number: int) -> Ints:
         """The largest fetch.max.bytes that each unit asks for: int64[units]."""
         captured = np.zeros(self.units, np.int64)
@@ -185,7 +196,7 @@ class Consumers:
         if fetch_number != CAPTURED:
             max_bytes = np.minimum(max_bytes, limits["broker_max_bytes"])
         partition_max_bytes = limits_by_unit(limits["partition_max_bytes"], fetched["partition_max_bytes"])
-        return np.minimum(fetched["brokers"] * max_bytes, fetched["partitions"] * partition_max_bytes)
+        return np.minimum(fetched["brokers"] * max_bytes, self.partitions(fetch_number) * partition_max_bytes)
 
     def record_bytes(self, fetch_number: int) -> Ints:
         """The bytes of records in the responses of each unit: int64[units]."""
@@ -214,7 +225,8 @@ class LanesReplayed:
     """Lanes with the same fetch limits, replayed for several units.
 
     lanes: int64[n], their numbers. traces: the traces that they replayed. speed: float64[units, n], throughput as a
-    share of the captured lane's, nan if that is 0.
+    share of the captured lane's, nan if that is 0. clock: the factor by which the capture's clock, to which `replayed`
+    keeps, is faster than the clients' clock.
     """
 
     fetch_number: int
@@ -222,6 +234,7 @@ class LanesReplayed:
     traces: Traces
     replayed: UnitOutcomes
     speed: Floats
+    clock: float
 
 
 def span_us(outcomes: Records) -> Ints:
@@ -245,20 +258,21 @@ def relative_speeds(speed: Floats, base: Floats) -> Floats:
 def replay_pools(consumers: Consumers, lanes: MemoryLanes, settings: Records) -> Iterator[LanesReplayed]:
     """Replay consumers in every lane. settings: POOL_SETTINGS[units, lanes].
 
-    Under other fetch limits, throughput is counted in records, because a batch that was cut off comes twice. It is
-    relative to the captured lane of the closed loop, because the closed loop has a pace of its own.
+    Under other fetch limits or with other traffic, throughput is counted in records, because a batch that was cut off
+    comes twice. It is relative to the captured lane of the closed loop, because the closed loop has a pace of its own.
     """
     numbers = lanes.fetch_number
     base = closed_speed(consumers, settings) if (numbers != CAPTURED).any() else np.zeros(consumers.units)
     for fetch_number in np.unique(numbers).tolist():
         alike, traces = np.flatnonzero(numbers == fetch_number), consumers.traces(fetch_number)
         replayed = replay_units(traces, settings[:, alike], consumers.window)
+        clock = consumers.traffic_speed(fetch_number)
         if fetch_number == CAPTURED:
             speed = speed_of(replayed.outcomes, "bytes")
             speed = relative_speeds(speed, speed[:, 0])
         else:
-            speed = relative_speeds(speed_of(replayed.outcomes, "records"), base)
-        yield LanesReplayed(fetch_number, alike, traces, replayed, speed)
+            speed = relative_speeds(clock * speed_of(replayed.outcomes, "records"), base)
+        yield LanesReplayed(fetch_number, alike, traces, replayed, speed, clock)
 
 
 def closed_speed(consumers: Consumers, settings: Records) -> Floats:

@@ -173,10 +173,11 @@ def overheads_of(fetches: Records, connection: Ints, wanted: Ints) -> Records:
     return np.array([overhead_of(fetches[places]) for places in by_connection], OVERHEAD)
 
 
-def as_exchanges(responses: Records, overhead: Records, max_bytes: Ints) -> Records:
-    """The responses of the closed loop as exchanges: EXCHANGE[n].
+def as_exchanges(responses: Records, overhead: Records, max_bytes: Ints, speed: float = 1.0) -> Records:
+    """The responses of the closed loop as exchanges, by the capture's clock: EXCHANGE[n].
 
     responses: CLOSED_RESPONSE[n]. overhead: OVERHEAD[n], for the connection of each. max_bytes: int64[n], for each.
+    speed: the factor by which records are produced faster than captured.
     """
     beside = overhead["base_bytes"] + overhead["partition_bytes"] * responses["partitions"]
     size = responses["record_bytes"] + np.round(beside).astype(np.int64)
@@ -187,7 +188,7 @@ def as_exchanges(responses: Records, overhead: Records, max_bytes: Ints) -> Reco
         unit=responses["unit"],
         connection=responses["connection"],
         requested_at=responses["requested_at"],
-        size_known_at=complete_at - np.round(overhead["byte_us"] * size).astype(np.int64),
+        size_known_at=complete_at - np.round(speed * overhead["byte_us"] * size).astype(np.int64),
         complete_at=complete_at,
         size=size,
         max_bytes=max_bytes,
@@ -202,13 +203,15 @@ def as_exchanges(responses: Records, overhead: Records, max_bytes: Ints) -> Reco
     )
 
 
-def in_closed_loop(captured: Records, responses: Records, max_bytes: Ints, begins_at: int = ALWAYS) -> Records:
+def in_closed_loop(
+    captured: Records, responses: Records, max_bytes: Ints, begins_at: int = ALWAYS, speed: float = 1.0
+) -> Records:  # fmt: skip
     """The exchanges of clients, with the closed loop's responses instead of the captured fetches of their connections:
     EXCHANGE[n], each unit's in the order of their requests. Fetches from before the closed loop begins stay as
     captured.
 
     captured: EXCHANGE[m], the answered ones. responses: CLOSED_RESPONSE[k]. max_bytes: int64[units], fetch.max.bytes.
-    begins_at: us, when the closed loop begins.
+    begins_at: us, when the closed loop begins. speed: the factor by which records are produced faster than captured.
     """
     numbers, _ = group_numbers(*(np.append(captured[name], responses[name]) for name in ("unit", "connection")))
     connection, replayed = np.split(numbers, [len(captured)])
@@ -216,6 +219,6 @@ def in_closed_loop(captured: Records, responses: Records, max_bytes: Ints, begin
     is_fetch = (captured["api_key"] == FETCH) & np.isin(connection, in_loop)
     overheads = overheads_of(captured[is_fetch], connection[is_fetch], in_loop)
     is_replaced = is_fetch & (captured["requested_at"] >= begins_at)
-    instead = as_exchanges(responses, overheads[place], max_bytes[responses["unit"]])
+    instead = as_exchanges(responses, overheads[place], max_bytes[responses["unit"]], speed)
     exchanges = np.concatenate([captured[~is_replaced], instead])
     return exchanges[np.lexsort((exchanges["requested_at"], exchanges["unit"]))]

@@ -23,6 +23,7 @@ from udfs.columns.arrays import Floats, Ints, Records
 from udfs.columns.arrow_columns import dictionary_column, repeated_text_column
 from udfs.columns.groups import group_numbers
 from udfs.columns.records import pick_fields
+from udfs.columns.time_units import US_PER_MS
 from udfs.facts.arrow_tables import make_rows
 from udfs.replay.consumer_memory.consumers import Consumers, LanesReplayed, relative_speeds, span_us, speed_of
 from udfs.replay.consumer_memory.settings import MEMORY_POOL, UNBOUNDED, VARIANTS, MemoryLanes
@@ -61,25 +62,33 @@ def units_and_lanes(units: Ints, lanes: Ints) -> tuple[Ints, Ints]:
     return np.repeat(units, len(lanes)), np.tile(lanes, len(units))
 
 
-def used_and_waits(outcomes: Records) -> dict[str, Cell]:
-    """The columns of use, waits and time of every side. outcomes: POOL_OUTCOME[rows] or BUFFER_OUTCOME[rows]."""
+def used_and_waits(outcomes: Records, clock: float = 1.0) -> dict[str, Cell]:
+    """The columns of use, waits and time of every side.
+
+    outcomes: POOL_OUTCOME[rows] or BUFFER_OUTCOME[rows]. clock: the factor by which their clock is faster than that of
+    clients and brokers.
+    """
+    us_per_ms = US_PER_MS * clock
     used: dict[str, Cell] = {f"used_bytes_{name}": outcomes[f"used_{name}"] for name in ("p50", "p95", "p99", "max")}
     return {
         **used,
-        "wait_ms_p50": outcomes["wait_p50"] / 1000,
-        "wait_ms_p99": outcomes["wait_p99"] / 1000,
-        "wait_ms_max": outcomes["longest_us"] / 1000,
+        "wait_ms_p50": outcomes["wait_p50"] / us_per_ms,
+        "wait_ms_p99": outcomes["wait_p99"] / us_per_ms,
+        "wait_ms_max": outcomes["longest_us"] / us_per_ms,
         "waits": outcomes["waits"],
-        "span_ms": span_us(outcomes) / 1000,
+        "span_ms": span_us(outcomes) / us_per_ms,
     }
 
 
-def pool_columns(outcomes: Records, size: Ints, connections: Ints, speed: Floats) -> dict[str, Cell]:
-    """The columns of a pool, for consumers and brokers. outcomes: POOL_OUTCOME[rows]; size, connections, speed:
-    [rows].
+def pool_columns(
+    outcomes: Records, size: Ints, connections: Ints, speed: Floats, clock: float = 1.0
+) -> dict[str, Cell]:  # fmt: skip
+    """The columns of a pool, for consumers and brokers.
+
+    outcomes: POOL_OUTCOME[rows]. size, connections: int64[rows]. speed: float64[rows]. clock: as in `used_and_waits`.
     """
     return {
-        **used_and_waits(outcomes),
+        **used_and_waits(outcomes, clock),
         "pool_bytes": pa.array(size, mask=size == UNBOUNDED),
         "connections": connections,
         "smallest_pool_bytes": outcomes["smallest_pool"],
@@ -135,14 +144,14 @@ def consumer_memory_rows(units: Units, consumers: Consumers, lanes: MemoryLanes,
     speed = done.speed[consumers.numbers].ravel()
     columns: Mapping[str, Cell] = {
         **key_columns(units, t, unit, scenarios, lane),
-        **pool_columns(outcomes, settings["size"], received.connections[unit], speed),
+        **pool_columns(outcomes, settings["size"], received.connections[unit], speed, done.clock),
         t.responses_of: repeated_text_column(BY_CAPTURE if is_captured else BY_CLOSED_LOOP, len(unit)),
         t.variant: dictionary_column(pa.array(VARIANTS, pa.string()), settings["variant"]),
         t.config_refused: settings["size"] <= largest_fetch,
         t.responses: outcomes["messages"],
         t.response_bytes: outcomes["bytes"],
         t.brokers: fetched["brokers"][unit],
-        t.partitions: fetched["partitions"][unit],
+        t.partitions: consumers.partitions(number)[unit],
         t.records: received.records[unit],
         t.record_bytes: record_bytes,
         t.decompressed_bytes: pa.array(record_bytes + fetched["bytes_saved"][unit], mask=unmeasured > 0),
@@ -158,7 +167,7 @@ def consumer_memory_rows(units: Units, consumers: Consumers, lanes: MemoryLanes,
     }
     yield t, make_rows(t, columns)
     yield CONSUMER_MEMORY_TIMELINE, timeline_rows(units, done.replayed, scenarios, done.lanes)
-    yield CONSUMER_MEMORY_EXCEEDANCE, exceedance_rows(units, done.replayed, scenarios, done.lanes)
+    yield CONSUMER_MEMORY_EXCEEDANCE, exceedance_rows(units, done, scenarios)
 
 
 def timeline_rows(units: Units, replayed: UnitOutcomes, scenarios: pa.Array[Any], lanes: Ints) -> pa.RecordBatch:
@@ -178,17 +187,18 @@ def timeline_rows(units: Units, replayed: UnitOutcomes, scenarios: pa.Array[Any]
     )
 
 
-def exceedance_rows(units: Units, replayed: UnitOutcomes, scenarios: pa.Array[Any], lanes: Ints) -> pa.RecordBatch:
-    """Rows of `consumer_memory_exceedance`: one for each step of the curves. lanes: int64[n], their numbers."""
-    t, steps = CONSUMER_MEMORY_EXCEEDANCE, replayed.curves.steps[: replayed.curves.written[0]]
+def exceedance_rows(units: Units, done: LanesReplayed, scenarios: pa.Array[Any]) -> pa.RecordBatch:
+    """Rows of `consumer_memory_exceedance`: one for each step of the curves."""
+    t, curves = CONSUMER_MEMORY_EXCEEDANCE, done.replayed.curves
+    steps = curves.steps[: curves.written[0]]
     unit, lane = steps["unit"], steps["lane"]
-    span = np.maximum(span_us(replayed.outcomes), 1)[unit, lane]
+    span = np.maximum(span_us(done.replayed.outcomes), 1)[unit, lane]
     return make_rows(
         t,
         {
-            **key_columns(units, t, unit, scenarios, lanes[lane]),
+            **key_columns(units, t, unit, scenarios, done.lanes[lane]),
             t.bytes: steps["bytes"],
-            t.time_above_ms: steps["above_us"] / 1000,
+            t.time_above_ms: steps["above_us"] / (US_PER_MS * done.clock),
             t.share_above: steps["above_us"] / span,
         },
     )
@@ -197,13 +207,13 @@ def exceedance_rows(units: Units, replayed: UnitOutcomes, scenarios: pa.Array[An
 def broker_memory_rows(
     units: Units, traces: Traces, replayed: UnitOutcomes, lanes: MemoryLanes, handled_by: Ints, left_out: Ints
 ) -> Rows:  # fmt: skip
-    """All rows of brokers.
+    """All rows of brokers, in lanes with the captured traffic.
 
     handled_by: int64[units, sources], from `traces.handled_by`. left_out: int64[units], exchanges for which there was
     no room.
     """
-    t, all_lanes, received = BROKER_MEMORY, np.arange(len(lanes.names)), received_in(traces, lanes.window)
-    unit, lane = units_and_lanes(np.flatnonzero(received.messages), all_lanes)
+    t, received = BROKER_MEMORY, received_in(traces, lanes.window)
+    unit, lane = units_and_lanes(np.flatnonzero(received.messages), lanes.with_captured_traffic)
     outcomes, speed = replayed.outcomes[unit, lane], speed_of(replayed.outcomes, "bytes")
     ratio = relative_speeds(speed, speed[:, CAPTURED])[unit, lane]
     by_response, by_fetch, by_log = handled_by[unit].T

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from udfs.columns.arrays import Ints, Records
-from udfs.columns.records import int_fields, new_records
+from udfs.columns.records import Kind, int_fields, new_records
 from udfs.columns.time_units import US_PER_MS
-from udfs.replay.shared.lanes import AS_CAPTURED, LaneSettings
+from udfs.replay.shared.lanes import AS_CAPTURED, TRAFFIC_SPEED, LaneSettings
 from udfs.replay.shared.window import WHOLE, Window
 
 VARIANTS = ("memory_pool", "in_flight_estimate", "requests_in_flight", "completed_as_max")
@@ -27,14 +27,17 @@ QUEUE_KEYS = (MAX_KBYTES, MIN_MESSAGES, QUEUE_BACKOFF)
 MOST_BLOCK_MS = 1 << 40
 """A longer max.block.ms counts as this one, some 35 years, which in us can still be added to a time."""
 
-POOL_SETTINGS = int_fields(
-    "size",  # bytes, or UNBOUNDED
-    "max_allocation",  # bytes of one message, or UNBOUNDED
-    "is_strict",  # 1: grants only what is wholly free; 0: grants as long as a byte is free
-    "variant",
-    "us_per_record",  # how long the application works on each record; AS_CAPTURED: memory is held as captured
-    "max_poll_records",
-    "seed",  # of the unit's random numbers in the lane: which connection is first when connections race
+POOL_SETTINGS: Kind = np.dtype(
+    [
+        ("size", np.int64),  # bytes, or UNBOUNDED
+        ("max_allocation", np.int64),  # bytes of one message, or UNBOUNDED
+        ("is_strict", np.int64),  # 1: grants only what is wholly free; 0: grants as long as a byte is free
+        ("variant", np.int64),
+        ("max_poll_records", np.int64),
+        ("seed", np.int64),  # of the unit's random numbers in the lane: which connection is first when connections race
+        ("us_per_record", np.float64),  # how long the application works on each record, by the capture's clock;
+        # AS_CAPTURED: memory is held as captured
+    ]
 )
 """The settings of a lane for a consumer or broker."""
 BUFFER_SETTINGS = int_fields(
@@ -51,12 +54,16 @@ QUEUE_SETTINGS = int_fields(
     "us_per_record",  # how long the application works on each record; AS_CAPTURED: as the capture shows it
 )
 """The settings of a lane for the queue of a librdkafka consumer."""
-FETCH_LIMITS = int_fields(
-    "max_bytes",  # fetch.max.bytes, or AS_CAPTURED
-    "partition_max_bytes",  # max.partition.fetch.bytes, or AS_CAPTURED
-    "broker_max_bytes",  # the broker's fetch.max.bytes
+FETCH_LIMITS: Kind = np.dtype(
+    [
+        ("max_bytes", np.int64),  # fetch.max.bytes, or AS_CAPTURED
+        ("partition_max_bytes", np.int64),  # max.partition.fetch.bytes, or AS_CAPTURED
+        ("broker_max_bytes", np.int64),  # the broker's fetch.max.bytes
+        ("consumers", np.int64),  # how many share what the captured consumer reads
+        ("speed", np.float64),  # factor by which records are produced faster than captured
+    ]
 )
-"""The limits of a consumer's fetches."""
+"""The limits of a consumer's fetches, and the traffic that it reads."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +88,15 @@ class MemoryLanes:
     older_kbytes: tuple[tuple[int, int], ...] = ()
     window: Window = WHOLE
 
+    @property
+    def with_captured_traffic(self) -> Ints:
+        """The lanes, by number, in which as much is produced and as many consumers read it as captured: int64[n].
+
+        Only these lanes say anything about brokers, producers and librdkafka's queues.
+        """
+        of_lane = self.fetch_limits[self.fetch_number]
+        return np.flatnonzero((of_lane["speed"] == 1.0) & (of_lane["consumers"] == 1))
+
 
 def memory_lanes(
     lanes: LaneSettings, fetch_limits: Records, fetch_number: Ints, assumed: Sequence[str] = ()
@@ -104,6 +120,8 @@ def memory_lanes(
 def consumer_pools(lanes: LaneSettings) -> Records:
     """POOL_SETTINGS[lanes] of consumers: buffer.memory of KIP-81, a proposal."""
     size = lanes.ints("consumer.buffer.memory", UNBOUNDED)
+    us_per_record = lanes.ints("processing.us.per.record", AS_CAPTURED)
+    speed = np.array([float(value or 1.0) for value in lanes.values(TRAFFIC_SPEED)])
     return new_records(
         POOL_SETTINGS,
         len(lanes.names),
@@ -111,7 +129,7 @@ def consumer_pools(lanes: LaneSettings) -> Records:
         max_allocation=np.where(size == UNBOUNDED, UNBOUNDED, np.minimum(size, MOST_CONSUMER_ALLOCATION)),
         is_strict=lanes.choices("memory.pool", {"strict": 1}, unset=0),
         variant=lanes.choices("memory.variant", VARIANTS),
-        us_per_record=lanes.ints("processing.us.per.record", AS_CAPTURED),
+        us_per_record=np.where(us_per_record == AS_CAPTURED, AS_CAPTURED, us_per_record * speed),
         max_poll_records=lanes.ints("consumer.max.poll.records"),
     )
 

@@ -57,7 +57,9 @@ def two_lanes() -> MemoryLanes:
     pools = new_records(POOL_SETTINGS, 2, size=1 << 20, max_allocation=1 << 20, us_per_record=AS_CAPTURED)
     buffers = new_records(BUFFER_SETTINGS, 2, buffer_memory=[1 << 20, 100], batch_size=1, max_block_us=1, threads=1)
     queues = new_records(QUEUE_SETTINGS, 2, max_kbytes=1, min_messages=1, us_per_record=1)
-    limits = new_records(FETCH_LIMITS, 1, max_bytes=AS_CAPTURED, partition_max_bytes=AS_CAPTURED)
+    limits = new_records(
+        FETCH_LIMITS, 1, max_bytes=AS_CAPTURED, partition_max_bytes=AS_CAPTURED, consumers=1, speed=1.0
+    )
     return MemoryLanes(
         names=("captured", "other"),
         consumer=pools,

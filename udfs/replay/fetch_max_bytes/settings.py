@@ -19,7 +19,14 @@ from udfs.replay.fetch_max_bytes.quotas import (
     own_quota,
     quotas_of_settings,
 )
-from udfs.replay.shared.lanes import AS_CAPTURED, KAFKA_RELEASE, PROPOSAL, TRAFFIC_CONSUMERS, LaneSettings
+from udfs.replay.shared.lanes import (
+    AS_CAPTURED,
+    KAFKA_RELEASE,
+    PROPOSAL,
+    TRAFFIC_CONSUMERS,
+    TRAFFIC_SPEED,
+    LaneSettings,
+)
 from udfs.replay.shared.window import WHOLE, Window
 
 BROKER_MAX_BYTES = "broker.fetch.max.bytes"
@@ -28,9 +35,6 @@ US_PER_RECORD = "processing.us.per.record"
 QUOTA_WINDOWS = "broker.quota.window.num"
 QUOTA_WINDOW_SECONDS = "broker.quota.window.size.seconds"
 FETCHERS = "num.replica.fetchers"
-TRAFFIC_SPEED = "traffic.speed"
-TRAFFIC = frozenset((TRAFFIC_SPEED, TRAFFIC_CONSUMERS))
-"""The settings that change the traffic itself: how much is produced, and how many consumers read it."""
 REQUEST_LIMITS: Mapping[str, tuple[str, str]] = {
     CONSUMER: ("consumer.fetch.max.bytes", "consumer.max.partition.fetch.bytes"),
     FOLLOWER: ("replica.fetch.response.max.bytes", "replica.fetch.max.bytes"),

@@ -17,8 +17,10 @@ NO_LIMIT = "none"
 """The value of a setting that sets no bound."""
 KAFKA_RELEASE, PROPOSAL = "kafka", "kip"
 """The setting that says which release's rules a lane has; and its value for the rules of the KIP's text."""
-TRAFFIC_CONSUMERS = "traffic.consumers"
-"""The setting of the model that says how many consumers share the partitions of each captured one."""
+TRAFFIC_SPEED, TRAFFIC_CONSUMERS = "traffic.speed", "traffic.consumers"
+TRAFFIC = frozenset((TRAFFIC_SPEED, TRAFFIC_CONSUMERS))
+"""The settings of the model that change the traffic itself: how many times as fast records are produced, and how many
+consumers share the partitions of each captured one."""
 Value = int | str | float
 """A setting's value: bytes, milliseconds or a count as int, a number as float, a choice, a schedule or NONE as str."""
 

@@ -47,7 +47,13 @@ LANES = MemoryLanes(
         QUEUE_SETTINGS, 2, max_kbytes=[AS_CAPTURED, 1], min_messages=100_000, backoff_us=1000, us_per_record=AS_CAPTURED
     ),
     fetch_limits=new_records(
-        FETCH_LIMITS, 1, max_bytes=AS_CAPTURED, partition_max_bytes=AS_CAPTURED, broker_max_bytes=1 << 30
+        FETCH_LIMITS,
+        1,
+        max_bytes=AS_CAPTURED,
+        partition_max_bytes=AS_CAPTURED,
+        broker_max_bytes=1 << 30,
+        consumers=1,
+        speed=1.0,
     ),
     fetch_number=np.zeros(2, np.int64),
     default_kbytes=64,
@@ -329,6 +335,21 @@ def of_librdkafka(release: int, *, is_compressed: bool = False) -> list[Row]:
                 compressed=is_compressed),
         ]  # fmt: skip
     return rows
+
+
+def test_a_lane_with_other_traffic_says_nothing_about_brokers_producers_and_queues() -> None:
+    """Such a lane is about what consumers get."""
+    twice = np.concatenate([LANES.fetch_limits] * 3)
+    twice["speed"], twice["consumers"] = [1.0, 2.0, 1.0], [1, 1, 2]
+    pools, buffers, queues = (np.concatenate([of, of[:1]]) for of in (LANES.consumer, LANES.producer, LANES.queue))
+    lanes = replace(
+        LANES, names=("captured", "faster", "more"), consumer=pools, broker=pools, producer=buffers, queue=queues,
+        fetch_limits=twice, fetch_number=np.arange(3),
+    )  # fmt: skip
+    found = tables([*EVENTS, *of_librdkafka(2016)], 100, lanes)
+    for table in (BROKER_MEMORY, PRODUCER_MEMORY, LIBRDKAFKA_QUEUE):
+        assert {row["scenario"] for row in found[table.name]} == {"captured"}
+    assert {row["scenario"] for row in found[CONSUMER_MEMORY.name]} == {"captured", "faster", "more"}
 
 
 def queues_of(rows: list[Row], cut: int = 10_000, lanes: MemoryLanes = LANES) -> list[dict[str, Any]]:

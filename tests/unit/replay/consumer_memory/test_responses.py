@@ -7,8 +7,10 @@ import pyarrow as pa
 import pytest
 
 from schemas.tables.event_kinds import MemoryEvent
+from schemas.tables.gold_memory import CONSUMER_MEMORY
 from schemas.tables.memory_reasons import HELD
 from schemas.tables.steps import CLOSED_RESPONSES
+from schemas.tables.values import CONSUMER
 from tests.unit.replay.consumer_memory.events import HEARTBEAT, Row, batches, fetch, of_group, row
 from tests.unit.replay.consumer_memory.traces import pools_of
 from udfs.columns.records import new_records
@@ -18,8 +20,10 @@ from udfs.replay.consumer_memory import responses as responses_module
 from udfs.replay.consumer_memory.consumers import ConsumerEvents, Consumers, replay_pools
 from udfs.replay.consumer_memory.fidelity import CLOSED_LOOP_HELD, verdicts_on_consumers
 from udfs.replay.consumer_memory.given_up import LEAVE_GROUP, SYNC_GROUP
+from udfs.replay.consumer_memory.rows import consumer_memory_rows
 from udfs.replay.consumer_memory.settings import BUFFER_SETTINGS, FETCH_LIMITS, QUEUE_SETTINGS, UNBOUNDED, MemoryLanes
 from udfs.replay.consumer_memory.state import Traces
+from udfs.replay.consumer_memory.units import Units
 from udfs.replay.shared.captured_pieces import PIECES
 from udfs.replay.shared.lanes import AS_CAPTURED
 
@@ -43,14 +47,18 @@ CAPTURED = [
 ]
 
 
-def consumers(rows: list[Row], *max_bytes: int, cut: int = 100) -> Consumers:
-    """One process. max_bytes: fetch.max.bytes of the fetch limits beside those in force."""
+def consumers(rows: list[Row], *max_bytes: int, cut: int = 100, speed: float = 1.0, count: int = 1) -> Consumers:
+    """One process. max_bytes: fetch.max.bytes of the fetch limits beside those in force. speed, count: of these,
+    how many times as fast records are produced, and how many consumers read what the process reads.
+    """
     limits = new_records(
         FETCH_LIMITS,
         1 + len(max_bytes),
         max_bytes=[AS_CAPTURED, *max_bytes],
         partition_max_bytes=AS_CAPTURED,
         broker_max_bytes=1 << 30,
+        consumers=[1, *[count] * len(max_bytes)],
+        speed=[1.0, *[speed] * len(max_bytes)],
     )
     events = ConsumerEvents()
     for batch in batches(sorted(rows, key=lambda row: (row["time"], row["connection_id"])), cut):
@@ -109,6 +117,52 @@ def test_lanes_with_the_same_fetch_limits_are_one_replay() -> None:
     assert done[0].speed.tolist() == [[1.0, 1.0]]
     # The closed loop as captured: 2 records until 95 us, when the coordinator and all else is done: here until 8 us.
     assert done[1].speed[0, 0] == pytest.approx((6 / 48) / (2 / 21))
+
+
+def pool_row(found: Consumers, size: int, us_per_record: float = AS_CAPTURED) -> Row:
+    """The row of the only process in a lane with a pool of this size, under the fetch limits beside those in force."""
+    pools = pools_of(UNBOUNDED, size)
+    pools["us_per_record"] = us_per_record
+    buffers, queues = new_records(BUFFER_SETTINGS, 2), new_records(QUEUE_SETTINGS, 2)
+    lanes = MemoryLanes(("captured", "lane"), pools, pools, buffers, queues, found.limits, np.array([0, 1]))
+    units = Units(CONSUMER, "run", ["app"], ["10.0.0.1"])
+    done = list(replay_pools(found, lanes, pools[np.newaxis]))[1]
+    (row,) = dict(consumer_memory_rows(units, found, lanes, done))[CONSUMER_MEMORY].to_pylist()
+    return dict(row)
+
+
+def test_at_twice_the_speed_waits_are_half_as_long_by_the_clients_clock() -> None:
+    """The closed loop keeps to the capture's clock, by which all that a client does then takes twice as long."""
+    rows = [*CAPTURED, response(1, 0, 8, 60, 20), response(1, 40, 48, 20, 20)]
+    as_fast, twice = (pool_row(consumers(rows, 200, speed=speed), 60) for speed in (1.0, 2.0))
+    assert as_fast["waits"] == twice["waits"] == 1
+    assert (as_fast["wait_ms_max"], twice["wait_ms_max"]) == (0.02, 0.01)
+    assert twice["span_ms"] == as_fast["span_ms"] / 2
+    assert twice["depleted_share"] == as_fast["depleted_share"] > 0
+    assert twice["used_bytes_max"] == as_fast["used_bytes_max"]
+
+
+def test_who_keeps_up_with_twice_the_traffic_has_twice_the_throughput() -> None:
+    rows = [*CAPTURED, *(response(lane, 0, 8, 30, 20) for lane in (0, 1))]
+    as_fast, twice = (pool_row(consumers(rows, 200, speed=speed), UNBOUNDED) for speed in (1.0, 2.0))
+    assert (as_fast["throughput_ratio"], twice["throughput_ratio"]) == (1.0, 2.0)
+
+
+def test_a_byte_takes_twice_as_long_to_come_by_the_clock_of_records_that_come_twice_as_fast() -> None:
+    slow = [{**row, "started": row["time"] + 5} if row["kind"] == 0 else row for row in CAPTURED]
+    as_fast, twice = (
+        fetches(consumers([*slow, response(1, 0, 48, 30, 380)], 200, speed=speed).traces(1))["size_known_at"]
+        for speed in (1.0, 2.0)
+    )
+    assert 48 - twice[0] == pytest.approx(2 * (48 - as_fast[0]), abs=1)
+
+
+def test_of_several_consumers_each_has_its_part_of_the_partitions() -> None:
+    """Of three partitions, one of two consumers has two; its bound is theirs."""
+    rows = [*CAPTURED, *fetch(96, 98, 40, [(2, 0, 0), (3, 0, 0)]), response(1, 0, 8, 30, 20)]
+    one, two = (consumers(rows, 10_000, count=count) for count in (1, 2))
+    assert [of.partitions(1).tolist() for of in (one, two)] == [[3], [2]]
+    assert one.memory_bound(1)[0] * 2 == two.memory_bound(1)[0] * 3
 
 
 def test_what_there_is_no_room_for_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.unit.replay.fetch_max_bytes.closed_units import MS, PACE, Client, Part, replayed, rules_of, unit_of
 from udfs.columns.time_units import NEVER
-from udfs.replay.fetch_max_bytes.closed_loop.more_consumers import share_of_unit
+from udfs.replay.fetch_max_bytes.closed_loop.more_consumers import LEAST_ROOM, room_of_share, share_of_unit
 from udfs.replay.fetch_max_bytes.closed_loop.outcomes import new_outcome
 from udfs.replay.fetch_max_bytes.closed_loop.placing import places_in_deal
 from udfs.replay.fetch_max_bytes.closed_loop.replay import replay_by_clients_clock
@@ -57,6 +57,28 @@ def test_each_consumer_reads_its_partitions_as_if_it_were_alone(parts: Sequence[
     assert together.timeline.held[1].max() == max(out.timeline.held[0].max() for out in alone)
     assert together.sums.sizes[1].sum() == sum(out.sums.sizes[0].sum() for out in alone)
     assert together.timeline.buckets["bytes"][1].sum() == sum(out.timeline.buckets["bytes"][0].sum() for out in alone)
+
+
+@given(parts=PARTS, consumers=st.integers(2, 4))
+def test_single_responses_are_those_of_the_consumer_that_holds_most(parts: Sequence[Part], consumers: int) -> None:
+    """The replay of memory goes on from them."""
+    clients = [ONE, replace(ONE, readers=consumers)]
+    together = replayed(parts, clients, 90 * MS)
+    alone = [replayed(of, [ONE], 90 * MS) for share in range(consumers) if (of := parts[share::consumers])]
+    most = max(alone, key=lambda out: out.timeline.held[0].max())
+    count = int(together.lanes["responses"][1])
+    assert count == most.lanes["responses"][0]
+    names = ["requested_at", "arrived_at", "drained_at", "size", "records", "partitions"]
+    assert together.responses[1, :count][names].tolist() == most.responses[0, :count][names].tolist()
+    given_up = int(together.lanes["given_up"][1])
+    assert given_up == most.lanes["given_up"][0]
+    assert together.given_up[1, :given_up]["response"].tolist() == most.given_up[0, :given_up]["response"].tolist()
+
+
+def test_many_consumers_do_not_keep_many_times_as_many_responses() -> None:
+    assert room_of_share(1000, 100) == 1000
+    assert [room_of_share(1 << 20, consumers) for consumers in (1, 2, 100)] == [1 << 20, 1 << 20, (1 << 21) // 100]
+    assert room_of_share(1 << 20, 1000) == LEAST_ROOM
 
 
 @given(parts=PARTS)

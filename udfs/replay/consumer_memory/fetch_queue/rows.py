@@ -20,12 +20,14 @@ if TYPE_CHECKING:
 
 
 def queue_rows(units: Units, consumers: Consumers, replayed: list[ReplayedQueue], lanes: MemoryLanes) -> Rows:
-    """A row for each librdkafka consumer and lane."""
+    """A row for each librdkafka consumer and lane with the captured traffic."""
     t = LIBRDKAFKA_QUEUE
     rows = [
-        consumer_columns(units, consumers, queue) | {t.scenario: name} | lane_columns(queue, lane, number == CAPTURED)
+        consumer_columns(units, consumers, queue)
+        | {t.scenario: lanes.names[number]}
+        | lane_columns(queue, queue.lanes[number], number == CAPTURED)
         for queue in replayed
-        for number, (name, lane) in enumerate(zip(lanes.names, queue.lanes, strict=True))
+        for number in lanes.with_captured_traffic.tolist()
     ]
     if rows:
         columns: dict[str, pa.Array[Any]] = {

@@ -30,6 +30,8 @@ from udfs.replay.fetch_max_bytes.state import Sums, no_sums
 
 OF_THE_LONGEST = ("longest_requests", "longest_us", "largest")
 """Fields of sums of which the largest of several readers counts. All other fields are added up."""
+OF_SINGLE_RESPONSES = ("responses", "given_up")
+"""Fields of LANE_OUTCOME that say how many single responses, and records given up of them, a lane has."""
 
 
 def new_outcome(
@@ -52,28 +54,32 @@ def new_outcome(
     )
 
 
-def blank_outcome(of: ReaderLanes, unit: Unit, numbers: int, lanes: Ints) -> ReaderLanes:
+def blank_outcome(of: ReaderLanes, unit: Unit, numbers: int, lanes: Ints, response_room: int = 0) -> ReaderLanes:
     """The empty outcome of some lanes, with the same stays and as many buckets as the outcome `of`.
 
     lanes: int64[n], indices; these lanes have not been replayed in `of`.
     """
     line = of.timeline
     buckets, stays = line.buckets.shape[2], stays_of_timeline(line, int(lanes[0]))
-    return new_outcome(unit, numbers, len(lanes), buckets=buckets, stays=stays)
+    return new_outcome(unit, numbers, len(lanes), response_room, buckets, stays)
 
 
 def joined_outcomes(outcomes: Sequence[ReaderLanes], are_one_process: bool = False) -> ReaderLanes:
     """The joined outcome of readers of different partitions, in the same lanes and over the same time.
 
     Of held bytes and of waits the largest counts; everything else is added up. If the readers are one process, their
-    held bytes are added up in each tick. The captured lane and single responses are the first reader's.
+    held bytes are added up in each tick. The captured lane is the first reader's. Single responses are in each lane
+    those of the reader that holds most.
     """
-    first = outcomes[0]
+    first, numbers = outcomes[0], np.arange(len(outcomes[0].lanes))
+    most = np.argmax([of.timeline.held.max(axis=1) for of in outcomes], axis=0)
+    of_most = [outcomes[reader] for reader in most.tolist()]
     lanes = new_records(
         LANE_OUTCOME,
         len(first.lanes),
         **{name: sum(of.lanes[name] for of in outcomes) for name in LANE_OUTCOME.names or ()}
-        | {"is_finished": np.min([of.lanes["is_finished"] for of in outcomes], axis=0)},
+        | {"is_finished": np.min([of.lanes["is_finished"] for of in outcomes], axis=0)}
+        | {name: [of.lanes[name][n] for n, of in zip(numbers, of_most, strict=True)] for name in OF_SINGLE_RESPONSES},
     )
     return first._replace(
         sums=Sums(
@@ -84,7 +90,20 @@ def joined_outcomes(outcomes: Sequence[ReaderLanes], are_one_process: bool = Fal
         timeline=joined_timelines([of.timeline for of in outcomes], are_one_process),
         lanes=lanes,
         catch_up_us=np.max([of.catch_up_us for of in outcomes], axis=0),
+        responses=rows_of_lanes([of.responses for of in of_most]),
+        given_up=rows_of_lanes([of.given_up for of in of_most]),
     )
+
+
+def rows_of_lanes(by_lane: Sequence[Records]) -> Records:
+    """The first row of the first array, the second of the second one and so on: kind[lanes, room].
+
+    by_lane: kind[lanes, its own room], an array for each lane.
+    """
+    rows = np.zeros((len(by_lane), max(of.shape[1] for of in by_lane)), by_lane[0].dtype)
+    for lane, of in enumerate(by_lane):
+        rows[lane, : of.shape[1]] = of[lane]
+    return rows
 
 
 def joined_sums(sums: Sequence[Records]) -> Records:
@@ -127,6 +146,8 @@ def put_lanes(outcome: ReaderLanes, lanes: Ints, of_lanes: ReaderLanes) -> None:
     outcome.timeline.lanes[lanes] = of_lanes.timeline.lanes
     outcome.lanes[lanes] = of_lanes.lanes
     outcome.catch_up_us[:, lanes] = of_lanes.catch_up_us
+    for whole, part in ((outcome.responses, of_lanes.responses), (outcome.given_up, of_lanes.given_up)):
+        whole[lanes, : part.shape[1]] = part
     if lanes[0] == 0:
         outcome.given_up_backlogs[:] = of_lanes.given_up_backlogs
         for array, of_captured in zip(outcome.captured, of_lanes.captured, strict=True):
