@@ -10,7 +10,7 @@ from jobs.replays.consumer_memory.answers import lanes, lanes_table
 from jobs.report_page.consumer_memory.needed_memory import consumers_by_lane, hungry_consumers, pool_bytes
 from jobs.report_page.fetch_max_bytes.catch_up import lanes_with_distinct_curves
 from jobs.report_page.fetch_max_bytes.fairness import NO_CONSUMER, captured_row
-from jobs.report_page.lane_labels import own_labels, own_lanes
+from jobs.report_page.lane_labels import has_other_traffic, own_labels, own_lanes
 from jobs.report_page.question import (
     Axis,
     Findings,
@@ -89,7 +89,11 @@ def bounded_memory_answer(findings: Findings) -> str:
             f"{WHY_STUCK.get(stuck['why'], 'nothing frees memory')}."
         )
     c = CONSUMER_MEMORY
-    waiting = [row for row in findings.of(slowed_consumers) if pool_bytes(row[c.scenario]) is not None]
+    waiting = [
+        row
+        for row in findings.of(slowed_consumers)
+        if pool_bytes(row[c.scenario]) is not None and not has_other_traffic(row[c.scenario])
+    ]
     slowed = own_lanes(findings, in_lane_order(waiting, findings.lanes[algorithms.CONSUMER_MEMORY]), "consumers")
     if not slowed:
         smallest = smallest_pool_text(pools)

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.fetch_max_bytes.answers import closed_lanes
 from jobs.replays.ranged import NO_DIFFERENCE, Ranged, are_apart, is_surely_larger, time_with_range, with_range
-from jobs.report_page.lane_labels import own_lanes
+from jobs.report_page.lane_labels import has_other_traffic, own_lanes
 from jobs.report_page.mark_titles import WHOSE
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, rows_to_plot
 from jobs.report_page.row_caps import first_lanes_note, first_rows, left_out_note
@@ -32,7 +32,6 @@ from schemas.tables.gold import FETCH_FAIRNESS
 from schemas.tables.values import CONSUMER
 from udfs.replay.fetch_max_bytes.quotas import has_quota
 from udfs.replay.fetch_max_bytes.rows import CLOSED_LOOP
-from udfs.replay.shared.lanes import TRAFFIC
 
 NO_CONSUMER = "The capture shows no consumer that fetches: capture a broker that consumers read from."
 NO_RECORDS = "The capture shows no records that a consumer fetched: capture a broker that consumers read from."
@@ -64,7 +63,7 @@ def consumers_under_limits(findings: Findings) -> list[Row]:
     rows = [
         row
         for row in consumers_in_closed_loop(findings)
-        if TRAFFIC.isdisjoint(changed := settings_in_name(row["scenario"])) and not has_quota(changed)
+        if not has_other_traffic(row["scenario"]) and not has_quota(settings_in_name(row["scenario"]))
     ]
     return own_lanes(findings, rows, "consumers")
 

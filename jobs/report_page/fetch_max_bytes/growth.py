@@ -11,6 +11,7 @@ from jobs.replays.fetch_max_bytes.ranges import catch_up_time
 from jobs.replays.ranged import Ranged, are_apart, range_column, ranged_text, with_range
 from jobs.report_page.advice.floors import low_fidelity, low_fidelity_text
 from jobs.report_page.fetch_max_bytes.fairness import captured_row, consumers_in_closed_loop, longest_wait
+from jobs.report_page.lane_labels import has_other_traffic
 from jobs.report_page.question import Findings
 from jobs.terminal.lane_rows import settings_in_name
 from jobs.terminal.screen import rounded_size
@@ -18,14 +19,13 @@ from jobs.terminal.wording import changes_phrase, client_name, duration
 from schemas.tables import algorithms
 from schemas.tables.gold import FETCH_RANGES
 from udfs.replay.fetch_max_bytes.quotas import has_quota
-from udfs.replay.shared.lanes import TRAFFIC
 
 EXTRAPOLATED = "an extrapolation: clients and brokers keep their captured pace for each request and record"
 BESIDE_LIVE_RUNS = (
     "on a live cluster, ranges held 94 % of catch-ups with more members and 78 % of lags with more traffic"
 )
 """VALIDATION.md has the runs."""
-ALIKE = "no wait, catch-up or lag differs so much that this capture can tell"
+ALIKE = "no wait, catch-up, lag or memory differs so much that this capture can tell"
 
 
 def growth_by_lane(findings: Findings) -> Iterator[tuple[str, str]]:
@@ -35,10 +35,10 @@ def growth_by_lane(findings: Findings) -> Iterator[tuple[str, str]]:
     if captured is None:
         return
     for row in rows:
-        changed = settings_in_name(row["scenario"])
-        if not (TRAFFIC.isdisjoint(changed) or has_quota(changed)):
-            lines = [*differences_from_captured(captured, row)]
-            yield changes_phrase(row["scenario"]), "; ".join(lines) if lines else ALIKE
+        lane = row["scenario"]
+        if has_other_traffic(lane) and not has_quota(settings_in_name(lane)):
+            lines = [*differences_from_captured(captured, row), *difference_of_memory(captured, row)]
+            yield changes_phrase(lane), "; ".join(lines) if lines else ALIKE
 
 
 def growth_sureness(findings: Findings) -> str:
@@ -75,6 +75,18 @@ def largest_consumer(row: Row, metric: str, outcome: Ranged) -> str:
     """
     most = row[range_column(metric)]
     return client_name(most[FETCH_RANGES.client_id]) if most and 0 < outcome.value < inf else ""
+
+
+def difference_of_memory(captured: Row, row: Row) -> Iterator[str]:
+    """A text on the most that a consumer holds, if the ranges of a lane and of the captured lane do not overlap."""
+    before, after = most_held(captured), most_held(row)
+    if are_apart(before, after):
+        yield f"most held {ranged_text(before, rounded_size)} -> {ranged_text(after, rounded_size)}"
+
+
+def most_held(row: Row) -> Ranged:
+    """The most bytes of records that a consumer holds at a time."""
+    return with_range(row["held"], row[range_column("held_bytes")])
 
 
 def end_lag(row: Row) -> Ranged:

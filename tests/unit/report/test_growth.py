@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pyspark.sql import Row
 
+from jobs.replays.consumer_memory.answers import lanes
 from jobs.replays.fetch_max_bytes.answers import closed_lanes
 from jobs.replays.session_cache.answers import grown_lanes, slot_needs
 from jobs.report_page.advice.floors import metrics_below_floor
 from jobs.report_page.cards import growth_cards
+from jobs.report_page.consumer_memory.growth import memory_by_traffic
+from jobs.report_page.consumer_memory.needed_memory import consumers_by_lane
 from jobs.report_page.fetch_max_bytes.fairness import consumers_under_limits
 from jobs.report_page.fetch_max_bytes.growth import ALIKE, BESIDE_LIVE_RUNS, EXTRAPOLATED, growth_by_lane
 from jobs.report_page.question import Findings
@@ -21,12 +24,15 @@ TWICE, FOUR_TIMES, MORE = "traffic.speed=2", "traffic.speed=4", "traffic.consume
 KIB = 1024
 
 
-def lane(name: str, wait: float = 0.0, end_lag: tuple[int, int, int] = (0, 0, 0), never: bool = False) -> Row:
-    """What consumers come to in a lane. end_lag: at the captured pace, and its p10 and p90."""
+def lane(
+    name: str, wait: float = 0.0, end_lag: tuple[int, int, int] = (0, 0, 0), never: bool = False, held: int = 0
+) -> Row:  # fmt: skip
+    """How consumers fare in a lane. end_lag: at the captured pace, and its p10 and p90."""
     within = {**dict(zip(("value", "p10", "p90"), map(float, end_lag), strict=True)), "client_id": "slow-reader"}
     return Row(
         reader="consumer", scenario=name, took=None if never else 100.0, never=never, catch_up_ms_range=None,
-        longest=(wait, "t-0"), longest_wait_ms_range=None, end_lag_bytes_range=Row(**within),
+        longest=(wait, "t-0"), longest_wait_ms_range=None, end_lag_bytes_range=Row(**within), held=held,
+        held_bytes_range=None,
     )  # fmt: skip
 
 
@@ -60,6 +66,33 @@ def test_what_more_consumers_change_is_said_as_well() -> None:
     assert [*growth_by_lane(of_lanes(captured, lane(MORE)))] == [
         (MORE, "not read at the end 300.0 KiB (200.0 to 500.0 KiB) -> 0")
     ]
+
+
+def test_more_memory_that_is_held_is_said() -> None:
+    found = of_lanes(lane("captured", held=KIB), lane(TWICE, held=3 * KIB), lane(FOUR_TIMES, held=KIB))
+    assert [*growth_by_lane(found)] == [(TWICE, "most held 1.0 KiB -> 3.0 KiB"), (FOUR_TIMES, ALIKE)]
+
+
+def of_consumers(name: str, smallest: int, waits: int = 0, stuck: int = 0) -> Row:
+    """How consumers fare with their pools of memory in a lane."""
+    return Row(of="consumers", scenario=name, smallest=smallest, waits=waits, longest=25.0, stuck=stuck)
+
+
+def test_the_memory_that_is_enough_with_more_traffic_is_said_or_who_waits_for_a_smaller_pool() -> None:
+    pool = "consumer.buffer.memory=16MiB"
+    rows = [
+        of_consumers("captured", KIB), of_consumers(pool, KIB), of_consumers(MORE, 2 * KIB),
+        of_consumers(f"{pool},{TWICE}", 0, waits=3), of_consumers(f"{pool},{FOUR_TIMES}", 0, waits=3, stuck=1),
+    ]  # fmt: skip
+    names = {algorithms.CONSUMER_MEMORY: tuple(row["scenario"] for row in rows)}
+    found = findings({lanes: rows}, names)
+    assert memory_by_traffic(found) == [
+        (MORE, "2.0 KiB of memory is enough for each consumer"),
+        ("buffer.memory=16 MiB and traffic.speed=2", "3 responses wait up to 25 ms"),
+        ("buffer.memory=16 MiB and traffic.speed=4", "1 connection gets stuck"),
+    ]
+    assert [row["scenario"] for row in consumers_by_lane(found)] == ["captured", pool]
+    assert [card.question for card in growth_cards(found)] == [1]
 
 
 def test_more_consumers_need_more_slots_however_many_a_lane_has() -> None:
