@@ -23,7 +23,7 @@ FETCH, PRODUCE, METADATA, HEARTBEAT = 1, 0, 3, 12
 
 
 def row(side: str, unit: str, **columns: Any) -> Row:
-    """A row; what is not given is null, but for the key."""
+    """A row. Columns that are not given are null, except for those of the key."""
     key = {"side": side, "unit": unit, "unit_address": "", "connection_id": 0, "exchange_no": 0, "kind": 0, "shard": 0}
     return {**dict.fromkeys(map(str, MEMORY_EVENTS.columns)), **key, **columns}
 
@@ -49,13 +49,13 @@ def fetch(
 
 
 def batches(rows: Sequence[Row], cut: int = 10_000) -> list[pa.RecordBatch]:
-    """The rows in batches of so many."""
+    """The rows in batches of `cut`."""
     schema = arrow_schema(MEMORY_EVENTS)
     return [pa.RecordBatch.from_pylist(list(rows[i : i + cut]), schema=schema) for i in range(0, len(rows), cut)]
 
 
 def captured(rows: Sequence[Row], cut: int = 3) -> Consumers:
-    """What one process exchanged. rows: in any order, given to the replay so many at a time."""
+    """What one process exchanged. rows: in any order; the replay gets them in batches of `cut`."""
     events = ConsumerEvents()
     for batch in batches(sorted(rows, key=lambda of: (of["time"], of["connection_id"], of["kind"])), cut):
         events.add(batch, np.zeros(batch.num_rows, np.int64))
@@ -74,7 +74,7 @@ def held(rows: Sequence[Row], cut: int = 3) -> list[int]:
 
 
 def verdicts_of(found: Consumers) -> dict[str, int]:
-    """The verdicts on one process's partitions by their words, as often as they were given."""
+    """How often each verdict on one process's partitions was given, by its word."""
     words = (NO_REASON, *DRAINED.words)
     return {word: count for word, count in zip(words, found.verdicts[0].tolist(), strict=True) if count}
 

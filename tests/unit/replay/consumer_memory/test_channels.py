@@ -1,4 +1,4 @@
-"""Connections that share a pool: who waits for memory, for how long, and what nobody gets."""
+"""Connections that share a pool: which wait for memory, for how long, and which never get any."""
 
 from __future__ import annotations
 
@@ -35,28 +35,28 @@ def test_a_pool_grants_as_long_as_a_byte_is_free_unless_it_is_strict() -> None:
     assert outcome(trace_of(PAIR), pools_of(1800, is_strict=True))["waits"] == 0
 
 
-def test_what_comes_behind_on_a_connection_is_as_late_as_the_connection() -> None:
+def test_later_messages_on_a_connection_are_as_late_as_the_one_that_waited() -> None:
     later = [*PAIR, (1, 50, 60, 1, 0)]
     assert outcome(trace_of(later), pools_of(UNBOUNDED))["ended_at"] == 110
     found = outcome(trace_of(later), pools_of(900))
-    assert (found["waits"], found["ended_at"]) == (2, 210)  # it finds the pool taken by the one before it
+    assert (found["waits"], found["ended_at"]) == (2, 210)  # the message before it has taken the pool
     assert replayed(trace_of(later), pools_of(900)).waits_counted == 3
 
 
-def test_a_message_takes_its_memory_when_its_size_is_known_and_is_there_with_its_last_byte() -> None:
+def test_a_message_takes_its_memory_when_its_size_is_known_and_is_complete_with_its_last_byte() -> None:
     slow = trace_of([(0, 0, 110, 900, 100)], size_known_at=[10])
     run = replayed(slow, pools_of(UNBOUNDED))
     assert run.time_above(0) == 100 + 100  # on its way, and held
     assert run.outcome()["ended_at"] == 210
 
 
-def test_a_message_that_waited_takes_as_long_to_come_as_it_took() -> None:
+def test_a_message_that_waited_takes_as_long_to_come_as_in_the_capture() -> None:
     two = trace_of([(0, 0, 10, 900, 100), (1, 0, 60, 900, 0)], size_known_at=[10, 20])
     found = outcome(two, pools_of(900))
     assert (found["waits"], found["longest_us"], found["ended_at"]) == (1, 110 - 20, 110 + 40)
 
 
-def test_a_message_behind_one_that_still_comes_is_read_after_it() -> None:
+def test_a_message_is_read_after_the_one_before_it_on_its_connection_has_come() -> None:
     """The broker answers two requests of a connection at once; the first answer takes from 10 to 60 us."""
     pipelined = trace_of([(0, 0, 60, 900, 0), (0, 1, 60, 50, 0)], size_known_at=[10, 60])
     assert outcome(pipelined, pools_of(UNBOUNDED))["ended_at"] == 60
@@ -80,7 +80,7 @@ def test_messages_never_given_back_can_lock_the_pool_up() -> None:
     assert (found["messages"], found["pinned"], found["stuck"]) == (1, 1, 1)
 
 
-def test_of_many_that_wait_each_release_serves_one() -> None:
+def test_each_release_serves_one_of_many_that_wait() -> None:
     many = [(c, 0, 10, 100, 1000) for c in range(20)]
     run = replayed(trace_of(many), pools_of(100))
     found = run.outcome()
@@ -88,8 +88,8 @@ def test_of_many_that_wait_each_release_serves_one() -> None:
     assert run.most_waiting() == 19
 
 
-def test_the_race_below_a_tenth_of_the_pool_is_decided_by_the_seed() -> None:
-    # Eleven take 1,089 of 1,000 bytes; when one of them comes back, ten are free, and nine connections want them.
+def test_the_seed_decides_who_gets_memory_while_less_than_a_tenth_of_the_pool_is_free() -> None:
+    # Eleven messages take 1,089 of 1,000 bytes. When one is given back, ten bytes are free and nine connections race.
     many = [(c, 0, 10 + c, 99, 1000 * (c + 1)) for c in range(20)]
     trace = trace_of(many)
 
@@ -110,13 +110,13 @@ FETCHES = [(c, 100 * c, 100 * c + 50, 10, 1000) for c in range(4)]
     ("variant", "most_reckoned", "waits"),
     [(IN_FLIGHT_ESTIMATE, 130, 0), (REQUESTS_IN_FLIGHT, 100, 0), (COMPLETED_AS_MAX, 200, 2), (MEMORY_POOL, 40, 0)],
 )
-def test_variants_count_completed_fetches_each_in_its_way(variant: int, most_reckoned: int, waits: int) -> None:
+def test_each_variant_counts_completed_fetches_in_its_own_way(variant: int, most_reckoned: int, waits: int) -> None:
     """Four fetches of at most 100 bytes each, one at a time in flight, answered with 10 bytes that are held long."""
     found = outcome(trace_of(FETCHES, max_bytes=100), pools_of(200, variant=variant))
     assert (found["reckoned_max"], found["waits"], found["messages"]) == (most_reckoned, waits, 4)
 
 
-def test_no_fetch_goes_out_where_the_buffer_is_smaller_than_one() -> None:
+def test_no_fetch_goes_out_if_the_buffer_is_smaller_than_one_fetch() -> None:
     found = outcome(trace_of(FETCHES, max_bytes=100), pools_of(99, variant=IN_FLIGHT_ESTIMATE))
     assert (found["messages"], found["stuck"]) == (0, 4)
 
@@ -152,7 +152,9 @@ def exchanges(draw: st.DrawFn) -> list[Exchange]:
 
 @given(found=exchanges(), strict=st.booleans())
 @settings(max_examples=150, deadline=None)
-def test_the_smallest_pool_lets_nobody_wait_and_the_next_smaller_does(found: list[Exchange], strict: bool) -> None:
+def test_nobody_waits_with_the_smallest_pool_and_somebody_does_with_one_byte_less(
+    found: list[Exchange], strict: bool
+) -> None:
     trace = trace_of(found)
     captured = outcome(trace, pools_of(UNBOUNDED, is_strict=strict))
     smallest = captured["smallest_pool"]
@@ -164,7 +166,7 @@ def test_the_smallest_pool_lets_nobody_wait_and_the_next_smaller_does(found: lis
 
 @given(found=exchanges(), size=st.integers(300, 900))
 @settings(max_examples=150, deadline=None)
-def test_without_a_pool_nothing_differs_and_with_one_all_is_read_later_never_lost(
+def test_without_a_pool_nothing_differs_and_with_one_messages_come_later_but_are_never_lost(
     found: list[Exchange], size: int
 ) -> None:
     run = replayed(trace_of(found), pools_of(UNBOUNDED, size))
@@ -178,4 +180,4 @@ def test_without_a_pool_nothing_differs_and_with_one_all_is_read_later_never_los
     assert run.available == size
     for lane in (0, 1):
         assert run.outcome(lane)["began_at"] == min(row[1] for row in found)
-        assert min(run.curve(lane).values(), default=0) == 0, "all time was spent at some bytes in use"
+        assert min(run.curve(lane).values(), default=0) == 0, "at no time are more bytes in use than at the last step"

@@ -1,4 +1,4 @@
-"""A librdkafka consumer fetches ahead until its queue has as much as it may, and then waits for the application."""
+"""A librdkafka consumer fetches ahead until its queue is full, and then waits for the application."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def fetches(*times: tuple[int, int, int], **columns: Any) -> Records:
 
 
 def backlog(responses: int, brokers: int = 1) -> Records:
-    """A backlog that brokers answer from in 1 ms, as a consumer reads it that never waits."""
+    """A backlog as a consumer that never waits reads it. Brokers answer in 1 ms."""
     times = [(broker, at * MS, at * MS + MS) for at in range(responses) for broker in range(brokers)]
     return responses_with_records(fetches(*times), SECOND)
 
@@ -69,7 +69,7 @@ SLOW = stated_pace(10 * MS)
 
 
 def test_a_consumer_asks_until_its_queue_is_full_and_one_response_comes_on_top() -> None:
-    """Two responses are below 2,500 bytes, so that a third is asked for; the next one is when a backoff has ended."""
+    """Two responses are below 2,500 bytes, so a third is asked for. The fourth is asked for after a backoff."""
     found = outcome(backlog(20), SLOW, thresholds(max_bytes=2500))
     assert 2900 < found["most_bytes"] <= 3000
     assert 29 <= found["most_messages"] <= 30
@@ -100,7 +100,7 @@ def test_a_queue_that_a_backoff_empties_leaves_the_application_idle() -> None:
     assert slow["ended_at"] - often["ended_at"] == pytest.approx(slow["idle_us"] - often["idle_us"], abs=100 * MS)
 
 
-def test_nothing_comes_before_it_is_there() -> None:
+def test_no_response_comes_before_its_records_are_there() -> None:
     """The second fetch waits 300 ms for records."""
     responses = responses_with_records(fetches((0, 0, MS), (0, 2 * MS, 302 * MS)), SECOND)
     assert responses["ready_at"].tolist() == [ALWAYS, 302 * MS]
@@ -121,7 +121,7 @@ def as_captured(limits: Records, pace: ApplicationPace, responses: int = 200) ->
     return fetches(*times)
 
 
-def test_the_pace_is_told_by_what_was_taken_when_a_consumer_with_a_full_queue_asks_again() -> None:
+def test_the_pace_is_known_when_a_consumer_with_a_full_queue_fetches_again() -> None:
     limits = thresholds(max_bytes=20_000)
     responses = responses_with_records(as_captured(limits, SLOW), SECOND)
     pace = captured_pace(responses, late_for_full_queue(responses, known_levels(responses, limits)), limits)
@@ -136,20 +136,20 @@ def test_while_the_queue_is_never_full_the_pace_is_not_known() -> None:
 
 
 def test_a_request_shows_that_the_queue_is_below_its_thresholds() -> None:
-    """However little is taken: 1,500 bytes at most are left of three responses when the next is asked for."""
+    """When the third response is asked for, at most 1,500 bytes of the first two are left, however little was taken."""
     responses = responses_with_records(fetches((0, 0, 1), (0, 2, 3), (0, 4, 5), (0, 6, 7)), SECOND)
     levels = known_levels(responses, thresholds(max_bytes=1501))
     assert levels["most_bytes"].tolist() == [1000, 2000, 2500, 2500]
 
 
-def test_a_queue_that_may_have_few_messages_has_few_bytes() -> None:
-    """Nine messages of 100 bytes are left of the first response, and then of each."""
+def test_a_limit_on_messages_also_limits_the_bytes_in_the_queue() -> None:
+    """At most nine messages of 100 bytes are left whenever the next response is asked for."""
     responses = responses_with_records(fetches((0, 0, 1), (0, 2, 3), (0, 4, 5)), SECOND)
     assert known_levels(responses, thresholds(min_messages=10))["most_bytes"].tolist() == [1000, 1900, 1900]
 
 
-def test_what_another_thread_has_just_received_need_not_be_in_the_queue() -> None:
-    """The second thread asks while the first may still decompress: what came on both then is still there."""
+def test_a_response_that_another_thread_has_just_received_may_not_be_in_the_queue_yet() -> None:
+    """The second thread asks while the first may still decompress, so both responses may still be there in full."""
     times = (0, 0, 1), (1, 0, 1), (1, 2, 3), (0, 4, 5)
     levels = known_levels(responses_with_records(fetches(*times), SECOND), thresholds(max_bytes=1500))
     assert levels["most_bytes"].tolist() == [1000, 2000, 3000, 3499]
@@ -158,7 +158,7 @@ def test_what_another_thread_has_just_received_need_not_be_in_the_queue() -> Non
 
 
 def decisions(limits: Records, in_force: Records) -> dict[str, int]:
-    """The verdicts on a consumer that had other limits in force than those that are replayed."""
+    """The verdicts on a consumer under the limits in_force that is replayed under other limits."""
     responses = responses_with_records(as_captured(in_force, SLOW), int(limits["backoff_us"][0]))
     levels = known_levels(responses, limits)
     is_full = late_for_full_queue(responses, levels)
@@ -169,7 +169,7 @@ def decisions(limits: Records, in_force: Records) -> dict[str, int]:
 
 
 def test_under_the_limits_in_force_the_replay_waits_when_the_capture_does() -> None:
-    """Within a backoff."""
+    """The times may differ by up to a backoff."""
     found = decisions(thresholds(max_bytes=20_000), thresholds(max_bytes=20_000))
     assert found["agreed"] >= 198
     assert found["unknown"] == 0
@@ -184,7 +184,7 @@ def test_a_consumer_that_may_have_waited_and_did_not_has_an_unknown_pace() -> No
 
 
 def test_the_bound_is_the_threshold_and_a_response_of_each_broker() -> None:
-    """Two brokers, of which one is asked for three partitions and one for one; values are a third of record bytes."""
+    """One broker is asked for three partitions, the other for one. Values take twice the captured record bytes."""
     own = fetches((1, 0, 1), (2, 0, 1), asked=[3, 1], record_bytes=MESSAGES * SIZE // 2)
     bound = bound_of(own, 2, FetchBounds(1 << 30, 100_000, False), 1_000_000, PATIENT)
     assert bound is not None
@@ -192,7 +192,7 @@ def test_the_bound_is_the_threshold_and_a_response_of_each_broker() -> None:
     assert bound.messages == 10_000 + 8000
 
 
-def test_few_large_messages_are_bounded_by_bytes_and_many_small_ones_by_their_number() -> None:
+def test_a_queue_is_bounded_by_bytes_or_by_messages_whichever_is_less() -> None:
     own = fetches((1, 0, 1))
     limits = FetchBounds(0, 0, False)
     by_bytes, by_messages = (bound_of(own, 1, limits, 1_000_000, messages) for messages in (100_000, 500))
@@ -202,7 +202,7 @@ def test_few_large_messages_are_bounded_by_bytes_and_many_small_ones_by_their_nu
 
 
 def test_a_consumer_that_sets_no_fetch_max_bytes_asks_for_no_more_than_its_queue_may_have() -> None:
-    """Its message.max.bytes is what it asks for at least."""
+    """It asks for message.max.bytes at least."""
     large, small, least = 65_536_000, 4_096_000, 1000
     assert asked_max_bytes(DEFAULT_MAX_BYTES, large, small) == 4096 * 1024
     assert asked_max_bytes(4096 * 1024, small, large) == DEFAULT_MAX_BYTES
@@ -219,8 +219,8 @@ def test_a_response_larger_than_a_lane_asks_for_comes_in_parts_one_after_the_oth
     assert cut["most_bytes"] < 1500 + 400 < whole["most_bytes"]
 
 
-def test_as_captured_a_response_larger_than_its_limits_comes_again_unless_a_client_asks_for_less() -> None:
-    """A first batch comes whole, however large."""
+def test_a_captured_response_larger_than_its_limits_may_come_again_unless_the_client_asks_for_less() -> None:
+    """The first batch of a response comes whole, however large it is."""
     own = fetches((1, 0, 1))
     as_before, less = (
         bound_of(own, 1, FetchBounds(400, 400, True, asks_less), 1 << 20, PATIENT) for asks_less in (False, True)
@@ -230,14 +230,14 @@ def test_as_captured_a_response_larger_than_its_limits_comes_again_unless_a_clie
     assert (as_before.overshoot, less.overshoot) == (MESSAGES * SIZE, 400)
 
 
-def test_of_a_consumer_without_messages_no_bound_is_known() -> None:
+def test_a_consumer_without_messages_has_no_known_bound() -> None:
     assert bound_of(fetches((1, 0, 1), records=0), 1, FetchBounds(1, 1, True), 1, 1) is None
 
 
-def test_of_a_client_with_too_many_connections_one_that_is_opened_anew_is_of_the_same_thread(
+def test_with_too_many_connections_a_later_one_counts_for_a_thread_that_has_none_open(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The second is there beside the first; the third is opened a second after the first has ended."""
+    """The first two connections are open at the same time. The third is opened a second later."""
     monkeypatch.setattr(captured, "MOST_FETCHERS", 2)
     responses = responses_with_records(fetches((1, 0, MS), (2, 0, 2 * MS), (3, SECOND, SECOND + MS)), 1)
     assert responses["fetcher"].tolist() == [0, 1, 0]

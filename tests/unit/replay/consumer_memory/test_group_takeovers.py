@@ -41,7 +41,7 @@ def join(client_id: str | None, sent_at: int, answered_at: int) -> Row:
 
 
 def fetch(client_id: str | None, second: int, **columns: Any) -> Row:
-    """A client's fetch of partition 0, the exchange of that number."""
+    """A client's fetch of partition 0 at this second, which is also its exchange number."""
     of = {"client_id": client_id, "exchange_no": second, "request_time": TIME + timedelta(seconds=second)}
     return of | {"reader": "consumer", "read_position": 0, "topic": "t", "partition": 0} | columns
 
@@ -52,7 +52,7 @@ def members_of(rows: list[Row], batch_rows: int = 10_000) -> pa.Table:
 
 
 def events(exchanges: list[Row], fetches: list[Row], batch_rows: int = 10_000) -> list[Row]:
-    """The takeovers, from rows that come in batches of so many; so do the fetches of a group."""
+    """The takeovers. The rows come in batches of batch_rows, and so do the fetches of a group."""
     members = members_of(exchanges, batch_rows)
     rows = silver_rows(FETCH_PARTITIONS, FETCH_COLUMNS, fetches, batch_rows)
     in_order = in_turn(group_fetches(rows, groups_of_processes(members)), GROUPS)
@@ -61,7 +61,7 @@ def events(exchanges: list[Row], fetches: list[Row], batch_rows: int = 10_000) -
 
 
 def passed_on(members: list[Row], *clients: str | None) -> list[tuple[str, int]]:
-    """(client, the other's fetch): each fetch of partition 0 is a client's, one a second."""
+    """Takeovers as (client, the other's fetch). The clients fetch partition 0 in this order, one each second."""
     t = MEMORY_EVENTS
     rows = events(members, [fetch(client, second) for second, client in enumerate(clients)])
     assert all(row[t.time] == TIME_US + row[t.exchange_no] * SECOND for row in rows)
@@ -70,7 +70,7 @@ def passed_on(members: list[Row], *clients: str | None) -> list[tuple[str, int]]
 
 
 def joins(rows: list[Row]) -> list[tuple[int | None, ...]]:
-    """(when a partition was taken over, when that one had last sent a JoinGroup, when it was answered), in seconds."""
+    """(when a partition was taken over, when its new owner last sent a JoinGroup, when it was answered), in seconds."""
     t = MEMORY_EVENTS
     times = [[row[name] for name in (t.time, t.started, t.came)] for row in rows]
     return [tuple(None if time is None else (time - TIME_US) // SECOND for time in of) for of in times]
@@ -86,7 +86,7 @@ def test_readers_of_other_groups_and_of_none_take_nothing_over() -> None:
     assert passed_on(members, "a", "b", "d", "no group", "a") == []
 
 
-def test_of_a_client_id_with_consumers_of_several_groups_nothing_is_known() -> None:
+def test_a_client_id_with_consumers_of_several_groups_takes_nothing_over() -> None:
     members = [joined("a", "g"), joined("b", "g"), joined("b", "h"), joined("c", "g")]
     assert passed_on(members, "a", "b", "a") == []
     assert passed_on(members, "a", "b", "c") == [("a", 2)]
@@ -104,7 +104,7 @@ def test_a_takeover_has_the_last_join_that_was_answered_before_it() -> None:
     assert sorted(joins(events(exchanges, fetches))) == [(5, 4, 5), (6, 2, 3), (8, 6, 7)]
 
 
-def test_a_join_that_is_answered_at_the_very_time_of_a_takeover_is_before_it() -> None:
+def test_a_join_that_is_answered_at_the_time_of_a_takeover_counts_as_before_it() -> None:
     microsecond = timedelta(microseconds=1)
     for late, of in ((-microsecond, 1), (0 * microsecond, 1), (microsecond, 0)):
         last = join("b", 1, 5)
@@ -119,7 +119,7 @@ def test_of_joins_that_are_answered_at_one_time_the_last_one_sent_counts() -> No
     assert joins(events(exchanges, [fetch("a", 4), fetch("b", 5)])) == [(5, 3, 4)]
 
 
-def test_who_never_joined_has_no_join() -> None:
+def test_a_member_that_never_joined_has_no_join() -> None:
     unanswered, without_time = join("b", 0, 1) | {"status": "unanswered"}, join("b", 0, 1) | {"request_time": None}
     other_process, other_request = join("b", 0, 1) | {"client_address": "10.0.0.9"}, joined("b", "g", SYNC_GROUP)
     for row in (unanswered, without_time, other_request):
@@ -146,13 +146,13 @@ def test_a_client_that_gives_no_name_and_one_that_gives_an_empty_one_are_the_sam
 
 def test_requests_without_a_group_make_nobody_a_member() -> None:
     assert groups_of_processes(members_of([joined("a", None), joined("b", None), row_of(EXCHANGES)])) == {}
-    assert groups_of_processes(members_of([joined("a", "g"), joined("a", "g")])) == {}, "a group of one process"
+    assert groups_of_processes(members_of([joined("a", "g"), joined("a", "g")])) == {}, "one process is no group"
     assert groups_of_processes(members_of([joined("a", "g"), joined("a", None), joined("b", "g")])) == {
         ("a", ""): "g", ("b", ""): "g",
     }  # fmt: skip
 
 
-def test_only_reads_of_consumers_are_of_a_group() -> None:
+def test_only_fetches_of_a_groups_consumers_count() -> None:
     groups = groups_of_processes(members_of([joined("a", "g"), joined("b", "g")]))
     rows = [
         fetch("a", 0), fetch("a", 1, reader="follower"), fetch("a", 2, read_position=None),

@@ -1,7 +1,8 @@
-"""The example of KIP-81's pull request (apache/kafka#4934), a proposal: what VALIDATION.md says of it.
+"""The example in the pull request of KIP-81, a proposal (apache/kafka#4934); VALIDATION.md reports these results.
 
-Six brokers, two topics of six partitions, each broker leading one of each, full of messages of 100 kB. One consumer
-with fetch.max.bytes=10000000 and max.partition.fetch.bytes=5000000 polls, 500 records at most, then sleeps a second.
+There are six brokers and two topics of six partitions, full of messages of 100 kB. Each broker leads one partition of
+each topic. One consumer with fetch.max.bytes=10000000 and max.partition.fetch.bytes=5000000 polls up to 500 records,
+then sleeps a second.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from udfs.replay.shared.lanes import AS_CAPTURED
 BROKERS, MESSAGES, MESSAGE = 6, 200, 100_000
 FETCH_MAX_BYTES, OF_PARTITION, POOL = 10_000_000, 5_000_000, 30_000_000
 BOUND = min(BROKERS * FETCH_MAX_BYTES, 2 * BROKERS * OF_PARTITION)
-"""KIP-74's."""
+"""The memory bound of KIP-74."""
 SLEEP_US, POLL_RECORDS = 1_000_000, 500
 RECORD_US = SLEEP_US // POLL_RECORDS
 PACE = Times(byte=0.001)
@@ -42,7 +43,7 @@ NOTHING_CAPTURED = np.zeros(0, EXCHANGE)
 
 @cache
 def example(profile: int) -> Traces:
-    """The closed loop's responses of all brokers, by the rules of a client before 4.0, as it was, or since."""
+    """The closed loop's responses of all brokers. profile: the client's rules; the example's was older than 4.0."""
     client = Client(
         FETCH_MAX_BYTES, partition_max_bytes=OF_PARTITION, max_poll_records=POLL_RECORDS, profile=profile,
         in_session=False, record_us=float(RECORD_US), overlaps=True,
@@ -65,13 +66,13 @@ def example(profile: int) -> Traces:
 
 
 def held(profile: int, *sizes: int, variant: int = MEMORY_POOL, us_per_record: int = AS_CAPTURED) -> Records:
-    """The outcomes of the example, a lane a size of the pool; by default each connection keeps its own pace."""
+    """The outcomes of the example, one lane for each pool size. By default each connection keeps its own pace."""
     settings = pools_of(*sizes, variant=variant, us_per_record=us_per_record, max_poll_records=POLL_RECORDS)
     return traces.replayed(example(profile), settings).sim.outcomes
 
 
-def test_a_client_of_then_holds_a_partition_more_than_kip_74_or_the_pool_allows() -> None:
-    """It fetches a partition again while the other one of the response before still pins all of that."""
+def test_a_client_before_4_0_holds_one_partition_more_than_kip_74_or_the_pool_allows() -> None:
+    """It fetches a partition again while the other partition of the last response still pins that whole response."""
     found = held(JAVA_3, UNBOUNDED, POOL)
     assert found["used_max"].tolist() == [BOUND + OF_PARTITION, POOL + OF_PARTITION]
     assert found["stuck"].tolist() == found["too_large"].tolist() == [0, 0]
@@ -82,14 +83,14 @@ def test_a_client_since_4_0_holds_as_much_as_kip_74_allows_and_no_more_than_the_
     assert held(JAVA_4, UNBOUNDED, POOL)["used_max"].tolist() == [BOUND, POOL]
 
 
-def test_a_pool_costs_nothing_where_the_application_is_what_takes_time() -> None:
+def test_a_pool_costs_no_time_where_the_application_is_slower_than_the_brokers() -> None:
     found = held(JAVA_4, UNBOUNDED, POOL, us_per_record=RECORD_US)
     assert int(found["waits"][1]) > 0
     assert found["ended_at"].tolist() == [int(found["ended_at"][0])] * 2
 
 
-def test_the_heap_was_larger_and_more_of_it_was_saved_than_the_model_tells() -> None:
-    """A heap of 200 MB was needed, and 120 MB with the pool. 500 records that the application holds are in both."""
+def test_the_heap_was_larger_and_more_of_it_was_saved_than_in_the_replay() -> None:
+    """The consumer needed a heap of 200 MB, and 120 MB with the pool. Both include 500 records in the application."""
     without, pooled = held(JAVA_3, UNBOUNDED, POOL)["used_max"].tolist()
     application = POLL_RECORDS * MESSAGE
     assert (without + application, pooled + application) == (115_000_000, 85_000_000)
@@ -97,6 +98,6 @@ def test_the_heap_was_larger_and_more_of_it_was_saved_than_the_model_tells() -> 
 
 
 @pytest.mark.parametrize("variant", [IN_FLIGHT_ESTIMATE, REQUESTS_IN_FLIGHT, COMPLETED_AS_MAX])
-def test_with_full_responses_only_the_variant_that_forgets_what_is_completed_holds_more(variant: int) -> None:
+def test_with_full_responses_only_the_variant_that_forgets_completed_fetches_holds_more(variant: int) -> None:
     found = held(JAVA_4, POOL, variant=variant)
     assert int(found["used_max"][0]) == (BOUND if variant == REQUESTS_IN_FLIGHT else POOL)

@@ -16,7 +16,9 @@ from udfs.replay.consumer_memory.pool import GRANTED, ILLEGAL, POOL, REFUSED, fi
         (0, [61, 0, -1], [ILLEGAL, ILLEGAL, ILLEGAL], 100),
     ],
 )
-def test_a_pool_of_100_that_gives_60_at_once(strict: int, sizes: list[int], outcomes: list[int], left: int) -> None:
+def test_a_pool_of_100_bytes_gives_at_most_60_at_once(
+    strict: int, sizes: list[int], outcomes: list[int], left: int
+) -> None:
     """As org.apache.kafka.common.memory.SimpleMemoryPool of kafka-clients does, strict or not."""
     pool = np.zeros(1, POOL)
     fill_pool(pool[0], 100, 60, strict)

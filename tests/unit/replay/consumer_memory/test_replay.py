@@ -1,4 +1,4 @@
-"""From rows of events to rows of the gold tables: whatever the cuts, and for who it is."""
+"""Rows of events become rows of the gold tables."""
 
 from __future__ import annotations
 
@@ -98,13 +98,13 @@ def rows_of(table: Table) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("cut", [1, 7])
-def test_the_tables_are_the_same_whatever_the_cuts(cut: int) -> None:
+def test_the_tables_are_the_same_however_rows_are_split_into_batches(cut: int) -> None:
     assert tables(EVENTS, cut) == tables(EVENTS, 10_000)
 
 
 @pytest.mark.parametrize("cut", [1, 7])
-def test_who_gets_memory_first_does_not_depend_on_the_cuts(cut: int) -> None:
-    """Connections 9, 5 and 2 come in this order and wait for the first; they race in the order of their ids."""
+def test_who_gets_memory_first_does_not_depend_on_how_rows_are_split_into_batches(cut: int) -> None:
+    """Connections 9, 5 and 2 come in this order and wait for connection 7. They race in the order of their ids."""
     held = [fetch(t, 10 + t, 100 + 10 * t, [(c, 0, 1)], connection=c) for t, c in enumerate((7, 9, 5, 2))]
     again = [fetch(900 + c, 950 + c, 10, [(c, 1, 0)], connection=c) for c in (2, 5, 7, 9)]
     rows = [row for part in (*held, *again) for row in part]
@@ -115,8 +115,8 @@ def test_who_gets_memory_first_does_not_depend_on_the_cuts(cut: int) -> None:
 
 
 def consumer_of_group(unit: str, later: int) -> list[Row]:
-    """One that loses a partition to another member, gives one up and leaves; its partitions and connections have the
-    numbers that those of the others have.
+    """A consumer that loses a partition to another member, gives one up and leaves its group. All such consumers have
+    the same numbers of partitions and connections.
     """
     joins = row("consumer", unit, time=2, came=4, connection_id=8, api_key=JOIN_GROUP, size=10)
     lost = row("consumer", unit, time=60, connection_id=9, kind=4, partition_key=1, started=3, came=5)
@@ -154,7 +154,7 @@ MANY = [
 @pytest.mark.parametrize(
     ("most_rows", "most_outcomes"), [(1, 1 << 12), (12, 1 << 12), (1 << 14, 2), (1 << 14, 1 << 12)]
 )
-def test_units_that_are_taken_together_come_to_what_each_comes_to_alone(
+def test_units_that_are_replayed_together_have_the_same_rows_as_each_alone(
     most_rows: int, most_outcomes: int, cut: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alone = [
@@ -169,7 +169,7 @@ def test_units_that_are_taken_together_come_to_what_each_comes_to_alone(
         assert rows == [each for of_unit in alone for each in of_unit.get(name, [])]
 
 
-def test_a_consumer_process_is_one_over_its_connections() -> None:
+def test_the_connections_of_a_consumer_process_share_one_pool() -> None:
     c = CONSUMER_MEMORY
     captured, small = rows_of(c)
     assert (captured[c.used_bytes_max], captured[c.connections], captured[c.brokers]) == (190, 2, 2)
@@ -184,7 +184,7 @@ def test_a_consumer_process_is_one_over_its_connections() -> None:
     ("sizes", "decompressed", "unmeasured"),
     [((None, None), None, 2), ((75, None), None, 1), ((75, 40), 75 + 40, 0)],
 )
-def test_decompressed_bytes_are_told_where_every_compressed_batch_was_measured(
+def test_decompressed_bytes_are_known_if_every_compressed_batch_was_measured(
     sizes: tuple[int | None, ...], decompressed: int | None, unmeasured: int
 ) -> None:
     found, c = iter(sizes), CONSUMER_MEMORY
@@ -202,14 +202,14 @@ def test_decompressed_bytes_are_told_where_every_compressed_batch_was_measured(
 def test_a_pool_below_the_smallest_that_suffices_makes_somebody_wait() -> None:
     c = CONSUMER_MEMORY
     _, small = tables(EVENTS, 10_000, replace(LANES, consumer=pools_of(UNBOUNDED, 100)))[c.name]
-    # The second response waits from 20 ms until the first is given back at 110 ms; all behind it is as late.
+    # The second response waits from 20 ms until the first is given back at 110 ms; all later ones are as late.
     assert (small[c.waits], small[c.wait_ms_max]) == (1, 90.0)
     assert small[c.span_ms] == 220.0
     assert small[c.throughput_ratio] == pytest.approx(130 / 220)
     assert small[c.depleted_share] == pytest.approx(90 / 220)
 
 
-def test_the_timeline_and_the_curve_tell_when_and_for_how_long() -> None:
+def test_the_timeline_and_the_curve_show_when_and_for_how_long_memory_is_in_use() -> None:
     t, e = CONSUMER_MEMORY_TIMELINE, CONSUMER_MEMORY_EXCEEDANCE
     slots = [(slot[t.slot_ms], slot[t.used_bytes_max]) for slot in rows_of(t) if slot[t.scenario] == "captured"]
     assert slots == [(100.0, 190), (100.0, 190)]
@@ -223,7 +223,7 @@ def test_the_curve_ends_with_the_most_in_use_to_the_byte() -> None:
     events = [event | {"size": 100_003} if event["size"] == 100 else event for event in TWO_BROKERS]
     found = tables(events, 10_000)
     steps = {step[e.bytes]: step[e.time_above_ms] for step in found[e.name] if step[e.scenario] == "captured"}
-    # 100,003 and 100,093 are within 1 %: one step, above which nothing is.
+    # 100,003 and 100,093 are within 1 %, so they share one step: at no time is more in use.
     assert steps == pytest.approx({0: 110.001, 90: 100.0, 100_093: 0.0})
     assert found[c.name][0][c.used_bytes_max] == 100_093
 
@@ -235,7 +235,7 @@ def test_a_brokers_requests_share_one_pool() -> None:
     assert (small[b.used_bytes_max], small[b.pool_bytes], small[b.waits]) == (20, 15, 2)
 
 
-def test_a_producers_batches_take_their_buffer() -> None:
+def test_a_producers_batches_share_its_buffer() -> None:
     p = PRODUCER_MEMORY
     captured, small = rows_of(p)
     assert (captured[p.used_bytes_max], captured[p.waits], captured[p.batch_bytes]) == (45, 0, 45)
@@ -251,7 +251,7 @@ def test_a_producer_that_is_no_java_client_has_no_buffer_to_replay() -> None:
     ]
 
 
-def test_fidelity_tells_for_each_what_was_checked() -> None:
+def test_fidelity_says_of_each_client_what_was_checked() -> None:
     f = FIDELITY
     found = {row[f.metric]: row for row in rows_of(f)}
     drained, produced = found["drained_partitions"], found["batches_without_wait"]
@@ -271,16 +271,16 @@ def test_a_response_larger_than_the_pool_is_named_as_what_stops_its_connection()
     assert (found[c.deadlock], found[c.larger_than_pool], found[c.stuck_connections]) == (
         "response_larger_than_pool", 1, 0,
     )  # fmt: skip
-    assert found[c.smallest_pool_bytes] == 100, "below, its connection is closed"
+    assert found[c.smallest_pool_bytes] == 100, "a smaller pool closes its connection"
     assert (found[c.responses], found[c.config_refused]) == (2, True)
 
 
-def test_a_buffer_below_fetch_max_bytes_is_named_where_it_lets_no_fetch_go_out() -> None:
+def test_a_buffer_below_fetch_max_bytes_is_named_as_the_reason_why_no_fetch_goes_out() -> None:
     c, found = CONSUMER_MEMORY, consumer_in(pools_of(999, 999, variant=IN_FLIGHT_ESTIMATE))
     assert (found[c.deadlock], found[c.stuck_connections], found[c.responses]) == ("buffer_below_fetch_max_bytes", 2, 0)
 
 
-def test_paused_partitions_are_named_where_their_responses_use_up_the_pool() -> None:
+def test_responses_of_paused_partitions_are_named_if_they_use_up_the_pool() -> None:
     """Partition 1 is fetched once and never again: its 100 bytes stay, and the other broker's response never comes."""
     c, paused = CONSUMER_MEMORY, [row for row in TWO_BROKERS if row["time"] != 110_000]
     found = consumer_in(pools_of(100, 100), paused)
@@ -288,7 +288,7 @@ def test_paused_partitions_are_named_where_their_responses_use_up_the_pool() -> 
     assert consumer_in(pools_of(101, 101), paused)[c.deadlock] is None
 
 
-def test_a_connection_passed_over_again_and_again_is_starved() -> None:
+def test_a_connection_that_is_passed_over_again_and_again_is_starved() -> None:
     """One of three gets nothing while the other two take turns, each as soon as the other gives back."""
     c = CONSUMER_MEMORY
     turns = [fetch(t * 100, t * 100 + 10, 100, [(t % 2, t, 1)], connection=t % 2) for t in range(10)]
@@ -312,7 +312,7 @@ def test_a_lane_in_which_a_producer_waits_is_replayed_in_closed_loop() -> None:
 
 
 def test_a_lane_of_a_producer_that_is_not_busy_is_replayed_by_captured_times() -> None:
-    """Each of its requests is on a connection of its own, and none behind another."""
+    """Each of its requests is on a connection of its own, so none waits for another."""
     p = PRODUCER_MEMORY
     alone = [{**row, "connection_id": row["time"]} for row in EVENTS if row["side"] == "producer"]
     captured, small = tables(alone, 10_000)[p.name]
@@ -321,7 +321,7 @@ def test_a_lane_of_a_producer_that_is_not_busy_is_replayed_by_captured_times() -
 
 
 def of_librdkafka(release: int, *, is_compressed: bool = False) -> list[Row]:
-    """A consumer that has ten responses of 2,000 bytes, in ten messages each, one after the other."""
+    """A consumer that gets ten responses one after the other, each with ten messages and 2,000 bytes of values."""
     rows: list[Row] = []
     for number in range(10):
         at = {"time": 100 * number, "exchange_no": number, "connection_id": 1}
@@ -357,7 +357,7 @@ def queues_of(rows: list[Row], cut: int = 10_000, lanes: MemoryLanes = LANES) ->
 
 
 def test_a_librdkafka_consumer_s_queue_is_bounded_by_its_threshold_and_a_response_of_its_broker() -> None:
-    """Its partition allows 4,000 bytes, of which 2,000 in 2,131 are values."""
+    """It asks for 4,000 bytes of its partition, and 2,000 of every 2,131 bytes are values."""
     captured, small = queues_of(of_librdkafka(2016))
     t, on_top = LIBRDKAFKA_QUEUE, 4000 * 20_000 // 21_310
     shown = (t.threshold_bytes, t.overshoot_bytes, t.bound_bytes, t.librdkafka, t.value_bytes, t.queued_bytes_at_most)
@@ -371,7 +371,7 @@ def test_a_release_before_1_5_has_a_larger_queue_unless_a_lane_says_otherwise() 
     assert thresholds == [1_024_000, 1000]
 
 
-def test_a_queue_that_was_never_full_is_replayed_at_a_stated_pace_alone() -> None:
+def test_a_queue_that_was_never_full_is_replayed_only_at_a_stated_pace() -> None:
     t, stated = LIBRDKAFKA_QUEUE, LANES.queue.copy()
     stated["us_per_record"] = [AS_CAPTURED, 1000]
     unknown, replayed = queues_of(of_librdkafka(2016), lanes=replace(LANES, queue=stated))
@@ -381,7 +381,7 @@ def test_a_queue_that_was_never_full_is_replayed_at_a_stated_pace_alone() -> Non
     assert replayed[t.held_back] > 0
 
 
-def test_without_the_sizes_of_compressed_batches_no_bound_of_a_queue_is_known() -> None:
+def test_without_the_sizes_of_compressed_batches_a_queue_has_no_known_bound() -> None:
     t = LIBRDKAFKA_QUEUE
     captured, _ = queues_of(of_librdkafka(2016, is_compressed=True))
     assert (captured[t.bound_bytes], captured[t.unknown_for]) == (None, "sizes_not_measured")
@@ -393,5 +393,5 @@ def test_a_consumer_that_is_not_librdkafka_has_no_queue() -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 7])
-def test_queues_are_the_same_whatever_the_cuts(cut: int) -> None:
+def test_queues_are_the_same_however_rows_are_split_into_batches(cut: int) -> None:
     assert queues_of(of_librdkafka(0), cut) == queues_of(of_librdkafka(0))

@@ -1,4 +1,4 @@
-"""When a broker is done with a request: what a request log says, what a fetch shows, or the response."""
+"""When a broker is done with a request, as a request log, a fetch or the response shows."""
 
 from __future__ import annotations
 
@@ -82,18 +82,18 @@ def release(exchange: Row, *batches: Row) -> tuple[float | None, HandledBy]:
 @pytest.mark.parametrize(
     ("local_ms", "by"), [(-1.5, HandledBy.REQUEST_LOG), (1e300, HandledBy.RESPONSE), (9.2233e15, HandledBy.RESPONSE)]
 )
-def test_a_time_of_a_log_that_cannot_be_is_none(local_ms: float, by: HandledBy) -> None:
+def test_a_time_in_a_request_log_that_is_too_large_does_not_count(local_ms: float, by: HandledBy) -> None:
     exchange = {"request_queue_time_ms": 1.0, "local_time_ms": local_ms, "status": "answered"}
     assert release(exchange) == (-0.0005 if by == HandledBy.REQUEST_LOG else 0, by)
 
 
 @pytest.mark.parametrize("local_ms", [float("nan"), float("inf"), -float("inf"), -9.2233e15, None])
-def test_what_is_no_time_or_none_leaves_the_response(local_ms: float | None) -> None:
+def test_without_a_valid_time_in_the_request_log_the_response_counts(local_ms: float | None) -> None:
     exchange = produce(request_queue_time_ms=1.0, local_time_ms=local_ms)
     assert release(exchange) == (ANSWERED, HandledBy.RESPONSE)
 
 
-def test_a_log_says_it_before_a_fetch_does_and_never_later_than_the_response() -> None:
+def test_a_request_log_counts_before_a_fetch_and_no_time_is_after_the_response() -> None:
     logged = produce(request_queue_time_ms=1000.0, local_time_ms=2000.0)
     assert release(logged, brought(5), returned(5, 1)) == (3, HandledBy.REQUEST_LOG)
     slow = produce(request_queue_time_ms=1000.0, local_time_ms=20_000.0)
@@ -102,12 +102,12 @@ def test_a_log_says_it_before_a_fetch_does_and_never_later_than_the_response() -
     assert release(unanswered) == (3, HandledBy.REQUEST_LOG)
 
 
-def test_a_request_is_handled_when_the_first_fetch_returned_the_last_of_its_batches() -> None:
+def test_a_request_is_handled_when_a_fetch_first_returned_the_last_of_its_batches() -> None:
     batches = [brought(5), brought(9, partition=1), returned(5, 2), returned(5, 4), returned(9, 3, partition=1)]
     assert release(produce(), *batches) == (3, HandledBy.FETCH)
 
 
-def test_a_request_of_which_no_fetch_returned_some_batch_is_handled_by_its_response() -> None:
+def test_a_request_with_a_batch_that_no_fetch_returned_is_handled_with_its_response() -> None:
     others = [returned(9, 3), returned(5, 3, partition=1), returned(5, 3, broker="2"), returned(5, 3, topic="u")]
     assert release(produce(), brought(5), brought(9), returned(5, 2)) == (ANSWERED, HandledBy.RESPONSE)
     assert release(produce(), brought(5), *others) == (ANSWERED, HandledBy.RESPONSE)
@@ -115,13 +115,13 @@ def test_a_request_of_which_no_fetch_returned_some_batch_is_handled_by_its_respo
     assert release(produce(), brought(5), returned(5, None)) == (ANSWERED, HandledBy.RESPONSE)
 
 
-def test_a_fetch_behind_the_response_shows_nothing() -> None:
+def test_a_fetch_answered_after_the_response_shows_nothing() -> None:
     assert release(produce(), brought(5), returned(5, ANSWERED + 1)) == (ANSWERED, HandledBy.RESPONSE)
     assert release(produce(), brought(5), returned(5, ANSWERED)) == (ANSWERED, HandledBy.RESPONSE)
 
 
 @pytest.mark.parametrize("acks", [0, 1, None])
-def test_a_fetch_shows_nothing_of_a_request_that_does_not_wait_for_replicas(acks: int | None) -> None:
+def test_a_fetch_shows_nothing_about_a_request_that_does_not_wait_for_replicas(acks: int | None) -> None:
     assert release(produce(), brought(5, acks=acks), returned(5, 2)) == (ANSWERED, HandledBy.RESPONSE)
 
 
@@ -131,7 +131,7 @@ def test_a_request_without_response_is_handled_when_a_fetch_shows_it_and_else_ne
     assert release(lost, brought(5, response_time=None), returned(5, 2))[0] == 2
 
 
-def test_what_cannot_be_placed_in_a_log_is_left_out() -> None:
+def test_batches_without_a_time_are_left_out() -> None:
     rows = [row_of(RECORD_BATCHES, source=source) for source in ("produce", "fetch")]
     rows += [returned(5, None), brought(5, request_time=None), brought(5), returned(5, 1)]
     made = plain(log_batches(silver_rows(RECORD_BATCHES, LOG_COLUMNS, rows)))

@@ -67,13 +67,13 @@ def consumers(rows: list[Row], *max_bytes: int, cut: int = 100, speed: float = 1
 
 
 def fetches(traces: Traces) -> dict[str, list[int]]:
-    """What fetches come to."""
+    """The times and sizes of the fetches, by field."""
     of = traces.messages[traces.messages["max_bytes"] > 0]
     return {name: of[name].tolist() for name in ("requested_at", "size_known_at", "complete_at", "size", "held_us")}
 
 
-def test_a_response_takes_beside_its_records_what_the_captured_ones_took() -> None:
-    """40 bytes without records; 40 with one partition's."""
+def test_a_response_has_as_many_bytes_besides_its_records_as_captured_responses() -> None:
+    """A captured response has 40 bytes besides its records, whether it has records or not."""
     rows = [*CAPTURED, response(1, 0, 8, 30, 20), response(1, 40, 48, 0, 0), response(1, 60, 70, None, 70)]
     traces = consumers(rows, 200).traces(1)
     found = fetches(traces)
@@ -98,14 +98,14 @@ def test_connections_and_lanes_that_the_closed_loop_does_not_have_stay_as_captur
 
 
 @pytest.mark.parametrize("cut", [1, 7])
-def test_traces_are_the_same_whatever_the_cuts(cut: int) -> None:
+def test_traces_are_the_same_however_rows_are_split_into_batches(cut: int) -> None:
     rows = [*CAPTURED, response(1, 0, 8, 30, 20), response(2, 0, 9, 31, 30), response(1, 40, 48, None, 10)]
     for number in (0, 1, 2):
         once, again = (consumers(rows, 200, 300, cut=size).traces(number) for size in (100, cut))
         assert all(np.array_equal(a, b) for a, b in zip(once, again, strict=True))
 
 
-def test_lanes_with_the_same_fetch_limits_are_one_replay() -> None:
+def test_lanes_with_the_same_fetch_limits_are_replayed_together() -> None:
     rows = [*CAPTURED, *(response(lane, 0, 8, 30 * lane, 20) for lane in (0, 1)), response(1, 40, 48, 0, 40)]
     of, pools, numbers = consumers(rows, 50), pools_of(UNBOUNDED, 1000, 60, UNBOUNDED), np.array([0, 1, 1, 0])
     buffers, queues = new_records(BUFFER_SETTINGS, 4), new_records(QUEUE_SETTINGS, 4)
@@ -113,16 +113,16 @@ def test_lanes_with_the_same_fetch_limits_are_one_replay() -> None:
     done = list(replay_pools(of, lanes, pools[np.newaxis]))
     assert [(part.fetch_number, part.lanes.tolist()) for part in done] == [(0, [0, 3]), (1, [1, 2])]
     assert [of.record_bytes(number).tolist() for number in (0, 1)] == [[90], [60]]
-    assert [of.memory_bound(number).tolist() for number in (0, 1)] == [[500], [50]]  # of a partition; of one broker
+    # The limit of the only partition, and the limit of a fetch.
+    assert [of.memory_bound(number).tolist() for number in (0, 1)] == [[500], [50]]
     assert done[0].speed.tolist() == [[1.0, 1.0]]
-    # The closed loop as captured: 2 records until 95 us, when the coordinator and all else is done: here until 8 us.
+    # Under the captured limits the closed loop gets 2 records by 21 us, when the coordinator answers; here 6 by 48 us.
     assert done[1].speed[0, 0] == pytest.approx((6 / 48) / (2 / 21))
 
 
-def pool_row(found: Consumers, size: int, us_per_record: float = AS_CAPTURED) -> Row:
+def pool_row(found: Consumers, size: int) -> Row:
     """The row of the only process in a lane with a pool of this size, under the fetch limits beside those in force."""
     pools = pools_of(UNBOUNDED, size)
-    pools["us_per_record"] = us_per_record
     buffers, queues = new_records(BUFFER_SETTINGS, 2), new_records(QUEUE_SETTINGS, 2)
     lanes = MemoryLanes(("captured", "lane"), pools, pools, buffers, queues, found.limits, np.array([0, 1]))
     units = Units(CONSUMER, "run", ["app"], ["10.0.0.1"])
@@ -142,13 +142,13 @@ def test_at_twice_the_speed_waits_are_half_as_long_by_the_clients_clock() -> Non
     assert twice["used_bytes_max"] == as_fast["used_bytes_max"]
 
 
-def test_who_keeps_up_with_twice_the_traffic_has_twice_the_throughput() -> None:
+def test_a_consumer_that_keeps_up_with_twice_the_traffic_has_twice_the_throughput() -> None:
     rows = [*CAPTURED, *(response(lane, 0, 8, 30, 20) for lane in (0, 1))]
     as_fast, twice = (pool_row(consumers(rows, 200, speed=speed), UNBOUNDED) for speed in (1.0, 2.0))
     assert (as_fast["throughput_ratio"], twice["throughput_ratio"]) == (1.0, 2.0)
 
 
-def test_a_byte_takes_twice_as_long_to_come_by_the_clock_of_records_that_come_twice_as_fast() -> None:
+def test_at_twice_the_speed_a_byte_takes_twice_as_long_to_come_by_the_captures_clock() -> None:
     slow = [{**row, "started": row["time"] + 5} if row["kind"] == 0 else row for row in CAPTURED]
     as_fast, twice = (
         fetches(consumers([*slow, response(1, 0, 48, 30, 380)], 200, speed=speed).traces(1))["size_known_at"]
@@ -165,15 +165,15 @@ def test_of_several_consumers_each_has_its_part_of_the_partitions() -> None:
     assert one.memory_bound(1)[0] * 2 == two.memory_bound(1)[0] * 3
 
 
-def test_what_there_is_no_room_for_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_responses_that_there_is_no_room_for_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(responses_module, "MOST_RESPONSES", 2)
     rows = [response(1, time, time + 1, 0, 10, left_out=5 * (time == 0)) for time in range(4)]
     found = consumers([*CAPTURED, *rows], 200)
     assert (len(found.responses_under(1)), found.all_left_out(1).tolist()) == (2, [5 + 2])
 
 
-def test_what_several_processes_of_one_name_held_is_not_known() -> None:
-    """The other one reads the partition from its beginning while this one holds what is in front of 6."""
+def test_held_memory_is_unknown_where_several_processes_share_a_name() -> None:
+    """The other process reads the partition from its beginning while this one holds the records before offset 6."""
     rows, verdicts = [*CAPTURED, response(0, 0, 10, 40, 60)], []
     for both in (rows, [*rows, *fetch(20, 30, 100, [(1, 0, 6)], connection=1)]):
         (held,) = (of for _, of in verdicts_on_consumers(consumers(both)) if of.metric == CLOSED_LOOP_HELD)
@@ -182,13 +182,13 @@ def test_what_several_processes_of_one_name_held_is_not_known() -> None:
 
 
 def given_up(number: int, since: int | None, turn: int, until: int | None = None, partition: int = 1) -> Row:
-    """What the closed loop's response of this number has of a partition that is given up."""
+    """The records of a partition in the closed loop's response of this number, which the client gives up."""
     key = {"lane": 1, "time": number, "connection_id": 0, "exchange_no": number, "partition_key": partition}
     return row("consumer", "app", kind=MemoryEvent.GIVEN_UP, **key, started=since, came=turn, released=until)
 
 
 def held_with(*rows: Row) -> int:
-    """How long the response of the closed loop that came at 8 us is held: for 30 us, and for what is given up.
+    """How long (us) the closed loop's response that came at 8 us is held: for 30 us, or longer for given-up records.
 
     The capture fetches at 0, 50, 90, 220 and 500 us.
     """
@@ -202,31 +202,29 @@ def taken_over(time: int, partition: int = 1) -> Row:
     return row("consumer", "app", **at, kind=MemoryEvent.TAKEN_OVER, partition_key=partition)
 
 
-def test_what_is_given_up_for_good_pins_its_response_where_nothing_shows_that_it_was_lost() -> None:
+def test_records_given_up_for_good_pin_their_response_if_nothing_shows_that_the_partition_was_lost() -> None:
     assert held_with(given_up(0, 90, 100)) == NEVER
     assert held_with(given_up(0, 90, 100), of_group(80, 85, SYNC_GROUP), taken_over(200, partition=2)) == NEVER
 
 
 @pytest.mark.parametrize(("turn", "gone"), [(100, 220), (300, 300)])
-def test_what_another_member_takes_over_is_dropped_in_its_turn_once_it_is_lost_and_the_client_polls(
-    turn: int, gone: int
-) -> None:
+def test_records_of_a_partition_that_another_member_takes_over_are_dropped_in_their_turn(turn: int, gone: int) -> None:
     assert held_with(given_up(0, 90, turn), taken_over(200)) == gone - 8
     assert held_with(given_up(0, 90, turn, until=400), taken_over(50), taken_over(200), taken_over(450)) == gone - 8
     assert held_with(given_up(0, 90, turn, until=150), taken_over(200)) == 150 - 8
 
 
-def test_what_is_not_in_the_next_assignment_is_dropped_in_its_turn() -> None:
+def test_records_of_a_partition_that_the_next_assignment_lacks_are_dropped_in_their_turn() -> None:
     assert held_with(given_up(0, 90, 100), of_group(120, 130, SYNC_GROUP)) == 220 - 8
     assert held_with(given_up(0, 90, 100, until=400), of_group(120, 130, SYNC_GROUP)) == 400 - 8
 
 
-def test_what_a_consumer_has_is_gone_when_it_leaves_or_closes_its_session() -> None:
+def test_a_consumers_records_are_gone_when_it_leaves_its_group_or_closes_its_session() -> None:
     close = {**fetch(300, 310, 40, [])[0], "closes_session": True}
     assert held_with(given_up(0, 90, 100), close) == 300 - 8
     assert held_with(given_up(0, 90, 100), {**close, "connection_id": 3}) == NEVER
     assert held_with(given_up(0, 90, 100), of_group(120, 130, LEAVE_GROUP)) == 220 - 8
 
 
-def test_a_response_is_held_for_what_is_not_given_up_all_the_same() -> None:
+def test_a_response_with_dropped_records_is_held_until_its_other_records_are_taken() -> None:
     assert held_with(given_up(0, -9, 10), taken_over(0)) == 30

@@ -1,4 +1,4 @@
-"""What the replay of memory takes from silver tables, of exchanges, partitions and batches."""
+"""The events that the replay of memory makes from silver tables: exchanges, partitions and batches."""
 
 from __future__ import annotations
 
@@ -56,16 +56,16 @@ def partitions(rows: list[Row]) -> list[Row]:
     return plain(partition_events(silver_rows(FETCH_PARTITIONS, PARTITION_COLUMNS, rows)))
 
 
-def test_of_a_client_that_is_librdkafka_its_release_is_known() -> None:
+def test_the_release_of_a_librdkafka_client_is_known() -> None:
     assert [exchange("consumer", connection_id=connection)[T.librdkafka] for connection in (5, 6)] == [2016, None]
 
 
-def test_a_message_takes_its_bytes_without_its_size_field() -> None:
+def test_a_message_takes_memory_for_all_its_bytes_but_the_size_field() -> None:
     sizes = {"request_bytes": 104, "response_bytes": 204}
     assert [exchange(side, **sizes)[T.size] for side in ("consumer", "broker")] == [200, 100]
 
 
-def test_a_response_counts_when_it_was_there_and_a_request_is_held_until_then() -> None:
+def test_a_broker_holds_a_request_until_its_response_has_come_to_the_consumer() -> None:
     answer = {"status": "answered", "response_time": TIME + timedelta(seconds=2)}
     consumer, broker = (exchange(side, **answer) for side in ("consumer", "broker"))
     later = TIME_US + 2_000_000
@@ -74,7 +74,7 @@ def test_a_response_counts_when_it_was_there_and_a_request_is_held_until_then() 
 
 
 @pytest.mark.parametrize("status", ["unanswered", "cut", ""])
-def test_without_an_answer_no_response_came_and_nothing_is_held_until_one(status: str) -> None:
+def test_an_unanswered_request_brings_no_response_and_is_held_for_no_time(status: str) -> None:
     assert exchange("consumer", status=status)[T.came] is None
     assert exchange("broker", status=status, response_time=None)[T.held] == 0
 
@@ -90,7 +90,7 @@ def test_a_fetch_of_a_session_with_the_final_epoch_closes_it(
     assert bool(row[T.closes_session]) == closes
 
 
-def test_of_an_exchange_without_anything_that_can_be_null_there_is_when_it_came() -> None:
+def test_an_exchange_with_all_nullable_columns_null_still_has_its_time() -> None:
     bare = row_of(EXCHANGES, request_time=TIME, broker="1", status="answered")
     (consumer,), (broker,) = (exchange_rows([bare], side) for side in ("consumer", "broker"))
     assert (consumer[T.unit], consumer[T.time], broker[T.unit], broker[T.unit_address]) == ("", TIME_US, "1", "")
@@ -101,25 +101,25 @@ def test_of_an_exchange_without_anything_that_can_be_null_there_is_when_it_came(
     assert exchange_rows([row_of(EXCHANGES)], "broker") == []
 
 
-def test_only_what_consumers_fetch_takes_memory_of_theirs() -> None:
+def test_only_fetches_of_consumers_take_consumer_memory() -> None:
     rows: list[Row] = [{"reader": reader, "topic": "t", "read_position": 0} for reader in ("consumer", "follower")]
     rows.append(rows[0] | {"request_time": None})
     assert len(partitions(rows)) == 1
 
 
-def test_a_partition_that_the_broker_does_not_read_has_no_offset_from_which_records_are_wanted() -> None:
+def test_a_partition_that_the_broker_does_not_read_has_no_fetch_offset() -> None:
     rows = [{"reader": "consumer", "fetch_offset": 10, "read_position": position} for position in (0, None)]
     assert [row[T.fetch_offset] for row in partitions(rows)] == [10, None]
 
 
-def test_of_a_partition_without_anything_that_can_be_null_there_is_which_one_it_is() -> None:
+def test_a_partition_with_all_nullable_columns_null_still_has_its_client_and_time() -> None:
     bare = row_of(FETCH_PARTITIONS, reader="consumer", request_time=TIME, topic="t", broker="1")
     (row,) = partitions([bare])
     assert (row[T.unit], row[T.time], row[T.kind]) == ("", TIME_US, MemoryEvent.PARTITION)
     assert [row[column] for column in (T.fetch_offset, T.partition_max_bytes, T.returned_bytes)] == [None] * 3
 
 
-def test_a_partition_has_the_same_key_in_fetches_and_in_batches_and_each_its_own() -> None:
+def test_a_partition_has_the_same_key_in_fetches_and_batches_and_no_other_has_it() -> None:
     of = [("t", 0), ("t", 1), ("u", 0), ("u", 1), ("", 0)]
     rows = [{"topic": topic, "partition": number} for topic, number in of]
     in_fetches = [row[T.partition_key] for row in partitions([row | {"reader": "consumer"} for row in rows])]
@@ -128,7 +128,7 @@ def test_a_partition_has_the_same_key_in_fetches_and_in_batches_and_each_its_own
     assert len(set(in_fetches)) == len(of)
 
 
-def test_of_a_batch_that_is_cut_only_how_much_of_it_came_counts() -> None:
+def test_only_the_received_bytes_of_a_cut_batch_count() -> None:
     shown: Row = {"base_offset": 10, "last_offset_delta": 4, "available_bytes": 70, "record_count": 5, "magic": 2}
     shown |= {"codec": "gzip", "uncompressed_bytes": 300}
     whole, cut = batch("fetch", **shown), batch("fetch", **shown, is_cut=True)
@@ -137,14 +137,14 @@ def test_of_a_batch_that_is_cut_only_how_much_of_it_came_counts() -> None:
     assert [cut[column] for column in columns] == [70, None, 15, None, False, None]
 
 
-def test_a_batch_without_compression_takes_nothing_more_and_wrappers_of_old_formats_no_header() -> None:
+def test_only_compressed_batches_have_an_uncompressed_size_and_old_formats_add_no_header_to_it() -> None:
     plain_batch = batch("fetch", codec="none", uncompressed_bytes=300)
     assert (plain_batch[T.compressed], plain_batch[T.uncompressed]) == (False, None)
     for magic in (0, 1, None):
         assert batch("fetch", codec="gzip", uncompressed_bytes=300, magic=magic)[T.uncompressed] == 300
 
 
-def test_an_offset_that_cannot_be_is_not_known() -> None:
+def test_an_impossible_offset_is_unknown() -> None:
     assert batch("fetch", base_offset=LONGEST, last_offset_delta=0)[T.end_offset] is None
     assert batch("fetch", base_offset=LONGEST - 1, last_offset_delta=0)[T.end_offset] == LONGEST
     assert batch("fetch", base_offset=10)[T.end_offset] is None
@@ -155,29 +155,29 @@ def test_an_offset_that_cannot_be_is_not_known() -> None:
     [(0, True), (20, True), (DELIVERY_TIMEOUT_MS, True), (DELIVERY_TIMEOUT_MS + 1, False), (-1, False)],
 )
 def test_a_produced_batch_takes_memory_from_its_first_record_on(age_ms: int, is_append: bool) -> None:
-    """Where its timestamp can be the client's clock."""
+    """The timestamp of its first record counts if it can be by the client's clock."""
     row = batch("produce", timestamp_type="CreateTime", base_timestamp=NOW_MS - age_ms)
     assert (row[T.time], row[T.started]) == (TIME_US - age_ms * 1000 * is_append, TIME_US)
 
 
 @pytest.mark.parametrize("timestamp_type", ["LogAppendTime", None])
-def test_a_timestamp_that_is_not_the_clients_is_not_when_it_appended(timestamp_type: str | None) -> None:
+def test_a_timestamp_that_is_not_the_clients_does_not_say_when_it_appended(timestamp_type: str | None) -> None:
     assert batch("produce", timestamp_type=timestamp_type, base_timestamp=NOW_MS - 20)[T.time] == TIME_US
 
 
 @pytest.mark.parametrize("timestamp", [LONGEST, -LONGEST - 1, None])
-def test_a_timestamp_that_is_no_time_is_not_when_a_client_appended(timestamp: int | None) -> None:
+def test_an_impossible_timestamp_does_not_say_when_a_client_appended(timestamp: int | None) -> None:
     row = batch("produce", timestamp_type="CreateTime", base_timestamp=timestamp)
     assert (row[T.time], row[T.first_timestamp]) == (TIME_US, timestamp)
 
 
-def test_a_producer_of_which_nothing_is_known_may_be_a_java_client() -> None:
+def test_an_unidentified_producer_counts_as_a_java_client() -> None:
     java = ByConnection(np.array([1, 2]), np.array([1, 0]))
     rows = batches([{"connection_id": number, "source": "produce"} for number in (1, 2, 5)], java)
     assert {row[T.connection_id]: row[T.is_java] for row in rows} == {1: True, 2: False, 5: True}
 
 
-def test_a_sequence_is_a_number_only_with_a_producer_id() -> None:
+def test_a_sequence_counts_only_with_a_producer_id() -> None:
     rows = batches([{"source": "produce", "producer_id": of, "base_sequence": 3} for of in (7, -1, None)])
     assert [row[T.sequence] for row in rows] == [3, -1, -1]
 
@@ -195,7 +195,7 @@ def test_batches_of_one_partition_and_producer_have_a_key_of_their_own() -> None
 
 
 @pytest.mark.parametrize("source", ["produce", "fetch"])
-def test_of_a_batch_without_anything_that_can_be_null_there_is_how_much_of_it_came(source: str) -> None:
+def test_a_batch_with_all_nullable_columns_null_still_has_its_size(source: str) -> None:
     bare = row_of(RECORD_BATCHES, source=source, request_time=TIME, available_bytes=70, topic="t")
     (row,) = batches([bare, row_of(RECORD_BATCHES, source=source)])
     side = "producer" if source == "produce" else "consumer"
@@ -204,7 +204,7 @@ def test_of_a_batch_without_anything_that_can_be_null_there_is_how_much_of_it_ca
 
 
 def events_of(rows: list[Row], batch_rows: int) -> list[pa.RecordBatch]:
-    """All events of some fetches, each of a partition with a batch."""
+    """All events of some fetches, each with two partitions and two batches."""
     read = {"reader": "consumer", "read_position": 0, "topic": "t"}
     parts = [row | read | {"partition": number} for row in rows for number in (1, 0)]
     fetched = [row | {"source": "fetch", "topic": "t", "available_bytes": size} for row in rows for size in (9, 5)]
@@ -216,8 +216,8 @@ def events_of(rows: list[Row], batch_rows: int) -> list[pa.RecordBatch]:
 
 
 @pytest.mark.parametrize("batch_rows", [1, 7, 10_000])
-def test_of_a_client_each_exchange_comes_before_its_partitions_and_these_before_its_batches(batch_rows: int) -> None:
-    """A client that gives no name and one that gives an empty one are the same."""
+def test_each_exchange_of_a_client_comes_before_its_partitions_and_these_before_its_batches(batch_rows: int) -> None:
+    """A client without a name and one with an empty name count as the same client."""
     rows = [
         {"exchange_no": at, "client_id": ("", None, "c")[at % 3], "request_time": TIME - timedelta(seconds=at)}
         for at in range(12)

@@ -1,4 +1,4 @@
-"""When a response's memory comes back, as the next fetches of its partitions show; when a request's does."""
+"""When a response's memory is given back, as the next fetches of its partitions show, and when a request's is."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_partition_that_is_not_fetched_again_pins_its_response() -> None:
 
 
 def test_a_process_that_is_gone_holds_nothing_when_another_of_its_name_begins() -> None:
-    """The first ends with a response that nobody fetches on from; the capture does not show it of the last one."""
+    """Each process ends with a response from which nobody fetches on. Only the first is known to have ended."""
     later = 45 + GONE_US + 1
     first = [*fetch(0, 10, 100, [(1, 0, 3)], connection=1), *fetch(20, 45, 80, [(2, 0, 0)], connection=2)]
     second = [
@@ -58,7 +58,7 @@ def test_a_process_that_is_gone_holds_nothing_when_another_of_its_name_begins() 
     assert held([*first, *second]) == [45 - 10, 0, NEVER, 0]
 
 
-def test_a_partition_that_a_session_implies_but_the_fetch_does_not_want_is_not_drained_by_it() -> None:
+def test_a_fetch_does_not_drain_a_partition_of_its_session_that_it_does_not_read() -> None:
     rows = fetch(50, 60, 80, [(1, 3, 0)])
     rows[1]["fetch_offset"] = None
     assert held([*fetch(0, 10, 100, [(1, 0, 3)]), *rows])[0] == NEVER
@@ -73,8 +73,8 @@ def test_offsets_show_whether_the_next_fetch_begins_where_the_response_ended() -
     }  # fmt: skip
 
 
-def test_a_fetch_that_goes_on_within_the_batch_that_was_cut_off_took_all_that_came_whole() -> None:
-    """kafka-go takes the whole records of such a batch: 58 of a batch from 50 to 65 that was cut."""
+def test_a_fetch_that_goes_on_within_a_cut_batch_shows_that_the_response_was_drained() -> None:
+    """kafka-go takes the whole records of a cut batch: here it goes on at 58 in a batch from 50 to 65."""
     rows = fetch(0, 10, 100, [(1, 0, 50), (2, 0, 50)])
     cut = {"time": 0, "exchange_no": 0, "kind": 2, "size": 40, "cut_end_offset": 66}
     rows += [row("consumer", "app", **cut, partition_key=partition) for partition in (1, 2)]
@@ -88,7 +88,7 @@ def test_a_fetch_on_another_connection_that_begins_elsewhere_shows_nothing() -> 
     assert verdicts_of(found) == {DRAINED.another_connection: 1}
 
 
-def test_only_a_connection_with_a_groups_requests_and_no_fetch_is_a_coordinators() -> None:
+def test_only_a_connection_with_group_requests_and_no_fetch_is_the_coordinators() -> None:
     def exchange(connection: int, time: int, api_key: int) -> Row:
         at = {"time": time, "came": time + 1, "connection_id": connection}
         return row("consumer", "app", **at, api_key=api_key, size=10)
@@ -97,7 +97,7 @@ def test_only_a_connection_with_a_groups_requests_and_no_fetch_is_a_coordinators
     assert received(rows).connections["is_privileged"].tolist() == [0, 1, 0]
 
 
-def test_an_answer_that_was_not_captured_takes_no_memory_but_its_request_drains() -> None:
+def test_a_fetch_without_a_captured_response_takes_no_memory_but_drains_the_response_before() -> None:
     messages = received([*fetch(0, 10, 100, [(1, 0, 3)]), *fetch(50, None, -4, [(1, 3, 0)])]).messages
     assert (messages["size"].tolist(), messages["held_us"].tolist()) == ([100], [40])
 
@@ -124,12 +124,12 @@ def test_a_request_is_held_until_it_is_parsed_or_handled() -> None:
     assert requests(request(0, 50, PRODUCE, 1), request(5, 90, FETCH, 2))["held_us"].tolist() == [50, 0]
 
 
-def test_a_request_that_comes_before_the_answer_to_the_last_is_read_after_it() -> None:
+def test_a_request_that_comes_before_the_last_one_is_answered_is_read_after_that() -> None:
     found = requests(request(0, 50, PRODUCE), request(10, 70, PRODUCE), request(90, 95, PRODUCE))
     assert (found["complete_at"].tolist(), found["held_us"].tolist()) == ([0, 50, 90], [50, 20, 5])
 
 
-def test_a_request_is_held_no_longer_than_it_was_handled_where_something_shows_that() -> None:
+def test_a_request_is_held_only_until_it_was_handled_if_something_shows_when() -> None:
     rows = [request(0, 50, PRODUCE, 1), request(5, 90, PRODUCE, 2), request(6, 80, PRODUCE, 3), request(7, 9, FETCH, 4)]
     rows[1] |= {"released": 25, "released_by": HandledBy.FETCH}
     rows[2] |= {"released": 500, "released_by": HandledBy.REQUEST_LOG}
@@ -137,7 +137,7 @@ def test_a_request_is_held_no_longer_than_it_was_handled_where_something_shows_t
     assert handled_by(exchanges_of(rows), 1).tolist() == [[1, 1, 1]]
 
 
-def test_a_request_takes_its_memory_with_its_first_byte_and_not_before_the_answer_to_the_last() -> None:
+def test_a_request_takes_its_memory_with_its_first_byte_and_not_before_the_last_one_is_answered() -> None:
     rows = [request(20, 50, PRODUCE), request(60, 70, PRODUCE), request(90, 95, PRODUCE)]
     for of, started in zip(rows, (5, 40, 80), strict=True):
         of["started"] = started

@@ -39,7 +39,7 @@ def test_a_timeline_keeps_its_peaks_however_long_it_gets() -> None:
     assert (meter.level_us[70], int(meter.level_us.sum())) == (10, 3 * SLOTS * SLOT_US)
 
 
-def test_a_lane_begins_without_what_the_lane_before_used() -> None:
+def test_a_lane_begins_without_the_usage_of_the_lane_before() -> None:
     meter, outcomes, curves = new_meter(), np.zeros(2, POOL_OUTCOME), room_for_curves(2, np.array([1]))
     for lane, used in enumerate((200, 20)):
         begin_metering(meter, 5)
@@ -59,7 +59,7 @@ def test_a_lane_begins_without_what_the_lane_before_used() -> None:
 
 @pytest.mark.parametrize("share", [0.5, 0.95, 0.99])
 @pytest.mark.parametrize("values", [[], [0], [7, 7, 9000], list(range(0, 100_000, 7))])
-def test_a_kernel_finds_the_quantiles_that_are_found_otherwise(values: list[int], share: float) -> None:
+def test_the_quantiles_of_kernels_are_those_of_the_tables(values: list[int], share: float) -> None:
     counts: Ints = np.zeros(BUCKETS, np.int64)
     for value in values:
         counts[bucket_of_value(value)] += 1

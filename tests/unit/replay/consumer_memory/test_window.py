@@ -1,4 +1,4 @@
-"""A window: what holds memory when it begins is held on, and what happens in it alone counts."""
+"""A window counts only what happens in it. Memory that is held when it begins stays held."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def found_in(begin: int | None, end: int | None, events: list[Row] = EVENTS) -> 
 
 
 def counts(found: Tables) -> Counter[tuple[Any, ...]]:
-    """Whatever is counted, in us where it is a time: by table, lane and whose it is, and by what was compared."""
+    """All counts, with times in us: by table, lane and client or broker; and those of fidelity, by metric."""
     sums = Counter[tuple[Any, ...]]()
     for table, names in COUNTED.items():
         for row in found.get(table.name, []):
@@ -59,8 +59,8 @@ def test_a_window_over_everything_is_no_window(events: list[Row]) -> None:
 
 
 @pytest.mark.parametrize("cut", [12, 15_000, 60_000, 109_999, 115_000])
-def test_what_is_before_a_time_and_what_is_from_it_on_add_up(cut: int) -> None:
-    """Of units that have something on both sides; one that has nothing in a window has no rows of it."""
+def test_the_counts_before_a_time_and_from_it_on_add_up(cut: int) -> None:
+    """Spans add up for units that are in both windows: a unit without exchanges in a window has no row."""
     before, after, whole = (counts(found_in(*of)) for of in ((None, cut), (cut, None), (None, None)))
     both = before + after
     assert {key: both[key] for key in whole if key[-1] != "span_ms"} == {
@@ -81,7 +81,7 @@ def test_bytes_from_before_the_window_are_in_the_pool() -> None:
     assert curve == pytest.approx({90: 95.0, 100: 90.0, 190: 0.0})
 
 
-def test_who_waits_when_the_window_ends_is_not_stuck() -> None:
+def test_a_connection_that_waits_when_the_window_ends_is_not_stuck() -> None:
     """The second response waits for the first, which is given back at 110 ms."""
     c = CONSUMER_MEMORY
     _, small = found_in(None, 60_000)[c.name]
@@ -91,14 +91,14 @@ def test_who_waits_when_the_window_ends_is_not_stuck() -> None:
     assert (small[c.stuck_connections], small[c.deadlock]) == (1, "pinned_responses")
 
 
-def test_a_wait_from_before_the_window_is_as_long_as_it_was() -> None:
+def test_a_wait_from_before_the_window_keeps_its_full_length() -> None:
     c = CONSUMER_MEMORY
     _, small = found_in(60_000, None)[c.name]
     assert (small[c.waits], small[c.wait_ms_max]) == (0, 90.0)
     assert small[c.depleted_share] == pytest.approx(50 / 160)
 
 
-def test_who_has_nothing_in_the_window_has_no_row() -> None:
+def test_a_unit_without_exchanges_in_the_window_has_no_row() -> None:
     """Brokers and producers are done after 200 us."""
     found = found_in(5_000, None)
     assert {CONSUMER_MEMORY.name} == {table.name for table in COUNTED} & found.keys()

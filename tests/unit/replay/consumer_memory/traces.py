@@ -27,7 +27,7 @@ def trace_of(
     records: int = 0,
     size_known_at: Iterable[int] | None = None,
 ) -> Traces:
-    """The exchanges of one unit. size_known_at: by default a message comes at once."""
+    """The exchanges of one unit. size_known_at: by default a whole message comes at once."""
     rows = sorted(exchanges, key=lambda exchange: (exchange[1], exchange[0]))
     connection, requested_at, complete_at, size, held_us = (
         np.array(column, np.int64) for column in zip(*rows, strict=True)
@@ -56,7 +56,7 @@ def pools_of(
     us_per_record: int = AS_CAPTURED,
     max_poll_records: int = 500,
 ) -> Records:
-    """POOL_SETTINGS of a lane a size."""
+    """POOL_SETTINGS of one lane for each size."""
     return new_records(
         POOL_SETTINGS,
         len(sizes),
@@ -76,7 +76,7 @@ class Run(NamedTuple):
     sim: MessageSim
 
     def outcome(self, lane: int = 0) -> dict[str, int]:
-        """What a lane came to."""
+        """The outcome of a lane, by field."""
         return {name: int(self.sim.outcomes[lane][name]) for name in self.sim.outcomes.dtype.names or ()}
 
     @property
@@ -90,12 +90,12 @@ class Run(NamedTuple):
         return int(self.sim.meter.waits.sum())
 
     def curve(self, lane: int = 0) -> dict[int, int]:
-        """For how long (us) more than so many bytes were in use, by bytes."""
+        """For each step of the curve (bytes), how long (us) more bytes than that were in use."""
         steps = self.sim.curves.steps[: self.sim.curves.written[0]]
         return {int(step["bytes"]): int(step["above_us"]) for step in steps[steps["lane"] == lane]}
 
     def time_above(self, used: int, lane: int = 0) -> int:
-        """For how long (us) more than so many bytes were in use."""
+        """How long (us) more than `used` bytes were in use."""
         outcome = self.outcome(lane)
         below = [above_us for most, above_us in self.curve(lane).items() if most <= used]
         return min(below, default=outcome["ended_at"] - outcome["began_at"])
@@ -115,5 +115,5 @@ def replayed(trace: Traces, settings: Records) -> Run:
 
 
 def outcome(trace: Traces, settings: Records) -> dict[str, int]:
-    """What the only lane comes to. settings: POOL_SETTINGS[1]."""
+    """The outcome of the only lane, by field. settings: POOL_SETTINGS[1]."""
     return replayed(trace, settings).outcome()

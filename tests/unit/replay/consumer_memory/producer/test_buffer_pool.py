@@ -1,4 +1,4 @@
-"""BufferPool with the numbers of Kafka's own tests, and what a thread that gives up leaves behind."""
+"""BufferPool with the numbers of Kafka's own tests, and when waiting threads give up."""
 
 from __future__ import annotations
 

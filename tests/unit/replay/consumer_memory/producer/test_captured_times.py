@@ -1,4 +1,4 @@
-"""A producer's batches through its BufferPool: who waits, who gives up, what is in use."""
+"""A producer's batches in its BufferPool: which wait, which give up, and how much memory is in use."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def replayed(
     batches: list[tuple[int, int, int]], buffer_memory: int, batch_size: int = 10, max_block_us: int = 1000,
     captured_memory: int = PLENTY, may_grow: int = 0, filled_at: int = PLENTY, sending_us: int = PLENTY,
 ) -> BatchSim:  # fmt: skip
-    """Batches of (time, size, time held) in a buffer of so much, and of captured_memory in the captured lane.
-    sending_us: for how long, of the time held, each is in a request.
+    """Replay batches of (time, size, time held). The captured lane has a buffer of captured_memory.
+    sending_us: how much of the time held each batch is in a request.
     """
     appended_at, size, held_us = zip(*sorted(batches), strict=True)
     settings = new_records(
@@ -48,12 +48,12 @@ def test_a_small_batch_takes_batch_size_and_a_large_one_its_own() -> None:
 
 
 @pytest.mark.parametrize(("poolable", "taken"), [(10, 10), (20, 20), (5, 10)])
-def test_what_a_batch_grows_beyond_batch_size_is_not_the_pools(poolable: int, taken: int) -> None:
-    """Of a smaller batch.size several take as much together."""
+def test_memory_that_a_batch_grows_by_beyond_batch_size_does_not_come_from_the_pool(poolable: int, taken: int) -> None:
+    """With a smaller batch.size, several batches take as much together."""
     assert outcome(replayed([(0, 13, 50)], 100, poolable, may_grow=1))["used_max"] == taken
 
 
-def test_captured_times_have_the_waits_under_the_captured_settings_in_them() -> None:
+def test_captured_times_include_the_waits_under_the_captured_settings() -> None:
     """The second batch is held until 100 in both lanes, whenever it gets its memory."""
     batches = [(0, 10, 50), (10, 10, 90)]
     sim = replayed(batches, 10, captured_memory=10)
@@ -63,7 +63,7 @@ def test_captured_times_have_the_waits_under_the_captured_settings_in_them() -> 
 
 
 @pytest.mark.parametrize(("filled", "late"), [(49, 1), (50, 0)])
-def test_a_wait_is_one_that_the_capture_can_have_until_it_has_the_last_record(filled: int, late: int) -> None:
+def test_a_wait_that_ends_after_the_batchs_last_record_contradicts_the_capture(filled: int, late: int) -> None:
     sim = replayed([(0, 10, 50), (10, 10, 90)], 10, captured_memory=10, filled_at=filled)
     assert (outcome(sim, CAPTURED)["waits"], outcome(sim, CAPTURED)["late"]) == (1, late)
 
@@ -73,20 +73,20 @@ def test_a_batch_waits_until_enough_is_given_back() -> None:
     assert (found["waits"], found["longest_us"], found["exhausted"], found["ended_at"]) == (1, 40, 0, 65)
 
 
-def test_batches_that_linger_are_sent_with_the_first_that_is_while_one_waits() -> None:
-    """RecordAccumulator.batchReady: the first is sent at 45, the second with it and not at 85; both are back at 50."""
+def test_while_a_batch_waits_lingering_batches_are_sent_with_the_first_one_that_is() -> None:
+    """RecordAccumulator.batchReady: the first is sent at 45, the second with it and not at 85. Both end at 50."""
     found = outcome(replayed([(0, 10, 50), (0, 10, 90), (20, 20, 5)], 20, sending_us=5))
     assert (found["waits"], found["longest_us"], found["ended_at"]) == (1, 30, 55)
 
 
 def test_a_batch_does_not_linger_while_others_wait() -> None:
-    """The second gets its memory at 50 and is back at 55, for the third waits; that one has nobody behind it."""
+    """The second gets its memory at 50 and gives it back at 55, because the third waits. Nobody waits after that."""
     found = outcome(replayed([(0, 20, 50), (10, 20, 90), (11, 20, 90)], 20, sending_us=5))
     assert (found["waits"], found["wait_us"], found["ended_at"]) == (2, 40 + 44, 55 + 90)
 
 
 def test_waiters_are_served_in_the_order_they_came() -> None:
-    """The large one keeps what it has taken while it waits, and the small one behind it goes without."""
+    """The large one keeps the memory that it has got while it waits, so the small one after it gets none."""
     sim = replayed([(0, 10, 50), (0, 10, 90), (20, 20, 5), (30, 10, 5)], 20)
     assert outcome(sim)["wait_us"] == (90 - 20) + (95 - 30)
 

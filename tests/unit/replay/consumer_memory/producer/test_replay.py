@@ -1,4 +1,4 @@
-"""Captured batches in pieces, as threads append their records in closed loop."""
+"""In closed loop, captured batches are cut into pieces, which threads append."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from udfs.replay.consumer_memory.producer.replay import pieces_of
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
 
-def test_a_batch_is_as_many_pieces_as_records_evenly_in_time_and_size() -> None:
+def test_a_batch_is_cut_into_one_piece_per_record_evenly_in_time_and_size() -> None:
     size = np.array([50, 7]) + RECORD_BATCH_OVERHEAD
     batches = new_records(BUFFERED_BATCH, 2, appended_at=[0, 1000], filled_at=[9000, 2000], size=size, records=[5, 1])
     pieces = pieces_of(batches)
@@ -20,7 +20,7 @@ def test_a_batch_is_as_many_pieces_as_records_evenly_in_time_and_size() -> None:
     assert pieces["is_first"].tolist() == [1, 1, 0, 0, 0, 0]
 
 
-def test_a_batch_of_many_records_is_64_pieces_that_have_all_its_bytes() -> None:
+def test_a_batch_of_many_records_is_cut_into_64_pieces_that_have_all_its_bytes() -> None:
     size = pieces_of(new_records(BUFFERED_BATCH, 1, filled_at=1000, size=RECORD_BATCH_OVERHEAD + 999, records=500))[
         "size"
     ]

@@ -1,4 +1,4 @@
-"""How long a producer's requests are served, and how long its batches linger."""
+"""How long brokers serve a producer's requests, and how long its batches linger."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def ints(*values: int) -> Ints:
 
 
 def linger(requests: Records, request: Ints, appended_at: Ints) -> int:
-    """Of one producer."""
+    """How long the batches of one producer linger (us)."""
     return int(lingers_of(requests, np.zeros(len(requests), np.int64), 1, request, appended_at)[0])
 
 
@@ -32,13 +32,13 @@ def test_all_batches_of_a_request_are_served_with_it() -> None:
     assert len(requests) == 2
 
 
-def test_how_long_batches_linger_is_shown_by_the_one_of_a_request_that_waited_longest() -> None:
+def test_the_batch_of_a_request_that_waited_longest_shows_how_long_batches_linger() -> None:
     sent_at = ints(20, 20, 40, 600)
     requests, place = requests_of_sendings(ints(0, 0, 0, 0), ints(1, 1, 2, 3), sent_at, sent_at)
     assert linger(requests, place, ints(0, 17, 19, 100)) == 21
 
 
-def test_requests_that_five_in_flight_held_back_do_not_show_how_long_batches_linger() -> None:
+def test_requests_held_back_by_five_in_flight_do_not_show_how_long_batches_linger() -> None:
     """The sixth is sent when the first is answered."""
     sent_at, answered_at = ints(1, 2, 3, 4, 5, 90), ints(90, 91, 92, 93, 94, 95)
     requests, place = requests_of_sendings(ints(*[0] * 6), np.arange(6), sent_at, answered_at)

@@ -27,7 +27,7 @@ Batch = tuple[int, int, int]  # us of its first record, its stream, us that its 
 def produced(
     batches: list[Batch], size: int | list[int], linger_us: int, connections: tuple[int, ...], held_after_us: int
 ) -> Produced:
-    """Batches of one record each, in a request each. connections: of each stream."""
+    """Batches of one record each, in a request each. connections: the connection of each stream."""
     appended_at, stream, service_us = (np.array(column, np.int64) for column in zip(*batches, strict=True))
     n, whole = len(batches), np.array(size) + RECORD_BATCH_OVERHEAD
     connection = np.array(connections)[stream]
@@ -50,7 +50,7 @@ def looped(
     batches: list[Batch], buffer_memory: int, threads: int = 1, size: int | list[int] = FULL, linger: int = 0,
     connections: tuple[int, ...] = (0,), max_block_us: int = LATER, batch_size: int = BATCH_SIZE, after: int = 0,
 ) -> Loop:  # fmt: skip
-    """Batches of one record each in a buffer of so much. connections: of each stream. linger, after: us."""
+    """Replay batches of one record each. connections: the connection of each stream. linger, after: us."""
     settings = new_records(
         BUFFER_SETTINGS, 1, buffer_memory=buffer_memory, batch_size=batch_size, max_block_us=max_block_us,
         threads=threads,
@@ -61,8 +61,8 @@ def looped(
     return loop
 
 
-def test_a_producer_behind_others_comes_to_the_same_as_alone() -> None:
-    """Streams and connections are numbered by producer."""
+def test_a_producer_that_comes_after_others_has_the_same_outcome_as_alone() -> None:
+    """The numbers of streams and connections go on from one producer to the next."""
     alone = produced([(0, 0, 50), (10, 1, 50)], FULL, 0, (0, 1), 0)
     second = alone.producers.copy()
     for name in ("batch", "stream", "connection", "request"):
@@ -87,14 +87,14 @@ def test_a_producer_behind_others_comes_to_the_same_as_alone() -> None:
 
 
 def outcome(loop: Loop) -> dict[str, int]:
-    """What the only lane came to, and how many batches were built."""
+    """The outcome of the only lane, and how many batches were built."""
     found = {name: int(loop.outcomes[0][name]) for name in loop.outcomes.dtype.names or ()}
     return {**found, "built": int(loop.threads[0]["built"])}
 
 
 @pytest.mark.parametrize(("threads", "waited", "longest"), [(1, 40 + 50, 50), (2, 40 + 80, 80)])
 def test_a_thread_that_waits_sends_nothing_meanwhile(threads: int, waited: int, longest: int) -> None:
-    """The second waits from 10 to 50, the third until 100: from 20 by a thread of its own, else from 50."""
+    """The second waits from 10 to 50, the third until 100: from 20 if it has a thread of its own, else from 50."""
     found = outcome(looped([(0, 0, 50), (10, 0, 50), (20, 0, 50)], BATCH_SIZE, threads))
     assert (found["waits"], found["wait_us"], found["longest_us"]) == (2, waited, longest)
     assert (found["late_us"], found["ended_at"]) == (80, 150)
@@ -105,19 +105,19 @@ def test_a_connection_serves_one_request_after_the_other(connections: tuple[int,
     assert outcome(looped([(0, 0, 50), (10, 1, 50)], 10 * BATCH_SIZE, connections=connections))["ended_at"] == end
 
 
-def test_a_connection_has_five_requests_in_flight_and_what_comes_then_fills_batches() -> None:
+def test_a_connection_has_five_requests_in_flight_and_later_records_fill_batches() -> None:
     """Nine small records a us apart: five go out alone, the other four together when the first is answered."""
     found = outcome(looped([(us, 0, 50) for us in range(9)], 100 * BATCH_SIZE, size=5))
     assert (found["built"], found["ended_at"]) == (6, 300)
 
 
 def test_a_request_has_a_batch_of_each_partition() -> None:
-    """Two that linger together go out in one, which is served as the first that was captured."""
+    """Two batches that linger together go out in one request, which is served as long as the first captured one."""
     found = outcome(looped([(0, 0, 50), (10, 1, 70)], 10 * BATCH_SIZE, size=5, linger=20, connections=(0, 0)))
     assert (found["built"], found["ended_at"]) == (2, 20 + 50)
 
 
-def test_while_a_thread_waits_the_sender_sends_what_lingers_when_it_looks() -> None:
+def test_while_a_thread_waits_the_sender_sends_lingering_batches_when_it_looks() -> None:
     """The first lingers; the second is full and answered at 30, when the third still waits: the first goes out then."""
     found = outcome(
         looped([(0, 0, 50), (0, 1, 30), (10, 2, 5)], 2 * BATCH_SIZE, size=[5, FULL, FULL + BATCH_SIZE], linger=1000,
@@ -127,7 +127,7 @@ def test_while_a_thread_waits_the_sender_sends_what_lingers_when_it_looks() -> N
 
 
 def test_records_that_are_due_while_a_thread_waits_go_into_one_batch() -> None:
-    """Of four small records behind a large one three are due when that is answered."""
+    """Four small records follow a large one. Three of them are due when it is answered."""
     batches = [(0, 0, 100), (10, 1, 50), (20, 1, 50), (30, 1, 50), (200, 1, 50)]
     found = outcome(looped(batches, BATCH_SIZE, size=[FULL, 5, 5, 5, 5], linger=10, connections=(0, 1)))
     assert (found["built"], found["waits"], found["ended_at"]) == (3, 1, 260)
