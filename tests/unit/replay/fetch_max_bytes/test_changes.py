@@ -1,4 +1,4 @@
-"""Readers that change while they are captured: partitions come and go, are sought in, and sessions open anew."""
+"""Readers that change during the capture: their partitions come and go, they seek, and they open new sessions."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from udfs.replay.fetch_max_bytes.settings import JAVA_3, JAVA_4, LIBRDKAFKA
 from udfs.replay.shared.lanes import AS_CAPTURED
 
 TEN = Part([100] * 10, max_bytes=100)
-"""Ten fetches, one every 2 ms: answered after 1 ms, and 1 ms until the next."""
+"""It takes ten fetches, one every 2 ms: each is answered after 1 ms, and the next one goes out 1 ms later."""
 
 
-def test_what_is_sought_is_read_from_there_in_every_lane() -> None:
+def test_after_a_seek_every_lane_reads_from_the_same_offset() -> None:
     back = replace(TEN, moves=[(10 * MS, 0)])
     out = replayed([back], [Client(), Client(partition_max_bytes=200)], horizon=60 * MS)
     assert out.sums.partitions["returned"][0].tolist() == [500 + 1000, 1000 + 1000]
@@ -40,8 +40,8 @@ def test_a_partition_that_comes_back_goes_on_where_the_lane_had_read_to() -> Non
     assert out.catch_up_us[0].tolist() == [50 * MS + 4 * 2 * MS + 1 * MS, 9 * MS]
 
 
-def test_what_is_under_way_of_a_partition_that_is_given_up_is_read_again() -> None:
-    """Fetcher drops the records of a partition that is not assigned any more, or whose position was sought."""
+def test_records_that_are_under_way_when_their_partition_is_given_up_are_read_again() -> None:
+    """Fetcher drops the records of a partition that is not assigned any more, or whose position has changed."""
     late = Part([100], visible=[20 * MS], moves=[(15 * MS, LEAVE), (30 * MS, GO_ON)])
     out = replayed([late], [Client()], horizon=40 * MS)
     assert (out.sums.partitions["returned"][0, 0], out.sums.partitions["cut_tail"][0, 0]) == (200, 0)
@@ -51,14 +51,14 @@ def test_what_is_under_way_of_a_partition_that_is_given_up_is_read_again() -> No
     ("reopens", "expected"), [([], [0, 1, 0, 1, 2, 0, 1, 2]), ([2 * MS], [0, 1, 2, 0, 2, 0, 1, 2])]
 )
 def test_a_session_that_opens_anew_has_the_clients_order(reopens: list[int], expected: list[int]) -> None:
-    """The client has moved 0 and 1 to the end after the first response, which its session has not."""
+    """After the first response the client has moved 0 and 1 to the end, and its session has not."""
     out = replayed([TEN] * 3, [Client(max_bytes=200)], reopens=reopens)
     assert turns(out)[:8] == expected
 
 
 def test_one_application_takes_the_records_of_all_brokers_in_turn() -> None:
-    """10 records of each of two brokers at 1 ms a record: one process needs twice as long for them, and the 1 ms before
-    the second lot is beside its work on the first.
+    """Two brokers send 10 records each, at 1 ms a record. One process needs twice as long for them. The 1 ms before it
+    turns to the second 10 passes while it works on the first 10.
     """
     parts = [Part([100] * 2, records=10, max_bytes=100, node=node) for node in (0, 1)]
     client = Client(record_us=1.0 * MS)
@@ -69,20 +69,20 @@ def test_one_application_takes_the_records_of_all_brokers_in_turn() -> None:
     assert one.catch_up_us[:, 1].tolist() == two.catch_up_us[:, 0].tolist() == [fetch + 11 * MS + fetch] * 2
 
 
-def test_a_poll_returns_what_is_buffered_of_all_brokers_up_to_max_poll_records() -> None:
+def test_a_poll_returns_buffered_records_of_all_brokers_up_to_max_poll_records() -> None:
     """FetchCollector.collectFetch: the second poll() has the rest of the first response and all of the second."""
     parts = [Part([100, 100], records=15, max_bytes=100), Part([100, 100], records=5, max_bytes=100, node=1)]
     clients = [Client(record_us=1.0 * MS, overlaps=True, max_poll_records=most) for most in (11, 21, 6, 10)]
     out = replayed(parts, clients)
     ready = 1 * MS + 1 * MS
-    # Each is asked again when the poll() is called that empties the buffer of it: after 11 of 20 records, 0, or 12 and
-    # 18; of 10 and 10 the second poll() may return no more, and only a third one sees the end.
+    # A broker is asked again by the poll() that empties its buffer: after 11 of the 20 records, after none, or after 12
+    # and 18. Of two polls with 10 records each, the second may return no more, so only a third sees that all are taken.
     assert out.catch_up_us[0].tolist() == [ready + wait * MS + 1 * MS for wait in (11, 0, 12, 10)]
     assert out.catch_up_us[1].tolist() == [ready + wait * MS + 1 * MS for wait in (11, 0, 18, 20)]
 
 
 def test_each_poll_takes_the_application_its_own_time_besides_the_work_on_its_records() -> None:
-    """30 records at 1 ms each, by polls of 10, 15 and 30 records at 2 ms a poll(): until the client asks again."""
+    """30 records at 1 ms each, in polls of at most 10, 15 or 31 records at 2 ms a poll()."""
     parts, taking = [Part([100, 100], records=30, max_bytes=100)], [(60, 60.0 * MS)]
     clients = [Client(overlaps=True, record_us=AS_CAPTURED, max_poll_records=most) for most in (10, 15, 31)]
     out = replayed(parts, clients, pace=Times(poll=2.0 * MS, taking=taking))
@@ -104,14 +104,14 @@ def test_a_broker_is_asked_again_when_poll_is_called_and_not_when_it_answers(pro
 
 
 @pytest.mark.parametrize("profile", [JAVA_3, JAVA_4])
-def test_nothing_is_asked_of_another_broker_less_because_one_waits(profile: int) -> None:
+def test_a_broker_that_waits_does_not_slow_down_fetches_to_another(profile: int) -> None:
     parts = [Part([]), Part([100] * 20, max_bytes=100, node=1)]
     out = replayed(parts, [Client(profile=profile)])
     assert out.catch_up_us[1, 0] == 20 * 2 * MS - 1 * MS
 
 
 def test_a_read_ends_with_the_segment() -> None:
-    """LogSegment.read: 300 B of limit, and segments of two batches and one."""
+    """LogSegment.read: the limit is 300 B, and segments have two batches or one."""
     out = replayed([Part([100] * 5, max_bytes=300, segments=[2, 4])], [Client()])
     assert out.lanes["requests"][0] == 3
     assert out.sums.responses["largest"][0] == 200
@@ -125,8 +125,8 @@ def test_a_parked_fetch_is_answered_when_the_log_goes_on_in_another_segment() ->
     assert out.sums.partitions["returned"][0, 0] == 200
 
 
-def test_before_kip_74_a_first_batch_above_the_limit_is_cut_and_never_got() -> None:
-    """FetchParams.hardMaxBytesLimit: Fetch 0 to 2. The lane that sets fetch.max.bytes is a client that knows it."""
+def test_before_kip_74_a_first_batch_above_the_limit_is_cut_and_never_read() -> None:
+    """FetchParams.hardMaxBytesLimit: Fetch 0 to 2. A lane that sets fetch.max.bytes has a client that knows it."""
     old = Client(is_hard=True, partition_max_bytes=150, in_session=False)
     out = replayed([Part([100, 200]), Part([100])], [old, replace(old, is_hard=False)])
     assert out.lanes["is_finished"].tolist() == [0, 1]
@@ -135,7 +135,7 @@ def test_before_kip_74_a_first_batch_above_the_limit_is_cut_and_never_got() -> N
 
 
 def changes_of_fetches(fetches: int, read_in: list[int], *, leaves_nothing_out: bool) -> Records:
-    """The changes of a partition that is read in some of the fetches, one every 10 ms, and gets no records."""
+    """The changes of a partition without records that some of the fetches ask for. There is one fetch every 10 ms."""
     request = 10 * MS * np.arange(fetches)
     before = [NONE, *read_in[:-1]]
     reads = NodeReads(
@@ -162,15 +162,15 @@ def changes_of_fetches(fetches: int, read_in: list[int], *, leaves_nothing_out: 
     return changes_of_nodes(reads, times, Destinations(batches, batches), stays, np.full(1, leaves_nothing_out)).changes
 
 
-def test_only_a_client_that_never_leaves_a_wanted_partition_out_gives_it_up_in_one_fetch() -> None:
-    """Others leave out what is buffered. Read in fetches 0 and 3, with no records between."""
+def test_one_fetch_without_a_partition_gives_it_up_only_if_the_client_leaves_no_wanted_one_out() -> None:
+    """Other clients leave out partitions with buffered records. Fetches 0 and 3 ask for the partition."""
     surely = changes_of_fetches(4, [0, 3], leaves_nothing_out=True)
     assert surely["time"].tolist() == [0, 10 * MS, 20 * MS + 1]
     assert surely["to"].tolist() == [4, LEAVE, GO_ON]
-    assert surely["until"][1] == 30 * MS, "what it had then is gone when it asks again"
+    assert surely["until"][1] == 30 * MS, "its records are gone when the client asks again"
     assert changes_of_fetches(4, [0, 3], leaves_nothing_out=False)["to"].tolist() == [4]
 
 
-def test_of_a_partition_that_is_given_up_for_good_nothing_tells_when_what_is_buffered_is_gone() -> None:
+def test_nothing_shows_when_buffered_records_of_a_partition_given_up_for_good_are_gone() -> None:
     found = changes_of_fetches(3, [0], leaves_nothing_out=True)
     assert (found["to"].tolist(), found["until"].tolist()) == ([4, LEAVE], [0, NEVER])

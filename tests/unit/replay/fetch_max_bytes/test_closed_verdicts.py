@@ -33,8 +33,8 @@ def test_a_catch_up_agrees_within_a_fifth_of_its_time(monkeypatch: pytest.Monkey
     assert found.verdict.tolist() == [AGREED, AGREED, SLOWER, AGREED, FASTER, AGREED, SLOWER]
 
 
-def test_a_backlog_that_was_not_read_has_no_time_and_none_is_needed_where_there_is_none() -> None:
-    """The first partition's backlog ends with its third batch, of which a response at 50 has the second and third."""
+def test_a_catch_up_ends_with_the_response_that_has_the_last_batch_of_the_backlog() -> None:
+    """A response at 50 has the first partition's last batch. The second's backlog is not read; the third has none."""
     partitions = np.array([(3, 0), (3, 0), (2, 2)], [("backlog_end", np.int64), ("start_batch", np.int64)])
     servings = SimpleNamespace(
         partition=np.array([0, 0, 1]),

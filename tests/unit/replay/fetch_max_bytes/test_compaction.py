@@ -1,4 +1,4 @@
-"""A log that compaction has left holes in: what the capture showed before may be gone, and no fetch is held to it."""
+"""A log with holes from compaction: batches that the capture showed may be gone, so a fetch need not return them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LIMIT = {"max_bytes": 1 << 30, "partition_max_bytes": 1 << 30} | BOUND
 
 
 def batch(base: int, connection: int = APP, exchange: int = 0, **differs: Any) -> dict[str, Any]:
-    """A batch of ten offsets in a response; the producer's are seen as they are produced."""
+    """A batch of ten offsets in a response, or on the producer's connection in a produce request."""
     row = {
         "topic": "t", "topic_key": "t", "partition": 0, "kind": LogEvent.BATCH, "position": base,
         "last_offset": base + 9, "size_bytes": SIZE, "append_after": 0 if connection == PRODUCER else None,
@@ -33,17 +33,17 @@ def read(fetch: int, offset: int, returned: int, **differs: Any) -> dict[str, An
 
 
 def verdicts(*events: dict[str, Any], rows: int = 10_000) -> tuple[int, int, dict[str, int]]:
-    """Fetches with records checked, and those that agree, and reasons."""
+    """How many fetches with records were checked, how many of them agree, and the reasons."""
     told = gold(list(events), lanes_of(AS_CAPTURED), rows)["fidelity"]
     (row,) = [row for row in told if row["metric"] == "fetches_with_records"]
     return row["checked"], row["agreed"], dict(row["reasons"])
 
 
 PRODUCED: Rows = [batch(base, PRODUCER, base) for base in range(0, END, 10)]
-"""Four batches, of which compaction takes the second out."""
+"""Four batches. Compaction removes the second."""
 
 
-def test_without_compaction_a_response_that_has_less_than_the_log_differs() -> None:
+def test_without_compaction_a_response_with_less_than_the_log_differs() -> None:
     assert verdicts(*PRODUCED, batch(0), read(0, 0, SIZE)) == (1, 0, {"fewer_bytes": 1})
 
 
@@ -52,14 +52,14 @@ def test_a_response_with_a_hole_between_its_batches_shows_that_the_log_is_compac
     assert verdicts(*PRODUCED, *shown, read(0, 0, 3 * SIZE)) == (0, 0, {"compacted": 1})
 
 
-def test_once_a_response_shows_a_hole_no_read_of_the_log_is_held_to_what_it_had() -> None:
+def test_once_a_response_shows_a_hole_reads_of_the_log_that_differ_are_unknown() -> None:
     shown = [batch(base, exchange=1) for base in (0, 20)]
     reads = [read(0, 0, SIZE, partition_max_bytes=SIZE), read(1, 0, 2 * SIZE), read(2, 0, 3 * SIZE)]
     assert verdicts(*PRODUCED, *shown, *reads) == (1, 1, {"compacted": 2})
 
 
 @pytest.mark.parametrize("rows", [1, 7, 10_000])
-def test_a_response_that_begins_behind_the_fetch_offset_shows_it_from_then_on(rows: int) -> None:
+def test_a_response_that_begins_after_the_fetch_offset_shows_a_hole_from_then_on(rows: int) -> None:
     larger = {"size_bytes": 2 * SIZE}
     produced = [PRODUCED[0], PRODUCED[1] | larger, *PRODUCED[2:]]
     reads = [
@@ -84,7 +84,7 @@ def test_batches_of_a_produce_request_and_of_old_formats_show_no_hole() -> None:
     assert verdicts(*PRODUCED, *old, read(0, 0, 3 * SIZE, api_version=4)) == (1, 0, {"fewer_bytes": 1})
 
 
-def test_a_response_shows_no_hole_where_what_was_asked_for_is_not_known() -> None:
+def test_a_response_shows_no_hole_if_it_is_not_known_what_was_asked_for() -> None:
     asked = read(0, 10, SIZE, readable_known=False)
     assert verdicts(*PRODUCED, batch(20), asked, read(1, 10, SIZE)) == (
         1, 0, {"session_unknown": 1, "fewer_bytes": 1}

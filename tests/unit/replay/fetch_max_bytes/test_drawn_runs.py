@@ -21,12 +21,12 @@ from udfs.replay.fetch_max_bytes.closed_loop.pace import PacedFetches, observed_
 from udfs.replay.fetch_max_bytes.closed_loop.pace_fits import Timings
 
 LEAST = float(np.sqrt(PACE_DIFFERS**2 / 2))
-"""What is left of the lab's figure where the capture's own stretches are alike."""
+"""How much runs differ if all stretches of a capture are alike: the lab's variance is averaged with 0."""
 MANY = 1000
 
 
 def timings(*times: int, amount: int = 100) -> Timings:
-    """What a node took for equal amounts."""
+    """How long a node took for equal amounts."""
     count = len(times)
     return Timings(np.zeros(count, np.int64), np.full(count, amount), np.array(times), np.zeros(count, np.bool_))
 
@@ -49,14 +49,14 @@ def test_runs_differ_more_where_a_stretch_is_slow_but_not_without_end() -> None:
     assert LEAST + 0.01 < little < much == PACE_DIFFERS_AT_MOST
 
 
-def test_what_larger_amounts_take_is_hardly_a_difference() -> None:
+def test_longer_times_for_larger_amounts_hardly_count_as_a_difference() -> None:
     small, large = timings(*[50] * MANY), timings(*[500] * (MANY // 2), amount=1000)
     both = Timings(*(np.concatenate(of) for of in zip(small, large, strict=True)))
     assert LEAST < pace_differs(both) < PACE_DIFFERS < pace_differs(timings(*both.time.tolist()))
 
 
 @pytest.mark.parametrize("count", [5, 20])
-def test_few_runs_have_the_whole_spread(count: int) -> None:
+def test_even_a_few_runs_have_the_whole_spread(count: int) -> None:
     of_runs = factors(np.random.default_rng(1), 0.5, count)
     assert np.exp(np.mean(np.log(of_runs))) == pytest.approx(1.0)
     assert np.std(np.log(of_runs)) == pytest.approx(0.5, abs=0.1)

@@ -1,4 +1,4 @@
-"""When a reader starts, and when what it reads comes, in a replication of its lanes."""
+"""When a reader starts, and when its batches are produced, in a replication of its lanes."""
 
 from __future__ import annotations
 
@@ -42,10 +42,11 @@ AS_CAPTURED = DrawnTimes(1.0, 1.0, np.zeros(3))
 def captured_intent(
     produced_at: int = ALWAYS, stays_us: int = 0, opens_session: bool = True, moves_after_us: int = NEVER
 ) -> Intent:
-    """A catch-up of 32 batches in 16 fetches, 10 ms apart, all produced at a time (us).
+    """A catch-up of 32 batches in 16 fetches, 10 ms apart.
 
-    stays_us: how long it stays then. opens_session: whether the first fetch does. moves_after_us: between the eighth
-    fetch and the next, which is the first to another broker, if it moves at all.
+    produced_at: when all batches were produced (us). stays_us: how long the reader stays afterwards. opens_session:
+    whether the first fetch opens a session. moves_after_us: by how much later the ninth fetch comes, which is then the
+    first to another broker; NEVER: the reader does not move.
     """
     moves = moves_after_us != NEVER
     captured, rows = CapturedFetches(), catch_up(reconnects=8 if moves else None, broker="2")
@@ -77,7 +78,7 @@ def one_partition(times_ms: Sequence[int], begin_ms: int, horizon: int = HORIZON
 
 
 def start_of(unit: Unit, first_ms: int = 2000, leaves: bool = False, apart_us: float = 0.0) -> ReaderStart:
-    """The start of a reader whose node has one partition each, in the order of their times."""
+    """The start of a reader that has one partition on each node and first asks the nodes in their order."""
     node = np.arange(len(unit.nodes))
     of_changes = np.searchsorted(unit.nodes["end_change"], np.arange(len(unit.changes)), side="right")
     begin = unit.nodes["begin"].copy()
@@ -91,7 +92,7 @@ def visible_ms(unit: Unit) -> list[float]:
     return (unit.batches["visible_at"][:-1] / MS).tolist()
 
 
-def test_a_reader_that_first_gets_what_was_there_for_longer_than_it_waits_starts_in_the_capture() -> None:
+def test_a_reader_whose_first_records_were_there_for_longer_than_it_waits_starts_in_the_capture() -> None:
     for opens_session in (True, False):
         start = start_of_reader(captured_intent(BEGIN - 2_000 * MS, opens_session=opens_session))
         assert start is not None
@@ -99,23 +100,23 @@ def test_a_reader_that_first_gets_what_was_there_for_longer_than_it_waits_starts
 
 
 @pytest.mark.parametrize("produced_at", [BEGIN - 400 * MS, BEGIN + 5 * MS])
-def test_a_reader_that_first_gets_what_has_just_come_may_have_been_there_before(produced_at: int) -> None:
+def test_a_reader_whose_first_records_have_just_come_may_have_been_there_before(produced_at: int) -> None:
     assert start_of_reader(captured_intent(produced_at)) is None
 
 
-def test_where_it_is_not_known_since_when_the_first_batches_are_there_a_new_session_shows_the_start() -> None:
+def test_a_new_session_shows_the_start_if_it_is_not_known_when_the_first_batches_were_produced() -> None:
     start = start_of_reader(captured_intent(ALWAYS))
     assert start is not None
     assert start.first_batch == BEGIN
     assert start_of_reader(captured_intent(ALWAYS, opens_session=False)) is None
 
 
-def test_a_reader_that_is_there_for_longer_than_it_has_records_waits_for_more() -> None:
+def test_a_reader_that_stays_after_its_last_records_waits_for_more() -> None:
     waits, leaves = (start_of_reader(captured_intent(BEGIN - 2_000 * MS, SETTLED_US + more)) for more in (MS, -MS))
     assert (waits and waits.leaves_when_read, leaves and leaves.leaves_when_read) == (False, True)
 
 
-def test_how_far_first_fetches_are_apart_is_averaged_with_the_labs() -> None:
+def test_the_time_between_first_fetches_is_averaged_with_that_of_the_lab() -> None:
     start = start_of_reader(captured_intent())
     assert start is not None
     assert start.apart_us == APART_US
@@ -151,21 +152,21 @@ def test_the_time_from_the_first_batch_to_the_start_is_drawn_and_that_to_each_ba
     assert visible_ms(again) == [2000, 2000 + 500 * longer, 2000 + 1000 * longer]
 
 
-def test_what_takes_longer_than_any_client_of_the_lab_differs_by_no_more() -> None:
+def test_times_longer_than_any_in_the_lab_differ_by_no_more_than_the_longest_there() -> None:
     first, late = 5 * MS, 5 * MS + 3 * MOST_US
     assert at_other_pace(np.array([ALWAYS, 4 * MS, first, late]), first, 1.5).tolist() == [
         ALWAYS, 4 * MS, first, late + MOST_US // 2,
     ]  # fmt: skip
 
 
-def test_a_start_that_took_longer_than_any_of_the_lab_differs_by_no_more() -> None:
+def test_a_start_that_took_longer_than_any_in_the_lab_differs_by_no_more_than_the_longest_there() -> None:
     unit = one_partition((2000,), 2000 + 3 * MOST_US // MS, horizon=10 * MOST_US)
     start = start_of(unit)
     again = started_at_other_times(unit, start, AS_CAPTURED._replace(start=1.5))
     assert again.nodes["begin"].tolist() == [2000 * MS + 3 * MOST_US + MOST_US // 2]
 
 
-def test_what_happens_later_than_the_start_stays_but_comes_neither_before_it_nor_before_what_comes_with_it() -> None:
+def test_changes_after_the_start_keep_their_times_but_never_come_before_the_changes_of_the_start() -> None:
     part = Part([100], moves=[(4900 * MS, 0), (5100 * MS, 0), (9000 * MS, 0)])
     unit = unit_of([part], [], HORIZON, PACE)
     unit.nodes["begin"] = unit.changes["time"][0] = 4000 * MS
@@ -184,7 +185,7 @@ def test_a_partition_that_is_asked_for_later_is_not_asked_for_before_the_reader_
     assert again.partitions["backlog_end"].tolist() == [2]
 
 
-def test_a_reader_that_leaves_when_it_has_read_finds_all_in_every_run_and_stays_as_long() -> None:
+def test_a_reader_that_leaves_when_it_has_read_all_finds_all_in_every_run_and_stays_as_long() -> None:
     unit = one_partition((2000, 2500, 3000), 4000, horizon=5000 * MS)
     start = start_of(unit, leaves=True)
     again = started_at_other_times(unit, start, DrawnTimes(0.5, 3.0, np.zeros(1)))
@@ -200,7 +201,7 @@ def test_a_reader_that_starts_late_stays_for_half_its_time_at_least() -> None:
     assert (again.nodes["begin"].tolist(), again.nodes["horizon"].tolist()) == ([6000 * MS], [6500 * MS])
 
 
-def test_what_has_been_produced_by_the_start_is_the_backlog() -> None:
+def test_the_backlog_is_what_has_been_produced_by_the_start() -> None:
     unit = one_partition((2000, 3000, 5000, 7000), 4000)
     start = start_of(unit)
     starts = [started_at_other_times(unit, start, AS_CAPTURED._replace(start=longer)) for longer in (0.25, 1.0, 2.0)]
@@ -214,7 +215,7 @@ def brokers(begins_ms: Sequence[int]) -> Unit:
     return unit
 
 
-def test_first_fetches_to_brokers_are_apart_whichever_was_first_and_what_comes_with_them_goes_along() -> None:
+def test_any_broker_may_be_asked_first_and_its_changes_move_with_its_first_fetch() -> None:
     unit = brokers((4000, 4200, 5500))
     start = start_of(unit, 4000, apart_us=100.0 * MS)
     again = started_at_other_times(unit, start, AS_CAPTURED._replace(apart=np.array([3.0, 0.5, 9.0])))
@@ -222,7 +223,7 @@ def test_first_fetches_to_brokers_are_apart_whichever_was_first_and_what_comes_w
     assert again.changes["time"].tolist() == again.nodes["begin"].tolist()
 
 
-def test_what_comes_to_a_broker_that_is_asked_later_only_comes_when_it_did() -> None:
+def test_batches_of_a_broker_that_is_first_asked_after_the_start_keep_their_times() -> None:
     parts = [Part([100], [3000 * MS]), Part([100, 100], [3000 * MS, 6000 * MS], node=1)]
     unit = unit_of(parts, [], HORIZON, PACE)
     unit.nodes["begin"] = unit.changes["time"] = [4000 * MS, 5500 * MS]
@@ -231,7 +232,7 @@ def test_what_comes_to_a_broker_that_is_asked_later_only_comes_when_it_did() -> 
     assert again.partitions["backlog_end"].tolist() == [1, 2]
 
 
-def test_the_draws_of_a_broker_go_by_when_it_was_asked_and_not_by_its_place() -> None:
+def test_the_draws_of_a_broker_depend_on_when_it_was_asked_and_not_on_its_place() -> None:
     drawn = AS_CAPTURED._replace(start=1.5, apart=np.array([1.0, 2.0, 3.0]))
     begins = list[dict[int, int]]()
     for order in ([0, 1, 2], [2, 0, 1]):

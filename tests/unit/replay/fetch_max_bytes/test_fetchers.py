@@ -41,9 +41,9 @@ def test_a_topics_hash_is_javas(text: str, value: int) -> None:
     assert java_hash(text) == value
 
 
-def test_the_fetcher_of_the_least_int_is_that_of_0() -> None:
-    """Utils.abs, for Java's own leaves it as it is."""
-    topic = "polygenelubricants"  # 31 times its hash is the least int again
+def test_a_hash_that_is_the_smallest_int_counts_as_0() -> None:
+    """Kafka takes Utils.abs, because Math.abs of Java returns the smallest int unchanged."""
+    topic = "polygenelubricants"  # 31 times its hash is the smallest int again
     assert [fetcher_hash(topic, 0), fetcher_hash(topic, 1)] == [0, (1 << 31) - 1]
 
 
@@ -77,7 +77,7 @@ def test_a_topic_id_is_no_topic_name(topic: str, is_id: bool) -> None:
 
 
 @pytest.mark.parametrize("fetchers", [1, 2, 3, 4])
-def test_how_many_fetchers_there_were_is_seen_from_their_partitions(fetchers: int) -> None:
+def test_the_partitions_of_fetchers_show_how_many_fetchers_there_were(fetchers: int) -> None:
     threads = threads_of(fetchers)
     hashes = {number: fetcher_hashes(keys) for number, (_, keys) in enumerate(threads)}
     assert captured_fetchers(hashes) == fetchers
@@ -85,13 +85,13 @@ def test_how_many_fetchers_there_were_is_seen_from_their_partitions(fetchers: in
     assert can_be_dealt(threads)
 
 
-def test_fetchers_without_a_partition_are_seen_from_the_others() -> None:
-    """Of four, only those with the numbers 1 and 2 have any."""
+def test_the_partitions_of_other_fetchers_show_fetchers_without_any() -> None:
+    """Of four fetchers, only numbers 1 and 2 have partitions."""
     hashes = {1: np.array([5, 13]), 2: np.array([2, 6])}
     assert captured_fetchers(hashes) == 4
 
 
-def test_a_partition_with_another_fetcher_is_said_and_nothing_is_dealt() -> None:
+def test_a_partition_with_another_fetcher_is_reported_and_nothing_is_dealt() -> None:
     threads = threads_of(3)
     threads[1][1].append(threads[0][1].pop(0))
     words = judged_fetchers(threads)
@@ -100,7 +100,7 @@ def test_a_partition_with_another_fetcher_is_said_and_nothing_is_dealt() -> None
     assert not can_be_dealt(threads)
 
 
-def test_a_topic_whose_name_is_not_known_is_said_and_stays_with_its_fetcher_if_there_are_as_many() -> None:
+def test_partitions_of_a_topic_without_a_known_name_stay_with_their_fetcher_if_there_are_as_many() -> None:
     nameless = [f"1\0i3gGd4W_S0yyjrpwXsBNCQ\0{partition}" for partition in range(9)]
     threads = [(client, [*keys, *nameless[number::3]]) for number, (client, keys) in enumerate(threads_of(3))]
     assert [words.count(FETCHERS.topic_name_unknown) for words in judged_fetchers(threads)] == [3, 3, 3]

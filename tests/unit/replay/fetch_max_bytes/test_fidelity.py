@@ -26,7 +26,7 @@ MOST = 1 << 20
 
 
 def read(returned: int, sizes: tuple[int, ...] = (100, 100), **differs: Any) -> dict[str, Any]:
-    """One read of which all is known; `there` is what was available, at least and at most, in bytes."""
+    """One read with everything known. there: how many bytes were available, at least and at most."""
     low, high = differs.pop("there", (sum(sizes), sum(sizes)))
     return {
         "returned_bytes": returned, "readable_known": True, "bound_known": True, "log_known": True, "api_version": 12,
@@ -36,7 +36,7 @@ def read(returned: int, sizes: tuple[int, ...] = (100, 100), **differs: Any) -> 
 
 
 def verdicts(*fetches: list[dict[str, Any]], reader: str = CONSUMER) -> list[str]:
-    """The reason by fetch, "agreed" where there is none."""
+    """The reason for each fetch, or "agreed"."""
     rows = [row for fetch in fetches for row in fetch]
     ends = stretch_edges([len(row["sizes"]) for row in rows])
     reads = new_records(READ, len(rows), first_size=ends[:-1], end_size=ends[1:])
@@ -68,7 +68,7 @@ def verdict(*reads: dict[str, Any], reader: str = CONSUMER) -> str:
 def test_a_follower_s_empty_partition_that_no_limit_explains_was_throttled_by_the_leader(
     reads: list[dict[str, Any]], reason: str
 ) -> None:
-    """A limit leaves partitions empty at the end of a response alone, and never all of them (KIP-73, KIP-74)."""
+    """A limit leaves partitions empty only at the end of a response, and never all of them (KIP-73, KIP-74)."""
     assert verdict(*reads, reader=FOLLOWER) == reason
     assert verdict(*reads) == (R.fewer_bytes if reason == R.replication_throttled else reason)
 
@@ -93,7 +93,7 @@ def test_one_partition_that_differs_makes_the_fetch_differ() -> None:
     ],
 )
 @pytest.mark.parametrize("returned", [200, 0])
-def test_what_the_capture_does_not_tell_makes_a_fetch_unknown(
+def test_a_fact_that_the_capture_does_not_show_makes_a_fetch_unknown(
     differs: dict[str, Any], reason: str, returned: int
 ) -> None:
     assert verdict(read(returned, **differs)) == reason
@@ -103,20 +103,20 @@ def test_a_fetch_without_response_is_unknown() -> None:
     assert verdict(read(NONE)) == R.no_response
 
 
-def test_a_partition_that_was_refused_or_redirected_is_unknown_unless_it_agrees_all_the_same() -> None:
+def test_a_partition_that_was_refused_or_redirected_is_unknown_unless_it_agrees() -> None:
     assert verdict(read(0, redirected=True)) == R.partition_refused
     assert verdict(read(200, redirected=True)) == "agreed"
     assert verdict(read(0, (), redirected=True), read(200)) == "agreed"
 
 
-def test_a_fetch_of_which_a_partition_was_sent_to_another_replica_is_unknown_unless_it_agrees_all_the_same() -> None:
+def test_a_fetch_with_a_partition_that_was_sent_to_another_replica_is_unknown_unless_it_agrees() -> None:
     sent = read(0, (), redirected=True, sent_to_replica=True)
     assert verdict(sent, read(200)) == "agreed"
     assert verdict(sent, read(100)) == R.sent_to_replica
     assert verdict(sent, read(100, redirected=True)) == R.partition_refused
 
 
-def test_an_answer_in_another_format_than_the_logs_is_unknown_unless_it_agrees_all_the_same() -> None:
+def test_an_answer_in_another_format_than_the_logs_is_unknown_unless_it_agrees() -> None:
     assert verdict(read(250, is_converted=True)) == R.converted_format
     assert verdict(read(0, (), is_converted=True)) == "agreed"
 
@@ -139,8 +139,8 @@ def test_an_append_that_no_produce_request_shows_has_no_time() -> None:
     assert verdict(read(100, **either)) == R.append_time_unknown
 
 
-def test_a_fetch_that_returned_records_found_the_first_append_that_woke_it() -> None:
-    """Nothing was surely there, so the fetch was parked until the one append that could have come."""
+def test_the_only_possible_append_woke_a_fetch_that_returned_records() -> None:
+    """Nothing was there for certain, so the fetch was parked until the only append that could have come."""
     woken = read(100, (100,), there=(0, 100), first_append=5, available_first=100)
     assert verdict(woken, read(0, ())) == "agreed"
     assert verdict(woken | {"returned_bytes": 90}, read(0, ())) == R.fewer_bytes
@@ -157,29 +157,29 @@ def test_a_fetch_that_returned_nothing_may_have_ended_before_the_append() -> Non
     assert verdict(read(0, (100,), there=(0, 100), first_append=5, available_first=100)) == R.append_read_order
 
 
-def test_uncertainty_that_changes_no_answer_is_none() -> None:
+def test_uncertainty_that_changes_no_answer_does_not_count() -> None:
     assert verdict(read(100, there=(150, 200), first_append=5, available_first=200, max_bytes=100)) == "agreed"
 
 
-def test_a_read_of_a_compacted_log_is_unknown_unless_it_agrees_all_the_same() -> None:
+def test_a_read_of_a_compacted_log_is_unknown_unless_it_agrees() -> None:
     assert verdict(read(150, is_compacted=True)) == R.compacted
     assert verdict(read(200, is_compacted=True)) == "agreed"
 
 
-def test_a_read_that_may_be_remote_is_unknown_unless_it_agrees_all_the_same() -> None:
+def test_a_read_that_may_be_remote_is_unknown_unless_it_agrees() -> None:
     assert verdict(read(150, may_be_remote=True)) == R.remote_read
     assert verdict(read(200, may_be_remote=True)) == "agreed"
     assert verdict(read(0, may_be_remote=True), read(200)) == R.remote_read
 
 
-def test_a_follower_that_was_refused_what_is_in_remote_storage_alone_is_told_apart_from_other_errors() -> None:
+def test_a_followers_error_for_records_in_remote_storage_is_told_apart_from_other_errors() -> None:
     moved = read(0, redirected=True, may_be_remote=True)
     assert verdict(moved, reader=FOLLOWER) == R.remote_read
     assert verdict(moved, read(0, redirected=True), reader=FOLLOWER) == R.remote_read
     assert verdict(read(0, redirected=True), reader=FOLLOWER) == R.partition_refused
 
 
-def test_a_read_that_may_have_met_what_was_truncated_is_unknown_unless_it_agrees_all_the_same() -> None:
+def test_a_read_that_may_have_found_truncated_records_is_unknown_unless_it_agrees() -> None:
     assert verdict(read(150, is_truncated=True)) == R.truncated
     assert verdict(read(200, is_truncated=True)) == "agreed"
 
@@ -231,7 +231,7 @@ def test_the_reason_named_is_the_first_that_applies() -> None:
 
 
 def lowest(first_append: list[int], returned: list[int]) -> list[int]:
-    """The least that was there for the partitions of one fetch, none of which surely had any of their 10 bytes."""
+    """The fewest bytes that each partition of one fetch can have had. Each may have had none or 10 bytes."""
     n, none = len(returned), np.zeros(len(returned), np.int64)
     reads = new_records(
         READ, n, available_high=10, available_first=10, first_append=first_append, returned_bytes=returned
@@ -244,7 +244,7 @@ def test_the_one_partition_that_may_have_had_records_woke_the_fetch() -> None:
 
 
 def test_between_several_partitions_it_is_not_known_which_woke_the_fetch() -> None:
-    """Times of appends are the earliest possible: the earlier one may well have come later."""
+    """The times of appends are the earliest possible ones, so the append with the earlier time may have come later."""
     assert lowest([3, 5], [0, 10]) == [0, 0]
 
 

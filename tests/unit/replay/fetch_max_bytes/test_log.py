@@ -38,7 +38,7 @@ def tens(*sizes: int, after: int = ALWAYS, before: int = NEVER) -> PartitionLog:
 def read(
     log: PartitionLog, offset: int, low: int = NO_BOUND, high: int = NO_BOUND, after: int = 0, before: int = 0
 ) -> dict[str, Any]:
-    """What a read finds that was asked for at `after` and answered at `before`."""
+    """What a read finds that was requested at `after` and answered at `before`."""
     bounds = {"bound_low": low, "bound_high": high}
     reads = new_records(LOG_EVENT, 1, fetch_offset=offset, request_time=after, response_time=before, **bounds)
     return {name: values[0].item() for name, values in readable_at_reads(log, reads)._asdict().items()}
@@ -54,7 +54,7 @@ def test_batches_in_any_order_and_more_than_once_are_one_log() -> None:
     assert (log.base.tolist(), log.size.tolist(), log.starts.tolist()) == ([0, 10, 20], [5, 6, 7], [0, 5, 11, 18])
 
 
-def test_a_fetched_batch_tells_the_size_in_the_log_and_a_produced_one_when_it_came() -> None:
+def test_a_fetched_batch_shows_the_size_in_the_log_and_a_produced_one_when_it_came() -> None:
     produced, fetched = (0, 9, 500, 40, NEVER), (0, 9, 300, ALWAYS, 90)
     for order in ((produced, fetched), (fetched, produced)):
         log = log_of(*order)
@@ -101,7 +101,7 @@ def test_a_read_up_to_a_gap_knows_what_lies_before_it() -> None:
     assert (found["known_batches"], available(found), found["log_known"]) == (1, (100, 100), False)
 
 
-def test_what_a_follower_can_read_is_bounded_by_the_times_of_appends() -> None:
+def test_the_times_of_appends_bound_what_a_follower_can_read() -> None:
     log = log_of((0, 9, 100, 10, 20), (10, 19, 200, 30, 40), (20, 29, 300, 50, 60))
     found = read(log, 0, after=25, before=45)
     assert (available(found), found["first_append"], found["available_first"]) == ((100, 300), 30, 300)
@@ -127,8 +127,8 @@ def test_a_read_that_a_limit_may_have_stopped_shows_nothing() -> None:
     assert dated_by_followers(tens(100, 200), witness(77, 0, 150)).after.tolist() == [ALWAYS, ALWAYS]
 
 
-def test_a_read_up_to_a_gap_shows_nothing_for_what_follows_is_not_known() -> None:
-    """The batch behind offset 9 may have been too large for the read; the small one behind the gap says nothing."""
+def test_a_read_up_to_a_gap_shows_nothing_because_the_next_batch_is_not_known() -> None:
+    """The batch after offset 9 may have been too large for the read. The small one after the gap shows nothing."""
     log = dated_by_followers(
         log_of((0, 9, 100, ALWAYS, 90), (50, 59, 1, ALWAYS, 95)), witness(77, 0, 100, max_bytes=5000)
     )
@@ -140,13 +140,13 @@ def test_an_empty_read_of_a_response_without_records_shows_that_the_log_ended_th
     assert dated_by_followers(log_of((50, 59, 1, ALWAYS, 95)), witness(77, 10, 0)).after.tolist() == [77]
 
 
-def test_what_a_fetch_that_was_parked_asked_for_came_after_its_request() -> None:
+def test_batches_that_a_parked_fetch_waited_for_came_after_its_request() -> None:
     asked = [witness(50, 10, 200), witness(77, 20, 0), witness(60, 20, 300)]
     log = dated_by_parked_fetches(tens(100, 200, 300, 400, before=90), np.concatenate(asked))
     assert log.after.tolist() == [ALWAYS, 50, 77, 77]
 
 
-def test_a_parked_fetch_orders_an_append_behind_the_read_before_it() -> None:
+def test_a_parked_fetch_shows_that_an_append_came_after_the_read_before_it() -> None:
     log = log_of((0, 9, 100, 30, 60), (10, 19, 200, 35, 90))
     assert available(read(log, 0, after=25, before=45)) == (0, 300)
     assert available(read(dated_by_parked_fetches(log, witness(50, 10, 200)), 0, after=25, before=45)) == (0, 100)
@@ -169,7 +169,7 @@ def logs(draw: st.DrawFn) -> list[Batch]:
 
 
 def obvious_bytes(batches: list[Batch], offset: int, bound: int) -> tuple[int, bool]:
-    """(bytes from the batch with the offset up to the bound, no offset is missing), batch by batch."""
+    """(bytes from the batch with the offset up to the bound, whether no offset is missing), found batch by batch."""
     if bound <= offset:
         return 0, True
     size, following = 0, None

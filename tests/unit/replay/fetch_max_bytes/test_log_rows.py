@@ -1,4 +1,4 @@
-"""Each reader of a partition gets its log, from where it read on, in rows that do not grow with the log."""
+"""Each reader of a partition gets the log from its lowest fetch offset on, in rows that do not grow with the log."""
 
 from __future__ import annotations
 
@@ -71,12 +71,12 @@ def test_each_connection_gets_the_log_from_its_lowest_offset_on(cap: int) -> Non
             batches = logs.batches[first:end]
             base, id_ = batches["base_offset"].tolist(), int(logs.connection_id[row])
             assert 0 < len(batches) <= cap
-            # The place of its first batch tells pieces apart.
+            # The place of its first batch distinguishes a piece of the log from others.
             assert -1 - rows[READS.exchange_no][row].as_py() == base[0] // 10
             assert rows[READS.client_id][row].as_py() == f"client-{id_}"
             assert batches["last_offset"].tolist() == [offset + 9 for offset in base]
             bases[id_] += base
-    assert bases == {7: [*range(30, 100, 10)], 5: [*range(0, 100, 10)], 9: [90]}  # 4 reads from behind its end
+    assert bases == {7: [*range(30, 100, 10)], 5: [*range(0, 100, 10)], 9: [90]}  # 4 reads from the log's end
 
 
 def test_a_partition_that_nobody_read_and_one_without_batches_have_no_rows() -> None:
@@ -84,8 +84,8 @@ def test_a_partition_that_nobody_read_and_one_without_batches_have_no_rows() -> 
     assert list(log_parts(log_of(0), PARTITION, readers([(1, 0)]))) == []
 
 
-def test_only_a_reader_of_committed_records_is_not_given_those_of_an_aborted_transaction() -> None:
-    """Producer 7 aborts what begins at 10, and ends that with its marker at 40; producer 8 and what has none go on."""
+def test_only_a_reader_of_committed_records_does_not_get_those_of_an_aborted_transaction() -> None:
+    """Producer 7 aborts the transaction from 10 to its marker at 40. Other batches are by producer 8 or by none."""
     shown = {
         "producer_id": [7, 7, 8, 7, 7, NONE], "is_control": [0, 0, 0, 0, 1, 0], "records": [9, 10, 10, 4, 0, 10]
     }  # fmt: skip
@@ -99,7 +99,7 @@ def test_only_a_reader_of_committed_records_is_not_given_those_of_an_aborted_tra
     assert given == {1: [9, 10, 10, 4, 0, 10], 2: [9, 0, 10, 0, 0, 10]}
 
 
-def test_a_transaction_that_a_producer_begins_after_an_aborted_one_is_given() -> None:
+def test_a_reader_gets_a_transaction_that_a_producer_begins_after_an_aborted_one() -> None:
     shown = {"producer_id": 7, "is_control": [0, 1, 0]}
     log = log_of(3, new_records(LOG_EVENT, 1, position=0, producer_id=7), **shown)
     assert log.committed_records.tolist() == [0, 10, 10]

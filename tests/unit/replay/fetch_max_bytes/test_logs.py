@@ -1,4 +1,4 @@
-"""When a batch can be read in the closed loop, by what responses show of it."""
+"""When a batch can be read in the closed loop, as captured responses show."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from udfs.replay.fetch_max_bytes.closed_loop.logs import FETCH_TIMES, NODE_LOGS,
 from udfs.replay.fetch_max_bytes.state import READABLE_BATCH
 
 LAST, SENT, ANSWERED = [9, 19, 29, 39], [0, 100, 200], [10, 180, 260]
-"""Three fetches, of which the first finds a batch there and each later one is told of one more."""
+"""Three fetches. The bound of the first allows one batch, and that of each later fetch one more."""
 
 
 def when_visible(before: Sequence[int], answers_at_once: bool) -> list[int]:
-    """When each batch can be read that responses first had records of at these times."""
+    """When each batch can be read. before: when a response first had records of each."""
     shown = ShownLogs(
         nodes=new_records(NODE_LOGS, 1, end_fetch=3, answers_at_once=answers_at_once),
         requests=new_records(FETCH_TIMES, 3, sent=SENT, answered=ANSWERED),
@@ -38,7 +38,9 @@ def test_a_bound_is_shown_by_a_fetch_that_was_sent_and_answered() -> None:
     ("before", "visible"),
     [(120, 180), (50, 50), (5, 11)],  # while its fetch was under way; between two; before the fetch that did not get it
 )
-def test_what_another_got_a_consumer_gets_when_its_own_fetches_can_have_it(before: int, visible: int) -> None:
-    """Of a follower, or a fetch that waits for more than a byte, they do not tell."""
+def test_a_batch_that_another_reader_got_can_be_read_once_the_consumers_own_fetches_can_have_it(
+    before: int, visible: int
+) -> None:
+    """The fetches of a follower, or those that wait for more than a byte, do not show it."""
     assert when_visible([5, before, 190, 300], True) == [ALWAYS, visible, 190, 300]
     assert when_visible([5, before, 190, 300], False) == [ALWAYS, before, 190, 300]

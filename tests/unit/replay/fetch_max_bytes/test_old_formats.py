@@ -1,4 +1,4 @@
-"""Message sets of formats 0 and 1 in the replay of fetches: what is in the log, and what a broker made of it."""
+"""Message sets of formats 0 and 1 in the replay of fetches: what is in the log, and what a broker converted it to."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from udfs.replay.shared.lanes import AS_CAPTURED
 def batch(
     first: int, last: int, size: int, *, is_old: bool, version: int | None = None, produced: int | None = None
 ) -> dict[str, Any]:
-    """A batch of a fetch response; of a produce request at a time where that is told."""
+    """A batch of a fetch response, or of a produce request at the time `produced`."""
     return {
         "topic": "t", "topic_key": "t", "partition": 0, "kind": LogEvent.BATCH, "position": first, "last_offset": last,
         "size_bytes": size, "append_after": produced, "append_before": 0, "is_old_format": is_old,
@@ -57,14 +57,14 @@ def test_a_fetch_before_version_3_gets_a_part_of_a_wrapper_that_is_too_large() -
     assert fidelity(large, read(400, version=3)) == (1, 1, 0, {})
 
 
-def test_what_a_broker_converted_is_no_batch_of_the_log_and_not_to_be_checked() -> None:
-    """One log, told by a client of today and one that gets the same records as message sets."""
+def test_a_batch_that_a_broker_converted_is_not_in_the_log_and_its_fetch_is_unknown() -> None:
+    """A client of today, and one that gets the same records as message sets, read the same log."""
     log = batch(0, 9, 80, is_old=False), batch(10, 19, 90, is_old=False)
     assert fidelity(*log, *WRAPPERS, read(150, version=11)) == (1, 1, 0, {})
     assert fidelity(*log, *WRAPPERS, read(100, version=2)) == (0, 0, 1, {"converted_format": 1})
 
 
-def test_record_batches_that_a_topic_of_an_older_format_was_sent_are_kept_as_message_sets() -> None:
+def test_a_topic_of_an_older_format_keeps_record_batches_as_message_sets() -> None:
     """message.format.version: a fetch by version 4 or later is answered in the format of the log."""
     sent = [batch(0, 9, 80, is_old=False, produced=-10), batch(10, 19, 90, is_old=False, produced=-10)]
     kept = [batch(0, 9, 100, is_old=True, version=11), batch(10, 19, 100, is_old=True, version=11)]
@@ -73,7 +73,7 @@ def test_record_batches_that_a_topic_of_an_older_format_was_sent_are_kept_as_mes
 
 
 def test_a_log_whose_format_changed_has_both() -> None:
-    """The older part is as the broker made it, what is behind it as it was sent."""
+    """The older part is as the broker converted it, the later part as it was sent."""
     sent = [batch(0, 9, 80, is_old=False, produced=-10), batch(10, 19, 90, is_old=False, produced=-10)]
     kept = [batch(0, 9, 100, is_old=True, version=11), batch(10, 19, 90, is_old=False, version=11)]
     assert fidelity(*sent, *kept, read(100, version=11, end=10)) == (1, 1, 0, {})

@@ -15,7 +15,7 @@ VISIBLE_AT = [1, 30, 40, 20, 25]
 
 
 def enough_at(needed: int, *servings: tuple[int, int, int], fetches: int = 1) -> list[int]:
-    """When the responses of fetches had so many bytes. servings: partition, first batch and size of each."""
+    """When the responses of fetches had `needed` bytes. servings: partition, first batch and size of each."""
     first, end = np.array([0, 3, 5]), np.array([3, 5, 5])
     batches = new_records(LOG_BATCH, 6, bytes_before=100 * np.arange(6), visible_at=[*VISIBLE_AT, 0])
     logs = ReaderLogs(
@@ -38,7 +38,7 @@ def test_each_fetch_waits_for_its_own_bytes() -> None:
     assert enough_at(150, (0, 0, 200), (1, 3, 200), fetches=2) == [30, 25]
 
 
-def test_a_response_with_less_than_the_fetch_wants_was_not_sent_because_there_was_enough() -> None:
+def test_a_response_with_less_than_its_fetch_wants_never_had_enough() -> None:
     assert enough_at(301, (0, 0, 300)) == [NEVER]
 
 
@@ -47,7 +47,7 @@ def test_a_batch_that_was_cut_off_counts() -> None:
     assert enough_at(50, (0, 1, 50)) == [30]
 
 
-def test_what_nothing_is_known_of_was_there() -> None:
+def test_batches_that_the_capture_does_not_show_count_as_there() -> None:
     assert enough_at(50, (2, 5, 60)) == [ALWAYS]
 
 

@@ -1,4 +1,4 @@
-"""`producer_byte_rate` makes a producer wait that has sent more to a broker than its quota (KIP-13, KIP-219)."""
+"""`producer_byte_rate` makes a producer wait once it has sent a broker more than its quota (KIP-13, KIP-219)."""
 
 from __future__ import annotations
 
@@ -112,14 +112,14 @@ def test_a_request_counts_whether_its_producer_waits_or_not() -> None:
     assert waits_of(100, [900, 400, 100], 0) == [0, 3000, 4000]
 
 
-def test_what_was_sent_before_all_windows_does_not_count() -> None:
+def test_requests_from_before_all_windows_do_not_count() -> None:
     assert waits_of(100, [1000, 1], 11_000) == [0, 0]
 
 
 STEADY = [Sent(at * 100, 100_000) for at in range(200)]
 """1 MB/s for 20 s, without a quota."""
 AT_THE_QUOTA = 35_000, None, 5_000
-"""How long they take at 500 kB/s: 40 s, less 10 s at most of which the quota can be had at once."""
+"""How long they take at 500 kB/s: 40 s, less at most 10 s, because 10 s of the quota can be used at once."""
 
 
 @pytest.mark.parametrize("most", [1, 7, 10_000])
@@ -134,7 +134,7 @@ def test_a_producer_above_its_quota_sends_for_as_long_as_the_quota_says(most: in
     assert slow["behind_ms_max"] == pytest.approx(slow["sending_ms"] - 19_902)
 
 
-def test_two_connections_of_a_client_have_one_meter_at_a_broker_and_two_at_two() -> None:
+def test_two_connections_of_a_client_share_a_meter_at_one_broker_and_have_two_at_two_brokers() -> None:
     one, two = ([replace(sent, connection=1 + i % 2, broker=str(1 + i % 2 * apart)) for i, sent in enumerate(STEADY)]
                 for apart in (0, 1))  # fmt: skip
     (together,) = [row for row in replayed(one, lanes_of(None, 700_000))["producer_throttles"] if row["byte_rate"]]
@@ -143,7 +143,7 @@ def test_two_connections_of_a_client_have_one_meter_at_a_broker_and_two_at_two()
     assert [row["throttled_requests"] for row in apart] == [0, 0]
 
 
-def test_who_shares_a_quota_waits_for_what_the_other_sends() -> None:
+def test_a_client_waits_for_what_others_send_under_the_same_quota() -> None:
     sent = [replace(one, client=f"app-{i % 2}", connection=i % 2) for i, one in enumerate(STEADY)]
     lanes = lanes_of(None, 700_000)
     users = {(f"app-{i}", "here"): "ann" for i in range(2)}
@@ -155,7 +155,7 @@ def test_who_shares_a_quota_waits_for_what_the_other_sends() -> None:
 
 
 def under_quota(rate: int, wanted: int = 60) -> list[Sent]:
-    """Requests of 100 kB that are made every 50 ms, each sent when the broker takes it, with Kafka's throttle times."""
+    """Requests of 100 kB, made every 50 ms and sent when the broker takes them, with Kafka's throttle times."""
     rules = new_records(METER_RULES, 1, byte_rate=rate, quota_windows=11, quota_window_ms=1000)[0]
     meters, free, sent = new_meters(1, 11), 0, list[Sent]()
     for made in range(0, wanted * 50, 50):
@@ -166,7 +166,7 @@ def under_quota(rate: int, wanted: int = 60) -> list[Sent]:
     return sent
 
 
-def test_the_captured_quota_gives_the_captured_throttle_times_and_times_show_it() -> None:
+def test_the_captured_quota_gives_the_captured_throttle_times_which_show_it() -> None:
     rows = replayed(under_quota(200_000), lanes_of(200_000))
     (row,), (fidelity,) = rows["producer_throttles"], rows["fidelity"]
     assert row["captured_throttled_requests"] == row["throttled_requests"] > 10
@@ -183,20 +183,20 @@ def test_a_quota_that_nobody_stated_is_shown_by_long_throttle_times() -> None:
     assert dict(fidelity["reasons"]) == {"quota_not_stated": fidelity["unknown"]}
 
 
-def test_without_the_captured_quota_records_go_when_they_were_made() -> None:
+def test_without_the_captured_quota_records_are_sent_when_they_were_made() -> None:
     lanes = by_lane(replayed(under_quota(50_000), lanes_of(50_000, None)))
     assert lanes["captured"]["sending_ms"] > 60_000
     assert lanes["producer_byte_rate=None"]["sending_ms"] == 59 * 50 + 2
 
 
-def test_a_wrong_quota_is_told_by_the_throttle_times() -> None:
+def test_throttle_times_show_that_a_stated_quota_is_wrong() -> None:
     for stated, reason in ((100_000, "throttled_longer"), (25_000, "throttled_less")):
         (fidelity,) = replayed(under_quota(50_000), lanes_of(stated))["fidelity"]
         assert set(dict(fidelity["reasons"])) == {reason}
         assert fidelity["agreed"] < fidelity["checked"]
 
 
-def test_what_was_sent_before_the_capture_makes_the_first_windows_unknown() -> None:
+def test_requests_from_before_the_capture_make_the_first_windows_unknown() -> None:
     whole = under_quota(50_000)
     late = [replace(one, began_before=True) for one in whole[10:]]
     (fidelity,) = replayed(late, lanes_of(50_000))["fidelity"]
@@ -219,7 +219,7 @@ def test_an_application_waits_when_buffer_memory_is_full() -> None:
     assert full["sending_ms"] == pytest.approx(free["sending_ms"], abs=1_500)
 
 
-def test_what_waits_longer_than_the_client_tries_is_counted() -> None:
+def test_requests_that_wait_longer_than_delivery_timeout_ms_are_counted() -> None:
     lanes = by_lane(replayed(STEADY, lanes_of(None, 100_000)))
     assert lanes["producer_byte_rate=100000"]["expired_requests"] > 0
     assert lanes["captured"]["expired_requests"] == 0
@@ -244,7 +244,7 @@ def test_only_requests_in_the_window_count() -> None:
     lanes = by_lane(replayed(STEADY, lanes_of(None, 500_000, window=window)))
     slow = lanes["producer_byte_rate=500000"]
     assert slow["requests"] == 20
-    assert slow["throttled_requests"] > 0  # by what came before the window
+    assert slow["throttled_requests"] > 0  # because of requests before the window
     assert slow["behind_ms_max"] > 4_000
 
 
@@ -254,7 +254,7 @@ def settings_of(*changed: Mapping[str, Value], **in_force: Value) -> LaneSetting
     return LaneSettings(tuple(map(str, range(len(lanes)))), lanes, defaults | in_force)
 
 
-def test_lanes_of_producers_alone_are_not_replayed_for_consumers() -> None:
+def test_lanes_that_change_only_producers_are_not_replayed_for_consumers() -> None:
     of_producers = {"user.producer_byte_rate": 5, "broker.quota.window.num": 3}
     both = {"producer_byte_rate": 5, "consumer.fetch.max.bytes": 9}
     of_consumers = {"consumer_byte_rate": 5, "broker.quota.window.num": 3}

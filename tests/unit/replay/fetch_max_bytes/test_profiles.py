@@ -1,4 +1,4 @@
-"""Whose rules a reader follows that does not say what it is."""
+"""Which client's rules a reader follows that does not say what software it is."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from udfs.replay.fetch_max_bytes.closed_loop.settings import keeps_order
     ],
     ids=["one order", "in turn", "in turn of three", "mostly one", "half", "one partition", "others each time", "none"],
 )
-def test_a_client_that_asks_in_one_order_is_no_librdkafka(responses: list[str], *, keeps: bool) -> None:
-    """A letter a partition with records."""
+def test_a_client_whose_partitions_keep_their_order_is_not_librdkafka(responses: list[str], *, keeps: bool) -> None:
+    """Each letter of a response is a partition with records."""
     request = np.repeat(np.arange(len(responses)), [len(parts) for parts in responses]).astype(np.int64)
     partition = np.array([ord(letter) for letter in "".join(responses)], np.int64)
     assert keeps_order(request, partition) == keeps

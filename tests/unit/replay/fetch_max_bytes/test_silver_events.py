@@ -1,4 +1,4 @@
-"""What the replay of fetches takes from silver tables, of clients, batches and reads."""
+"""The events that the replay of fetches makes from silver tables: clients, batches and reads."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def batches_in_log(rows: Iterable[Row]) -> list[Row]:
 
 
 def reads(rows: Iterable[Row], kind: LogEvent = LogEvent.READ) -> list[Row]:
-    """Reads, or those that show where a log or segment ends."""
+    """The events of one kind that are made from the rows."""
     events = plain(read_events(silver_rows(FETCH_PARTITIONS, READ_COLUMNS, rows), NO_PROFILES))
     return [row for row in events if row[LOG_EVENTS.kind] == kind]
 
@@ -54,10 +54,10 @@ def reads(rows: Iterable[Row], kind: LogEvent = LogEvent.READ) -> list[Row]:
         ("librdkafka", None, LIBRDKAFKA), ("sarama", "1.0", None), (None, None, None), (None, "2.1-rdkafka-2.1", None),
     ],
 )  # fmt: skip
-def test_whose_rules_a_client_follows_its_software_tells(
+def test_a_clients_software_says_whose_rules_it_follows(
     name: str | None, version: str | None, profile: int | None
 ) -> None:
-    """A client that is packed into another jar says `unknown` for its version (AppInfoParser)."""
+    """A client that is packed into another jar gives `unknown` as its version (AppInfoParser)."""
     exchange = {"connection_id": 5, "client_software_name": name, "client_software_version": version}
     of = client_software.software_rows(silver_rows(EXCHANGES, client_software.SOFTWARE_COLUMNS, [exchange]))
     profiles = profiles_by_connection(
@@ -68,7 +68,7 @@ def test_whose_rules_a_client_follows_its_software_tells(
     assert [row[LOG_EVENTS.profile] for row in rows] == [profile, None]
 
 
-def test_a_batch_whose_last_offset_or_size_cannot_be_is_not_in_the_log() -> None:
+def test_a_batch_with_an_impossible_last_offset_or_size_is_not_in_the_log() -> None:
     batch = {"source": "fetch", "size_bytes": 70, "magic": 2, "record_count": 1, "base_offset": 10}
     rows = [batch | {"last_offset_delta": 4}, batch | {"base_offset": LONGEST, "last_offset_delta": 1}]
     rows.append(batch | {"last_offset_delta": 0, "size_bytes": 2**31 + 11})
@@ -94,7 +94,7 @@ def test_a_produced_batch_is_in_the_log_unless_it_was_refused() -> None:
     assert appended == [TIME_US, TIME_US, None, None, None]
 
 
-def test_of_a_fetched_batch_the_epoch_of_its_leader_is_known_and_of_a_produced_one_when_it_came() -> None:
+def test_a_fetched_batch_shows_its_leaders_epoch_and_a_produced_one_when_it_came() -> None:
     batch = {"base_offset": 10, "last_offset_delta": 4, "size_bytes": 70, "partition_leader_epoch": 3}
     times = {"request_time": TIME, "response_time": TIME + timedelta(seconds=1)}
     rows = batches_in_log([batch | times | {"source": source} for source in ("produce", "fetch")])
@@ -115,8 +115,8 @@ def test_a_batch_with_fewer_records_than_offsets_has_been_compacted(
     assert (row[LOG_EVENTS.is_sparse], row[LOG_EVENTS.is_old_format]) == (is_sparse, is_old)
 
 
-def test_a_committed_reader_whose_response_is_silent_reads_to_the_last_stable_offset_of_the_response_before() -> None:
-    """An incremental response is silent of a partition while both its offsets stand still (FetchSession)."""
+def test_a_partition_that_a_response_leaves_out_keeps_the_last_stable_offset_of_the_response_before() -> None:
+    """An incremental response leaves a partition out while neither of its offsets changes (FetchSession)."""
     read = READ | {"isolation_level": 1, "high_watermark": 90}
     rows = reads([read | {"last_stable_offset": 40, "response_position": None}, read | {"last_stable_offset": None}])
     t = LOG_EVENTS
@@ -154,7 +154,7 @@ def test_a_reader_that_is_sent_elsewhere_or_refused_reads_nothing(stops: Row, is
     ],
     ids=["behind", "at the end", "nothing to read", "not tiered", "follower", "refused", "tiered after all", "stopped"],
 )
-def test_what_is_read_of_a_topic_with_tiered_storage_may_be_remote(read: Row, may_be: bool) -> None:
+def test_a_read_of_a_topic_with_tiered_storage_may_be_remote(read: Row, may_be: bool) -> None:
     rows = silver_rows(FETCH_PARTITIONS, READ_COLUMNS, [READ | {"topic": "tiered"} | read])
     for tiered in (TieredTopics(names=frozenset({"tiered"})), TieredTopics(True, frozenset({"plain"}))):
         events = plain(read_events(rows, NO_PROFILES, tiered))
@@ -168,7 +168,7 @@ def test_a_partition_that_the_broker_does_not_read_is_no_read(lacking: str) -> N
     assert plain(read_events(silver_rows(FETCH_PARTITIONS, READ_COLUMNS, rows), NO_PROFILES)) == []
 
 
-def test_of_a_read_without_anything_that_can_be_null_there_is_where_it_begins() -> None:
+def test_a_read_with_all_nullable_columns_null_still_says_where_it_begins() -> None:
     bare = row_of(FETCH_PARTITIONS, topic="t", reader="consumer", read_position=0, fetch_offset=10)
     (row,) = reads([bare])
     t = LOG_EVENTS
@@ -180,14 +180,14 @@ def test_of_a_read_without_anything_that_can_be_null_there_is_where_it_begins() 
     assert reads([bare], LogEvent.WITNESS) == []
 
 
-def test_a_fetch_is_in_a_session_where_its_response_says_so_or_else_its_request() -> None:
+def test_a_fetch_is_in_a_session_if_its_response_or_else_its_request_says_so() -> None:
     ids = [(None, 0), (None, 7), (0, 7), (8, 0)]
     rows = reads([READ | {"response_session_id": response, "session_id": request} for response, request in ids])
     assert [row[LOG_EVENTS.in_session] for row in rows] == [False, True, False, True]
 
 
 def test_reads_with_records_and_those_of_followers_show_where_a_log_ends() -> None:
-    """A response that is refused, held back, sent elsewhere or cut shows nothing of it."""
+    """A response with an error, throttled, redirected or cut does not show it."""
     records = READ | {"high_watermark": 90, "returned_bytes": 50}
     empty, follower = records | {"returned_bytes": 0}, records | {"reader": "follower", "returned_bytes": 0}
     disturbed: list[Row] = [
@@ -205,17 +205,15 @@ def test_reads_with_records_and_those_of_followers_show_where_a_log_ends() -> No
     ("shown", "found_nothing"),
     [({"min_bytes": 1}, True), ({"min_bytes": 2}, False), ({"min_bytes": 1, "is_delayed": False}, False)],
 )
-def test_a_fetch_was_parked_without_records_where_it_would_have_been_answered_with_any(
-    shown: Row, found_nothing: bool
-) -> None:
+def test_a_parked_fetch_found_no_records_if_any_record_would_have_answered_it(shown: Row, found_nothing: bool) -> None:
     follower = READ | {"reader": "follower", "returned_bytes": 50, "is_delayed": True}
     for kind in (LogEvent.READ, LogEvent.WITNESS):
         assert [row[LOG_EVENTS.found_nothing] for row in reads([follower | shown], kind)] == [found_nothing]
 
 
 @pytest.mark.parametrize("batch_rows", [1, 7, 10_000])
-def test_of_a_log_its_batches_come_first_then_what_shows_its_end_and_then_all_reads(batch_rows: int) -> None:
-    """A topic is known by its id, wherever that is shown, and each log comes in the order of offsets and times."""
+def test_the_batches_of_a_log_come_first_then_the_reads_that_show_its_end_then_all_reads(batch_rows: int) -> None:
+    """A topic is identified by its id if that is shown. Batches come in the order of offsets, reads by time."""
     log = {"topic": "t", "topic_id": "id"}
     batches = [
         row_of(RECORD_BATCHES, source="fetch", base_offset=90 - at, last_offset_delta=0, size_bytes=70, **log)
@@ -244,13 +242,13 @@ def test_of_a_log_its_batches_come_first_then_what_shows_its_end_and_then_all_re
         ({"record_count": 1, "is_control": True}, 0),
     ],
 )  # fmt: skip
-def test_a_batch_has_as_many_records_for_a_consumer_as_it_says_and_an_end_marker_none(shown: Row, records: int) -> None:
+def test_a_consumer_gets_as_many_records_as_a_batch_says_and_none_of_a_control_batch(shown: Row, records: int) -> None:
     batch = {"source": "fetch", "base_offset": 10, "last_offset_delta": 4, "size_bytes": 70, "magic": 2}
     (row,) = batches_in_log([row_of(RECORD_BATCHES, **batch | shown)])
     assert row[LOG_EVENTS.records] == records
 
 
-def test_the_producer_is_known_of_batches_in_a_transaction_alone() -> None:
+def test_only_batches_in_a_transaction_have_a_known_producer() -> None:
     batch = {"source": "fetch", "base_offset": 10, "last_offset_delta": 4, "size_bytes": 70, "producer_id": 7}
     rows = batches_in_log([batch | {"is_transactional": of} for of in (True, False)])
     assert [row[LOG_EVENTS.producer_id] for row in rows] == [7, None]

@@ -33,7 +33,7 @@ def reads_of(rows: Sequence[Read]) -> Records:
 
 
 def obvious(batches: list[Batch], reads: list[Read]) -> tuple[bool, list[bool]]:
-    """Response by response."""
+    """Whether the log has holes and which reads begin in one, found response by response."""
     by_response: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for connection, exchange, base, last in batches:
         by_response.setdefault((connection, exchange), []).append((base, last))
@@ -61,10 +61,10 @@ def some_batches(draw: st.DrawFn) -> list[Batch]:
 
 @settings(derandomize=True, max_examples=300, deadline=None)
 @given(some_batches(), st.lists(st.tuples(connections, exchanges, st.integers(0, 12)), max_size=8))
-def test_holes_are_found_as_one_finds_them_response_by_response(batches: list[Batch], reads: list[Read]) -> None:
+def test_holes_are_the_same_as_those_found_response_by_response(batches: list[Batch], reads: list[Read]) -> None:
     slices = slices_of(batches_of(batches))
     assert (slices.has_holes, begins_in_hole(slices, reads_of(reads)).tolist()) == obvious(batches, reads)
 
 
-def test_a_batch_that_is_captured_twice_is_no_hole() -> None:
+def test_a_batch_that_is_captured_twice_makes_no_hole() -> None:
     assert not slices_of(batches_of([(1, 0, 0, 4), (1, 0, 5, 9), (1, 0, 0, 4)])).has_holes

@@ -1,4 +1,4 @@
-"""Who clients are to brokers, as far as a capture shows it, and which of them share quotas."""
+"""Which users clients are, as far as a capture shows it, and which clients share quotas."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ CLIENTS = {("app", HERE): "ann", ("app", THERE): "bob", ("job", HERE): "ann", ("
 
 
 def grouped(*quotas: dict[QuotaOf, int]) -> list[set[tuple[str, str]]]:
-    """The groups of clients that share quotas. quotas: of each lane."""
+    """The groups of clients that share quotas. quotas: those of each lane."""
     limits, clients = np.zeros(len(quotas), FETCH_LIMITS), as_captured_clients(len(quotas))
     names = tuple(f"lane {lane}" for lane in range(len(quotas)))
     unlimited = FetchLanes(names, limits, limits, clients, clients, np.ones(len(quotas)))
@@ -75,7 +75,7 @@ def grouped(*quotas: dict[QuotaOf, int]) -> list[set[tuple[str, str]]]:
     return [{client for client, of in groups.items() if of == name} for name in sorted(set(groups.values()))]
 
 
-def test_clients_are_replayed_together_that_share_a_quota_in_any_lane() -> None:
+def test_clients_that_share_a_quota_in_any_lane_are_replayed_together() -> None:
     of_users, of_clients, of_both = ({of: 1} for of in (QuotaOf(EACH, None), QuotaOf(None, EACH), QuotaOf(EACH, EACH)))
     assert grouped({}, of_users) == [{("app", HERE), ("job", HERE)}]
     assert grouped({}, of_clients) == [{("app", HERE), ("app", THERE)}]
@@ -118,7 +118,7 @@ def test_a_client_at_two_addresses_waits_longer_for_a_quota_that_both_share() ->
     assert waits[0][HERE, "lane 1"] == waits[0][THERE, "lane 1"] > 0
     first, last = sorted((waits[1][HERE, "lane 1"], waits[1][THERE, "lane 1"]))
     assert first > waits[0][HERE, "lane 1"]
-    assert last == pytest.approx(2 * waits[0][HERE, "lane 1"], rel=0.05), "all that both read comes at the same rate"
+    assert last == pytest.approx(2 * waits[0][HERE, "lane 1"], rel=0.05), "both together read at the rate of one alone"
     assert [waits[1][address, "lane 0"] for address in (HERE, THERE)] == [0, 0]
     for table in together.keys() - {"fetch_timeline", "fetch_memory"}:  # buckets are those of the longest lane
         of_lane_0 = [
@@ -129,6 +129,6 @@ def test_a_client_at_two_addresses_waits_longer_for_a_quota_that_both_share() ->
 
 
 @pytest.mark.parametrize("most", [1, 7])
-def test_it_is_no_matter_how_the_reads_of_a_group_are_cut(most: int) -> None:
+def test_rows_are_the_same_however_the_reads_of_a_group_are_split_into_batches(most: int) -> None:
     shared = dict.fromkeys([("app", HERE), ("app", THERE)], "app at both")
     assert of_two_addresses(shared, most) == of_two_addresses(shared, 10_000)
