@@ -87,7 +87,7 @@ def catch_up(
 ) -> Rows:  # fmt: skip
     """A Java consumer's catch-up: two partitions fit into a response, and the session's order is Kafka's.
 
-    reconnects: this fetch, which opens a session, is the first of another connection, to that broker.
+    reconnects: the fetch that opens another connection, to `broker`, and a session.
     """
     order, read, rows = list(range(partitions)), [0] * partitions, []
     client, node = order, {"connection_id": READER["connection_id"], "broker": READER["broker"]}
@@ -109,7 +109,7 @@ def catch_up(
 
 
 def reads_of(events: Rows, most: int = 10_000) -> pa.Table:
-    """The rows of READS in order, the pass over logs being given batches of at most so many rows."""
+    """The rows of READS in order. most: how many rows each batch has at most that the pass over logs gets."""
     t, r = LOG_EVENTS, READS
     keys: SortKeys = [(str(name), "ascending") for name in (t.topic_key, t.partition, t.kind, t.position)]
     sorted_events = pa.Table.from_pylist(events, schema=arrow_schema(t)).sort_by(keys)
@@ -121,7 +121,7 @@ def reads_of(events: Rows, most: int = 10_000) -> pa.Table:
 
 
 def read_batch(rows: Rows) -> pa.RecordBatch:
-    """Rows of READS by name: what their records have, and `batch_sizes`; what is None or left out is not known."""
+    """READS from rows with the fields of CARRIED and `batch_sizes`. A field that is None or left out is not known."""
     keys = pa.RecordBatch.from_pylist([{name: row.get(name) for name in KEYS} for row in rows], KEY_SCHEMA)
     reads = np.zeros(len(rows), CARRIED)
     for name in CARRIED.names or ():

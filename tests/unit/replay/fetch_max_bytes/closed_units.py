@@ -1,4 +1,4 @@
-"""Readers for the closed loop, written down in a few words."""
+"""Readers for the closed loop, in a short notation for tests."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Times:
     answer: float = 1.0 * MS
     late: float = 0.0
     byte: float = 0.0
-    taking: Sequence[tuple[int, float]] = ()  # (records, time of all until then)
+    taking: Sequence[tuple[int, float]] = ()  # (records, time that they take), rising
 
 
 PACE = Times()
@@ -61,9 +61,9 @@ class Part:
     leaves: int = NEVER
     records: int = 1  # in each batch
     node: int = 0
-    moves: Sequence[tuple[int, int]] = ()  # (time, batch it is read from then)
-    gone_at: int = NEVER  # what was buffered when it leaves or moves
-    asked_last: int = NEVER  # before it leaves or moves
+    moves: Sequence[tuple[int, int]] = ()  # (time, batch from which it is then read)
+    gone_at: int = NEVER  # when the records that were buffered as it left or moved are gone
+    asked_last: int = NEVER  # when it was last asked for before it leaves or moves
     segments: Sequence[int] = ()  # batches with which segments begin
 
 
@@ -92,7 +92,7 @@ class Client:
 
 
 def changes_of(parts: Sequence[Part], first: Sequence[int], reopens: Sequence[int]) -> tuple[Records, Ints]:
-    """All that changes, READING_CHANGE[n], and the node of each. first: the first batch of each part."""
+    """All changes, READING_CHANGE[n], and the node of each. first: the first batch of each part."""
     found = [(0, time, REOPEN, 0, time, NEVER) for time in reopens]
     for p, (part, begin) in enumerate(zip(parts, first, strict=True)):
         found.append((part.node, part.joins, p, begin, part.joins, NEVER))
@@ -106,7 +106,7 @@ def changes_of(parts: Sequence[Part], first: Sequence[int], reopens: Sequence[in
 
 
 def unit_of(parts: Sequence[Part], reopens: Sequence[int], horizon: int, times: Times) -> Unit:
-    """The partitions as the replay takes them, those of a node together. All that can be read at 1 us is backlog."""
+    """The partitions as the replay takes them, those of a node together. Batches readable at 1 us are backlog."""
     counts = [len(part.sizes) for part in parts]
     first = stretch_edges(counts)
     visible = [list(part.visible) or [1] * len(part.sizes) for part in parts]
@@ -194,9 +194,10 @@ def replayed(
     parts: Sequence[Part], clients: Sequence[Client], horizon: int = 1, pace: Times = PACE, opens: bool = True,
     reopens: Sequence[int] = (), shares: bool = True,
 ) -> ReaderLanes:  # fmt: skip
-    """What becomes of the reader in every lane, from 1 us on until `horizon` and until all is read.
+    """The reader's outcome in every lane, from 1 us until `horizon` and until all is read.
 
-    opens: the first fetch opens a session; reopens: when others do, on node 0. shares: one process has all nodes.
+    opens: whether the first fetch opens a session. reopens: when others do, on node 0. shares: whether one process has
+    all nodes.
     """
     unit = unit_of(parts, [*([1] if opens else []), *reopens], horizon, pace)
     rules = rules_of(clients, len(unit.nodes), shares)

@@ -1,4 +1,4 @@
-"""A captured catch-up, replayed in closed loop: what the gold tables say of it, and of what is not known."""
+"""A captured catch-up in closed loop: what the gold tables say about it, and about what the capture does not show."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ LOOSE = [
 
 
 def gold(events: Rows, lanes: FetchLanes, most: int = 10_000) -> dict[str, Rows]:
-    """The gold rows, the passes being given batches of at most so many rows."""
+    """The gold rows. most: how many rows each batch has at most that the passes get."""
     return gold_of(reads_of(events, most), lanes, most)
 
 
 def gold_of(reads: pa.Table, lanes: FetchLanes, most: int) -> dict[str, Rows]:
-    """The gold rows of rows of READS."""
+    """The gold rows from rows of READS."""
     rows: dict[str, Rows] = defaultdict(list)
     for packed in replay_fetches(reads.to_batches(max_chunksize=most), lanes, "run"):
         for batch in unpack([packed]):
@@ -98,14 +98,14 @@ ALL = BATCHES * SIZE * PARTITIONS
 
 
 def test_a_connection_that_is_opened_anew_goes_on_from_what_the_lane_has_read() -> None:
-    """Half as much fits into a response of the second lane: it is half behind when the connection breaks."""
+    """A response of the second lane holds half as much, so it has read half as much when the connection breaks."""
     events = batch_rows() + catch_up(reconnects=8)
     assert closed_bytes(events, AS_CAPTURED, SIZE) == {("lane 0", "1"): ALL, ("lane 1", "1"): ALL}
     assert all(checked == agreed for checked, agreed, _, _ in closed_fidelity(events).values())
 
 
 def test_partitions_that_move_to_another_broker_are_read_on_from_where_the_lane_is() -> None:
-    """Half as much fits into a response of the second lane: it is half behind when they move."""
+    """A response of the second lane holds half as much, so it has read half as much when the partitions move."""
     events = batch_rows() + catch_up(reconnects=8, broker="2")
     assert closed_bytes(events, AS_CAPTURED, SIZE) == {
         ("lane 0", "1"): ALL // 2, ("lane 0", "2"): ALL // 2, ("lane 1", "1"): ALL // 4, ("lane 1", "2"): ALL * 3 // 4,
@@ -113,15 +113,15 @@ def test_partitions_that_move_to_another_broker_are_read_on_from_where_the_lane_
     assert all(checked == agreed for checked, agreed, _, _ in closed_fidelity(events).values())
 
 
-def test_a_backlog_that_is_read_at_two_brokers_takes_from_the_first_fetch_at_one_to_the_last_at_the_other() -> None:
+def test_the_catch_up_at_two_brokers_lasts_from_the_first_fetch_at_one_to_the_last_at_the_other() -> None:
     for broker in ("1", "2"):
         rows = gold(batch_rows() + catch_up(reconnects=8, broker=broker), lanes_of(AS_CAPTURED, SIZE, 10 * SIZE))
         took = [row["catch_up_ms"] for row in rows["fetch_consumers"] if row["mode"] == "closed"]
         assert took == pytest.approx([152, 312, 72], abs=30), broker
 
 
-def test_no_catch_up_is_told_of_a_backlog_that_the_reader_gave_up() -> None:
-    """Partition 3 is asked for in the first two fetches alone, as one whose topic is deleted, in the lanes as well."""
+def test_a_backlog_that_the_reader_gave_up_has_no_catch_up() -> None:
+    """Only the first two fetches ask for partition 3, in the capture and in the lanes, as if its topic was deleted."""
     left = [row for row in batch_rows() + catch_up() if row["partition"] < 3 or row.get("exchange_no", 0) < 2]
     rows = gold(left, lanes_of(AS_CAPTURED, 100 * SIZE))
     fairness = [row for row in rows["fetch_fairness"] if row["mode"] == "closed"]
@@ -133,8 +133,8 @@ def test_no_catch_up_is_told_of_a_backlog_that_the_reader_gave_up() -> None:
     assert closed[0]["catch_up_ms"] == slowest > 0
 
 
-def test_a_backlog_that_the_captured_lane_read_and_another_did_not_is_none_that_is_left_out() -> None:
-    """Half as much fits into a response of the second lane: it is half behind when the reader leaves partition 3."""
+def test_a_backlog_that_the_captured_lane_read_and_another_did_not_leaves_that_lane_without_catch_up() -> None:
+    """A response of the second lane holds half as much, so it has read half when the reader leaves partition 3."""
     left = [row for row in batch_rows() + catch_up() if row["partition"] < 3 or row.get("exchange_no", 0) < 16]
     events = [*left, *([row for row in catch_up(batches=16) if row["partition"] < 3 and row["exchange_no"] >= 16])]
     closed = [row for row in gold(events, lanes_of(AS_CAPTURED, SIZE))["fetch_consumers"] if row["mode"] == "closed"]
@@ -160,7 +160,7 @@ def test_a_partition_that_moves_to_another_broker_counts_once_for_its_reader() -
 def test_a_connection_that_another_process_may_have_opened_begins_as_captured(
     other: dict[str, int], broker: str
 ) -> None:
-    """Where the lane is behind the capture it reads the same records in both connections."""
+    """The lane is behind the capture, so it reads some records on both connections."""
     moved = {name: value + (BEGIN if "time" in name else 0) for name, value in other.items()}
     events = batch_rows() + [
         row | (moved if row["connection_id"] != READER["connection_id"] else {})
@@ -169,7 +169,7 @@ def test_a_connection_that_another_process_may_have_opened_begins_as_captured(
     assert sum(closed_bytes(events, SIZE).values()) > ALL
 
 
-def test_a_response_that_is_empty_for_a_quota_has_the_client_wait_in_every_lane() -> None:
+def test_a_response_that_is_empty_because_of_a_quota_makes_the_client_wait_in_every_lane() -> None:
     """ClientQuotaManager.throttle: the records of fetch 3 come when the client asks again, 2 s later."""
     later = 2_000 * MS
     events = [row if row.get("exchange_no", 0) < 3 else behind(row, later) for row in EVENTS]
@@ -186,7 +186,7 @@ def test_a_response_that_is_empty_for_a_quota_has_the_client_wait_in_every_lane(
 
 
 def behind(row: dict[str, Any], later: int) -> dict[str, Any]:
-    """A fetch's row as the one of a fetch that came one fetch and so much time later."""
+    """A fetch's row, with the next exchange's number and times that are `later` us later."""
     times = {name: row[name] + later for name in ("position", "request_time", "response_time")}
     return row | times | {"exchange_no": row["exchange_no"] + 1}
 
@@ -205,7 +205,7 @@ def test_batches_of_any_length_give_the_same_rows(most: int) -> None:
 
 
 @pytest.mark.parametrize("most", [1, 7])
-def test_fetches_that_are_not_kept_are_counted_and_the_same_ones_however_batches_are_cut(
+def test_fetches_that_are_left_out_are_counted_and_are_the_same_however_rows_are_split(
     most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     captured = max(row.get("exchange_no", 0) for row in EVENTS) + 1
@@ -216,7 +216,7 @@ def test_fetches_that_are_not_kept_are_counted_and_the_same_ones_however_batches
 
 
 @pytest.mark.parametrize("most", [1, 7, 10_000])
-def test_of_a_connection_with_more_batches_than_are_kept_no_log_is_known_whichever_comes_first(
+def test_a_connection_with_more_batches_than_are_kept_has_no_known_log_whichever_comes_first(
     most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The logs come first, in whichever order a shuffle brings them."""
@@ -233,10 +233,10 @@ def test_of_a_connection_with_more_batches_than_are_kept_no_log_is_known_whichev
     assert [row["checked"] for row in told] == [0]
 
 
-def test_the_tables_have_what_becomes_of_each_lane() -> None:
+def test_the_tables_have_the_outcome_of_each_lane() -> None:
     rows = gold(EVENTS, lanes_of(AS_CAPTURED, SIZE, 10 * SIZE))
     closed = {row["scenario"]: row for row in rows["fetch_consumers"] if row["mode"] == "closed"}
-    # A fetch every 10 ms, answered after 2: of 32 batches, 2, 1 and 4 in a response.
+    # There is a fetch every 10 ms, answered after 2 ms. A response has 2, 1 or 4 of the 32 batches.
     assert [row["catch_up_ms"] for row in closed.values()] == [152.0, 312.0, 72.0]
     assert all(row["read_all"] for row in closed.values())
     assert [row["requests"] for row in closed.values()] == [16, 32, 9]  # the ninth waits until the end
@@ -322,13 +322,13 @@ def restarts(events: Rows) -> tuple[int, int, int, list[tuple[str, int]]]:
     return closed_fidelity(events)["restarts"]
 
 
-def test_a_reader_that_goes_elsewhere_is_followed() -> None:
-    """It reads partition 0 from its beginning again in fetch 5, and goes on behind that where it was."""
+def test_the_closed_loop_follows_a_reader_that_seeks() -> None:
+    """Fetch 5 reads partition 0 from its beginning again, and the next one goes on where the reader was."""
     again = differing(lambda row: (row.get("exchange_no"), row["partition"]) == (5, 0), fetch_offset=0)
     assert restarts(again) == (2, 2, 0, [])
 
 
-def test_a_partition_that_is_left_out_and_comes_back_is_followed() -> None:
+def test_the_closed_loop_follows_a_partition_that_is_left_out_and_comes_back() -> None:
     away = without(range(3, 6), 3)
     assert restarts(away)[0] == 1
     fairness = [row for row in gold(away, lanes_of(AS_CAPTURED))["fetch_fairness"] if row["mode"] == "closed"]
@@ -342,8 +342,8 @@ def test_a_partition_that_is_not_asked_for_any_more_is_given_up() -> None:
     assert mine[1]["bytes"] < mine[0]["bytes"] < BATCHES * SIZE
 
 
-def test_a_silence_before_a_change_is_kept_in_every_lane_and_is_no_pace() -> None:
-    """The reader stands still for two seconds before fetch 8, and has lost its session then."""
+def test_a_silence_before_a_change_is_kept_in_every_lane_and_does_not_count_as_pace() -> None:
+    """The reader stands still for two seconds before fetch 8, which opens a new session."""
     later = [
         row | {"opens_session": row["opens_session"] or row["exchange_no"] == 8}
         | {name: row[name] + 2_000_000 * (row["exchange_no"] >= 8) for name in ("request_time", "response_time")}
@@ -356,8 +356,10 @@ def test_a_silence_before_a_change_is_kept_in_every_lane_and_is_no_pace() -> Non
     assert [row["catch_up_ms"] for row in closed] == [2152.0, 2312.0]
 
 
-def test_a_segments_end_is_told_by_a_read_that_ends_below_its_limits() -> None:
-    """Each read of partition 0 gets one batch, be that the limit or half of it; other limits tell which it was."""
+def test_a_read_that_ends_below_its_limits_shows_the_end_of_a_segment() -> None:
+    """Each read of partition 0 gets one batch, which is the limit or half of it. A lane with a larger limit reads more
+    only in the first case.
+    """
     lanes = lanes_of(10 * SIZE, 10 * SIZE)
     lanes.consumer["partition_max_bytes"] = [AS_CAPTURED, 4 * SIZE]
     for limit, took in ((SIZE, [72.0, 12.0]), (2 * SIZE, [72.0, 72.0])):
@@ -370,8 +372,10 @@ def test_a_segments_end_is_told_by_a_read_that_ends_below_its_limits() -> None:
 
 
 @pytest.mark.parametrize(("broker", "processes"), [("2", 1), ("1", 2)])
-def test_a_process_has_one_connection_to_a_broker_and_works_on_the_records_of_all(broker: str, processes: int) -> None:
-    """Two connections of one name and address: to two brokers they are one process's, to one they are of two."""
+def test_a_process_has_one_connection_to_each_broker_and_works_on_the_records_of_all(
+    broker: str, processes: int
+) -> None:
+    """Two connections with one name and address belong to one process if they are to two brokers, otherwise to two."""
     other = {"topic": "u", "topic_key": "u", "connection_id": 6, "broker": broker}
     events = EVENTS + [
         row | (other if row["kind"] == LogEvent.READ else {"topic": "u", "topic_key": "u"}) for row in EVENTS
@@ -384,12 +388,12 @@ def test_a_process_has_one_connection_to_a_broker_and_works_on_the_records_of_al
     assert closed[1]["catch_up_ms"] == pytest.approx(640 / processes, rel=0.25)
 
 
-def test_another_order_than_the_clients_is_told() -> None:
+def test_another_order_than_the_clients_shows_in_fidelity() -> None:
     """The capture of a client that always names its partitions in the same order, and says it has a session."""
     assert closed_fidelity(batch_rows() + catch_up(rotates=False))["order"] == (32, 20, 0, [("other_partition", 12)])
 
 
-def test_one_part_more_is_one_other_turn_and_not_all_behind_it() -> None:
+def test_an_additional_turn_makes_one_turn_differ_and_not_all_later_ones() -> None:
     captured, given = [0, 1, 2] * 5, [0, 1, 2, 1, 2] + [0, 1, 2] * 4
     same = follows_same_partition(np.array(captured), np.array(given), np.zeros(3, np.int64))
     assert np.flatnonzero(~same).tolist() == [4]  # the second part of 1 follows 2 in place of 0
@@ -398,7 +402,7 @@ def test_one_part_more_is_one_other_turn_and_not_all_behind_it() -> None:
 ONE_NODE = np.zeros(2, np.int64)
 
 
-def test_a_turn_that_does_not_come_is_another() -> None:
+def test_a_turn_that_does_not_come_counts_as_different() -> None:
     assert follows_same_partition(np.array([0, 1, 0, 1]), np.array([0, 1]), ONE_NODE).tolist() == [
         True,
         True,
@@ -409,7 +413,7 @@ def test_a_turn_that_does_not_come_is_another() -> None:
     assert not len(follows_same_partition(np.zeros(0, np.int64), np.array([0]), ONE_NODE))
 
 
-def test_the_pace_keeps_the_times_in_all() -> None:
+def test_the_fitted_pace_keeps_the_total_time() -> None:
     amounts, times = np.array([0, 10, 0, 30, 20]), np.array([5, 30, 5, 70, 40])
     base, each = fit_line(amounts, times, 0.0)
     assert (base, base * len(times) + each * amounts.sum()) == (5.0, times.sum())
@@ -419,7 +423,7 @@ def test_the_pace_keeps_the_times_in_all() -> None:
 
 
 def fetches(*nodes: tuple[list[int], list[int], list[int]]) -> PacedFetches:
-    """Fetches by requests, responses and records of each node; records have ten bytes each, and were there before."""
+    """Fetches from the requests, responses and records of each node. Records have ten bytes and were always there."""
     request, response, records = (np.concatenate(columns).astype(np.int64) for columns in zip(*nodes, strict=True))
     none = np.zeros(len(request), np.int64)
     return PacedFetches(
@@ -434,9 +438,9 @@ def fetches(*nodes: tuple[list[int], list[int], list[int]]) -> PacedFetches:
     )
 
 
-def test_a_client_is_as_slow_as_it_was_when_it_had_taken_as_many_records() -> None:
-    """10 records in 40 ms, and 30 in 10: in whichever responses they come. A quarter of the way from the shortest time
-    to the median is for the response itself.
+def test_a_client_is_as_slow_as_in_the_capture_after_as_many_records() -> None:
+    """10 records take 40 us and the next 30 take 10 us, in whichever responses they come. The response itself takes the
+    time a quarter of the way from the shortest time to the median.
     """
     pace = pace_of(observed_pace(fetches(([0, 50, 70], [10, 60, 80], [10, 30, 0])), 1, is_one_process=True))
     assert pace.gap_us.tolist() == [13.75]
@@ -444,9 +448,9 @@ def test_a_client_is_as_slow_as_it_was_when_it_had_taken_as_many_records() -> No
     assert taken == [0.0, 11.25, 22.5, 22.5, 45.0]
 
 
-def test_what_a_response_waits_for_another_brokers_records_is_not_its_own_time() -> None:
-    """Both answer at 10; the second is asked again when the records of the first are done, and its own. Its own 20 us
-    are work, and what it needs without any is known from the first alone.
+def test_the_wait_for_another_brokers_records_is_not_a_responses_own_time() -> None:
+    """Both brokers answer at 10 us. The second is asked again after the work on the records of the first and on its
+    own. Its own take 20 us. How long a response without records takes is known only from the first broker.
     """
     both = fetches(([0, 30], [10, 40], [10, 0]), ([0, 50], [10, 60], [10, 0]))
     together = pace_of(observed_pace(both, 2, is_one_process=True))
@@ -455,7 +459,7 @@ def test_what_a_response_waits_for_another_brokers_records_is_not_its_own_time()
     assert pace_of(observed_pace(both, 2, is_one_process=False)).gap_us.tolist() == [20.0, 40.0]
 
 
-def test_what_a_fetch_waited_for_is_no_time_of_its_answer() -> None:
+def test_the_wait_of_a_fetch_for_records_is_not_part_of_its_answers_time() -> None:
     """The broker had enough for the second fetch at 150, and never for the third, which it answered after 500 ms."""
     waited = fetches(([0, 100, 1000], [30, 180, 1000 + 507 * MS], [10, 10, 10]))._replace(
         ready_at=np.array([0, 150, NEVER])
@@ -464,7 +468,7 @@ def test_what_a_fetch_waited_for_is_no_time_of_its_answer() -> None:
     assert (pace.answer_us.tolist(), pace.late_us.tolist()) == ([30.0], [7.0 * MS])
 
 
-def test_where_every_fetch_waited_answers_take_as_long_as_those_that_come_when_the_wait_is_over() -> None:
+def test_if_every_fetch_waited_answers_take_as_long_as_those_after_the_longest_wait() -> None:
     waited = fetches(([0], [502 * MS], [10]))._replace(ready_at=np.array([NEVER]))
     assert pace_of(observed_pace(waited, 1, is_one_process=True)).answer_us.tolist() == [2.0 * MS]
 
@@ -476,15 +480,17 @@ def waiting(took: list[int], gaps: list[int], records: list[int]) -> PacedFetche
     return fetches((request.tolist(), response.tolist(), records))._replace(ready_at=response - 5)
 
 
-def test_a_response_without_records_may_take_a_reader_that_waits_as_long_as_any() -> None:
-    """It takes 100 us for 10 records and 300 us for 30. Without any it is half way from the shortest to the mean."""
+def test_a_response_without_records_may_take_a_waiting_reader_as_long_as_one_with_records() -> None:
+    """It takes 100 us for 10 records and 300 us for 30. Without records it takes half way from the shortest time to the
+    mean.
+    """
     paced = waiting([900, 900, 900], [100, 300], [10, 30, 10])
     pace = pace_of(observed_pace(paced, 1, is_one_process=True))
     assert (pace.gap_us.tolist(), time_until(pace.taking.points, 40)) == ([150.0], 100.0)
     assert pace_of(observed_pace(paced, 1, is_one_process=False)).gap_us.tolist() == [150.0]
 
 
-def test_of_a_reader_that_waits_how_much_of_its_times_is_no_matter_of_records_is_drawn() -> None:
+def test_how_much_of_a_waiting_readers_times_does_not_depend_on_records_is_drawn() -> None:
     observed = observed_pace(waiting([900, 900, 900], [100, 300], [10, 30, 10]), 1, is_one_process=True)
     drawn = [
         pace_of_samples(observed, Sample(np.arange(2), share), Sample(np.arange(0), share)) for share in (0.0, 0.5)
@@ -492,8 +498,8 @@ def test_of_a_reader_that_waits_how_much_of_its_times_is_no_matter_of_records_is
     assert [pace.gap_us.tolist() for pace in drawn] == [[100.0], [200.0]]
 
 
-def test_no_answer_of_a_reader_that_waits_takes_longer_than_its_quick_fetches_with_all_that_they_wait() -> None:
-    """The last fetch, which waits in vain, is answered 7 ms after its time."""
+def test_no_answer_to_a_waiting_reader_takes_longer_than_its_quick_fetches_with_their_waits() -> None:
+    """The last fetch waits in vain and is answered 7 ms after the longest wait."""
     paced = waiting([900, 800, 900, 900, 507 * MS], [100, 100, 100, 100], [10, 10, 10, 10, 0])
     in_vain = np.array([4])
     paced.ready_at[in_vain] = NEVER
@@ -504,7 +510,7 @@ def test_no_answer_of_a_reader_that_waits_takes_longer_than_its_quick_fetches_wi
 @settings(derandomize=True, max_examples=60, deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_whatever_a_capture_says_the_closed_loop_ends_and_its_lanes_add_up(chance: random.Random) -> None:
-    """Offsets, sizes and times as a broken or hostile peer could send them."""
+    """Offsets, sizes and times are such as a broken or hostile peer could send."""
     events = [{**row} for row in EVENTS]
     wild = [-1, 0, 1, 7, 10**6, 2**31 - 1, -(2**31)]
     for row in chance.sample(events, 40):

@@ -60,7 +60,7 @@ def read_at(pace_ms: list[int]) -> Rows:
 FETCHES = len({row["exchange_no"] for row in catch_up(batches=BATCHES)})
 
 
-def test_what_follows_from_rules_is_a_point_and_times_have_a_range_even_at_a_steady_pace() -> None:
+def test_results_of_rules_alone_are_exact_and_times_have_a_range_even_at_a_steady_pace() -> None:
     """One capture shows one run: the next one is faster or slower."""
     found = ranges(read_at([10] * FETCHES))
     assert all(found[lane, "held_bytes"][R.is_exact] for lane in LANES.names)
@@ -85,7 +85,7 @@ def test_lanes_with_the_same_settings_have_the_same_range() -> None:
         assert [one[c] for c in (R.value, R.p10, R.p50, R.p90)] == [other[c] for c in (R.value, R.p10, R.p50, R.p90)]
 
 
-def test_a_reader_that_waits_for_nothing_is_replayed_a_few_times() -> None:
+def test_a_reader_that_gets_no_records_is_replayed_only_a_few_times() -> None:
     waiting = [
         read_row(fetch, partition, partition, BATCHES, 0, BATCHES) | {"response_record_bytes": 0}
         for fetch in range(30)
@@ -106,7 +106,7 @@ def test_lanes_whose_limits_nothing_reaches_are_replayed_as_one() -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 10, 1000])
-def test_as_many_times_are_drawn_as_there_were_out_of_one_stretch_behind_the_first(count: int) -> None:
+def test_as_many_times_are_drawn_as_captured_from_the_beginning_and_one_stretch(count: int) -> None:
     places = draw_blocks(count, np.full(1, 7))
     assert len(places) == count
     assert places[:1].tolist() == [0] * min(count, 1)

@@ -1,4 +1,4 @@
-"""Reads and logs on their way through Spark: what comes is what went."""
+"""Reads and logs are the same after their way through Spark."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from udfs.replay.fetch_max_bytes.state import READ
 
 
 def came(rows: pa.RecordBatch) -> dict[str, list[Any]]:
-    """What rows of READS have, reads and logs apart: a list an entry, so that batches can be added up."""
+    """The reads and the logs in rows of READS, as lists, so that those of several batches can be joined."""
     logs, reads = logs_and_reads(rows)
     fetches, known = reads_of(reads), dict[str, int]()
     of_logs = logs_from_rows(logs, known)
@@ -36,7 +36,7 @@ def came(rows: pa.RecordBatch) -> dict[str, list[Any]]:
 
 
 @pytest.mark.parametrize("most", [1, 7])
-def test_rows_come_alike_however_batches_are_cut(most: int) -> None:
+def test_reads_and_logs_are_the_same_however_rows_are_split_into_batches(most: int) -> None:
     whole = read_table(batch_rows() + catch_up(reconnects=3)).combine_chunks()
     parts = [came(batch) for batch in whole.to_batches(max_chunksize=most)]
     (together,) = (came(batch) for batch in whole.to_batches())
@@ -46,7 +46,7 @@ def test_rows_come_alike_however_batches_are_cut(most: int) -> None:
         assert [entry for part in parts for entry in part[name]] == entries
 
 
-def test_a_reads_numbers_and_sizes_come_as_they_went() -> None:
+def test_the_numbers_and_sizes_of_reads_are_the_same_after_the_way_through_rows() -> None:
     keys: dict[str, Any] = {str(name): "x" for name in KEYS if name.type == "string"}
     numbers = {"connection_id": -(2**62), "exchange_no": 7, "request_time": 123, "read_position": 0}
     shown = {"returned_bytes": 2**40, "partition": 2**31 - 1, "api_version": -(2**15), "log_known": True}

@@ -73,7 +73,7 @@ def test_only_responses_with_records_count_as_responses() -> None:
 @pytest.mark.parametrize(
     ("served", "index"), [([0.3, 0.3, 0.3], 1.0), ([1.0, 0.0, 0.0, 0.0], 0.25), ([0.0, 0.0], None), ([], None)]
 )
-def test_jains_index_is_1_when_all_are_served_alike_and_1_over_n_when_one_alone(
+def test_jains_index_is_1_when_all_are_served_alike_and_1_over_n_when_only_one_is(
     served: list[float], index: float | None
 ) -> None:
     found = jain_index(np.array(served))
@@ -82,9 +82,7 @@ def test_jains_index_is_1_when_all_are_served_alike_and_1_over_n_when_one_alone(
 
 @settings(derandomize=True, max_examples=300, deadline=None)
 @given(st.lists(st.integers(1, 2**40), min_size=1, max_size=40), st.sampled_from([0.5, 0.95, 0.99, 1.0]))
-def test_a_quantile_is_within_0_4_percent_of_the_value_that_so_many_do_not_exceed(
-    values: list[int], share: float
-) -> None:
+def test_a_quantile_is_within_0_4_percent_of_the_exact_one(values: list[int], share: float) -> None:
     counts = np.zeros(BUCKETS, np.int64)
     for value in values:
         counts[bucket_of_value(value)] += 1

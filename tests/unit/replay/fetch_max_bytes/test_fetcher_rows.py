@@ -65,16 +65,16 @@ def test_each_lane_has_all_of_the_followers_partitions_and_as_many_fetchers_as_i
         assert all(row["read_all"] for row in readers)
 
 
-def test_requests_and_the_bound_stand_with_the_captured_fetcher_of_most_partitions() -> None:
+def test_requests_and_the_bound_count_for_the_captured_fetcher_with_most_of_the_partitions() -> None:
     by_lane = [closed(gold(), "fetch_consumers", lane) for lane in range(len(COUNTS))]
     assert [[row["fetchers"] for row in rows] for rows in by_lane] == [[1, 1], [1, 0], [1, 1], [2, 2]]
-    # As in the capture a response holds two batches of a partition's SIZE bytes; four fetchers have one partition each.
+    # A response holds two batches of SIZE bytes, as in the capture. Four fetchers have one partition each.
     bounds = [[row["memory_bound_bytes"] for row in rows] for rows in by_lane]
     assert bounds == [[2 * SIZE, 2 * SIZE], [2 * SIZE, 0], [2 * SIZE, 2 * SIZE], [2 * SIZE, 2 * SIZE]]
     assert by_lane[1][1]["requests"] == 0 < by_lane[1][0]["requests"]
 
 
-def test_as_many_fetchers_as_captured_come_to_what_the_captured_do() -> None:
+def test_as_many_fetchers_as_captured_have_the_same_rows_as_the_captured_ones() -> None:
     for table in ("fetch_fairness", "fetch_consumers"):
         captured, same = (
             [{key: value for key, value in row.items() if key != "scenario"} for row in closed(gold(), table, lane)]
@@ -89,7 +89,7 @@ def test_one_fetcher_catches_up_later_where_responses_are_full() -> None:
     assert took[1] > 1.5 * took[0]
 
 
-def test_fidelity_says_that_the_capture_is_by_kafkas_rule() -> None:
+def test_fidelity_says_that_the_capture_follows_kafkas_rule() -> None:
     found = [row for row in gold()["fidelity"] if row["metric"] == "fetcher_of_partition"]
     assert [(row["client_id"], row["checked"], row["agreed"], row["unknown"]) for row in found] == [
         (f"{NAME}0", 2, 2, 0), (f"{NAME}1", 2, 2, 0),
@@ -101,7 +101,7 @@ def reasons_of(found: dict[str, Rows]) -> list[dict[str, int]]:
     return [dict(row["reasons"]) for row in found["fidelity"] if row["metric"] == "fetcher_of_partition"]
 
 
-def test_partitions_of_a_topic_without_a_name_are_dealt_by_their_captured_fetcher_and_said_to_be_unknown() -> None:
+def test_partitions_of_a_topic_without_a_name_are_dealt_by_their_captured_fetcher_and_are_unknown() -> None:
     found = gold(AN_ID)
     assert reasons_of(found) == [{FETCHERS.topic_name_unknown: 2}] * 2
     for lane, fetchers in ((1, 1), (2, 2)):
@@ -110,7 +110,7 @@ def test_partitions_of_a_topic_without_a_name_are_dealt_by_their_captured_fetche
     assert captured == same
 
 
-def test_a_follower_that_cannot_be_dealt_anew_stays_as_captured_and_says_why() -> None:
+def test_a_follower_whose_partitions_cannot_be_dealt_stays_as_captured_and_fidelity_says_why() -> None:
     found = gold(client_ids="client-")
     captured = closed(found, "fetch_consumers", 0)
     for lane in (1, 2, 3):
@@ -121,5 +121,5 @@ def test_a_follower_that_cannot_be_dealt_anew_stays_as_captured_and_says_why() -
 
 
 @pytest.mark.parametrize("most", [1, 7])
-def test_rows_do_not_depend_on_the_batches_that_come(most: int) -> None:
+def test_rows_do_not_depend_on_how_the_input_is_split_into_batches(most: int) -> None:
     assert gold(most=most) == gold()

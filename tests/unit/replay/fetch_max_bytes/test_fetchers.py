@@ -85,7 +85,7 @@ def test_the_partitions_of_fetchers_show_how_many_fetchers_there_were(fetchers: 
     assert can_be_dealt(threads)
 
 
-def test_the_partitions_of_other_fetchers_show_fetchers_without_any() -> None:
+def test_the_other_fetchers_partitions_show_fetchers_that_have_none() -> None:
     """Of four fetchers, only numbers 1 and 2 have partitions."""
     hashes = {1: np.array([5, 13]), 2: np.array([2, 6])}
     assert captured_fetchers(hashes) == 4

@@ -1,4 +1,4 @@
-"""Consumers' responses under other fetch limits, which the replay of memory goes on from."""
+"""Consumers' responses under other fetch limits, which the replay of memory takes."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def events(reads: list[pa.RecordBatch]) -> list[dict[str, Any]]:
 
 
 def responses(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Those of one row after the other."""
+    """The responses of all rows, in order."""
     streams = (pa.scalar(row["responses"], pa.binary()) for row in rows if row["responses"])
     return [response for stream in streams for part in unpack_rows(stream) for response in part.to_pylist()]
 
 
-def test_they_are_the_same_however_many_are_in_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_responses_are_the_same_however_many_are_in_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     reads = reads_of(batch_rows() + catch_up(reconnects=8), 10_000).to_batches()
     together = events(reads)
     monkeypatch.setattr(memory_rows, "RESPONSES_A_ROW", 2)
@@ -42,7 +42,7 @@ def test_they_are_the_same_however_many_are_in_a_row(monkeypatch: pytest.MonkeyP
     assert in_order == sorted(in_order)
 
 
-def test_lanes_that_shuffle_go_by_their_names() -> None:
+def test_lanes_that_shuffle_are_equal_only_if_their_names_are() -> None:
     clients, reader = LIMITS.consumer_client.copy(), Reader("app", "10.0.0.1", CONSUMER)
     clients["order"] = SHUFFLED_ORDER
     shuffled = replace(LIMITS, consumer_client=clients)
@@ -54,9 +54,7 @@ def test_lanes_that_shuffle_go_by_their_names() -> None:
 
 @pytest.mark.parametrize("most", [1, 7, 10_000])
 @pytest.mark.parametrize("lanes", [lanes_of(AS_CAPTURED, 3 * SIZE), LIMITS], ids=["others", "same"])
-def test_they_are_the_same_beside_a_replay_of_fetches_in_other_lanes_or_the_same_and_alone(
-    lanes: FetchLanes, most: int
-) -> None:
+def test_responses_are_the_same_with_a_replay_of_fetches_in_any_lanes_and_without(lanes: FetchLanes, most: int) -> None:
     reads = reads_of(batch_rows() + catch_up(reconnects=8), most).to_batches(max_chunksize=most)
     alone = events(reads)
     packed = replay_fetches(reads, lanes, "run", LIMITS)

@@ -1,4 +1,4 @@
-"""`traffic.consumers` says what becomes of a reader when its partitions are dealt among several like it."""
+"""In lanes with `traffic.consumers`, the partitions of a consumer are dealt among this number of consumers like it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ def of_partition(out: ReaderLanes, number: int, lane: int) -> list[int]:
 
 @given(parts=PARTS, consumers=st.integers(1, 4))
 def test_each_consumer_reads_its_partitions_as_if_it_were_alone(parts: Sequence[Part], consumers: int) -> None:
-    """The partitions are dealt in turn; what the consumers request and lack is summed up, and the most held counts."""
+    """The partitions are dealt in turn. The requests and lags of all consumers are added up. Of the bytes that they
+    hold, the most that any of them holds counts.
+    """
     together = replayed(parts, [ONE, replace(ONE, readers=consumers)], 90 * MS)
     own = [parts[share::consumers] for share in range(consumers)]
     alone = [replayed(of, [ONE], 90 * MS) for of in own if of]
@@ -149,7 +151,7 @@ def test_partitions_are_dealt_by_topic_and_number_whichever_broker_has_them() ->
 
 
 @pytest.mark.parametrize("lane", [{}, {"consumer.fetch.max.bytes": 100}])
-def test_only_consumers_are_more_and_only_in_lanes_that_say_so(lane: dict[str, int]) -> None:
+def test_only_consumers_are_multiplied_and_only_in_lanes_that_say_so(lane: dict[str, int]) -> None:
     more = lane | {"traffic.consumers": 3}
     lanes = fetch_lanes(LaneSettings(("captured", "a", "b"), ({}, lane, more), {"traffic.consumers": 1}))
     assert lanes.client("consumer")["readers"].tolist() == [AS_CAPTURED, AS_CAPTURED, 3]

@@ -1,4 +1,4 @@
-"""`num.replica.fetchers` says what becomes of a follower when its partitions are dealt among other fetchers."""
+"""In lanes with `num.replica.fetchers`, the partitions of a follower are dealt among this number of fetchers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ PARTS = st.lists(
 def follower(
     of_fetchers: Sequence[Sequence[Part]], clients: Sequence[Client], dealt: Sequence[Sequence[int]] | None = None
 ) -> list[ReaderLanes]:
-    """What becomes of a follower's captured fetchers in every lane. dealt: the hash of each partition; by default
+    """The outcomes of a follower's captured fetchers in every lane. dealt: the hash of each partition; by default
     captured fetcher i of n has i, i + n, i + 2n ...
     """
     units = [unit_of(parts, [1], 1, PACE) for parts in of_fetchers]
@@ -75,7 +75,7 @@ def of_partition(out: ReaderLanes, number: int, lane: int) -> list[int]:
 
 @given(parts=PARTS, fetchers=st.integers(1, 4))
 def test_each_fetcher_reads_its_partitions_as_if_it_were_alone(parts: Sequence[Part], fetchers: int) -> None:
-    """What the fetchers request is summed up, and so is what they hold, for all are of one broker."""
+    """The requests, lags and responses of all fetchers are added up."""
     (together,) = follower([parts], [ONE, replace(ONE, readers=fetchers)])
     alone = [follower([of], [ONE])[0] for of in (parts[n::fetchers] for n in range(fetchers)) if of]
     for number in range(len(parts)):
@@ -88,10 +88,10 @@ def test_each_fetcher_reads_its_partitions_as_if_it_were_alone(parts: Sequence[P
 
 
 @given(parts=PARTS, others=PARTS)
-def test_one_fetcher_of_several_reads_as_one_captured_with_all_partitions(
+def test_one_fetcher_in_place_of_several_reads_like_a_captured_one_with_all_partitions(
     parts: Sequence[Part], others: Sequence[Part]
 ) -> None:
-    """A response is no matter of whose partitions are in it: the first fetcher's come first, then the second one's."""
+    """The first captured fetcher's partitions come first in its fetches, then the second one's."""
     joined = follower([parts, others], [ONE, replace(ONE, readers=1)])
     (captured,) = follower([[*parts, *others]], [ONE])
     found = [of_partition(joined[0], number, 1) for number in range(len(parts))]
@@ -126,7 +126,7 @@ def test_lanes_beside_one_with_other_fetchers_stay_as_they_are(parts: Sequence[P
 
 
 def test_two_fetchers_become_three_by_the_hashes_of_their_partitions() -> None:
-    """Requests stand with the captured fetcher of most partitions, and what becomes of a partition with its own."""
+    """Requests count for the captured fetcher with most of the partitions, and what a partition gets for its own."""
     dealt = [[0, 2, 4, 6], [1, 3, 5]]
     parts = [[Part([100] * (5 + n), max_bytes=200) for n in of] for of in dealt]
     found = follower(parts, [ONE, replace(ONE, readers=3)], dealt)
@@ -139,11 +139,11 @@ def test_two_fetchers_become_three_by_the_hashes_of_their_partitions() -> None:
         for place, n in enumerate(own):
             out, number = by_hash[n]
             assert of_partition(out, number, 1) == of_partition(alone, place, 0)
-    # 0, 6 and 3 are most of the first captured one's, 4 and 1 of both, 2 and 5 too.
+    # Of 0, 3 and 6 most are the first captured fetcher's. 1 and 4 are one of each, and so are 2 and 5.
     assert [int(out.lanes["requests"][1]) for out in found] == [sum(requests), 0]
 
 
-def test_a_backlog_that_a_response_has_no_room_for_is_read_sooner_by_two() -> None:
+def test_two_fetchers_read_a_backlog_sooner_that_a_response_has_no_room_for() -> None:
     parts = [Part([100] * 40, max_bytes=100), Part([100] * 40, max_bytes=100)]
     (out,) = follower([parts], [replace(ONE, max_bytes=100), replace(ONE, max_bytes=100, readers=2)])
     one, two = out.catch_up_us.max(axis=0).tolist()
@@ -158,19 +158,19 @@ def test_two_fetchers_hold_what_both_hold_at_once() -> None:
     assert out.timeline.held.max(axis=1).tolist() == [1000, 1000]
 
 
-def test_connections_to_one_leader_at_one_time_are_one_and_others_stay_apart() -> None:
+def test_connections_to_one_leader_at_the_same_time_become_one_and_others_stay_apart() -> None:
     nodes = new_records(NODE, 5, begin=[0, 5, 30, 2, 8], horizon=[10, 12, 40, 9, 31])
     assert groups_that_meet(np.array([1, 2, 1, 1, 3]), nodes).tolist() == [0, 1, 2, 0, 3]
 
 
-def test_a_fetcher_stands_still_while_all_do_that_it_stands_for() -> None:
+def test_a_joined_fetcher_stands_still_while_all_its_captured_fetchers_do() -> None:
     begin, end = stops_of_all(np.array([5, 7, 50, 5]), np.array([20, 30, 60, 20]), np.array([0, 1, 1, 0]), 2)
     assert (begin.tolist(), end.tolist()) == ([7], [20])
     none = np.zeros(0, np.int64)
     assert [len(of) for of in stops_of_all(none, none, none, 2)] == [0, 0]
 
 
-def test_stops_of_fetchers_that_become_one_are_those_of_both() -> None:
+def test_fetchers_that_become_one_stop_while_both_stopped() -> None:
     units = [unit_of([Part([100] * 3)], [1], 1, PACE) for _ in range(2)]
     units = [unit._replace(changes=with_stop(unit.changes, until)) for unit, until in zip(units, (9, 5), strict=True)]
     for unit in units:
@@ -182,11 +182,11 @@ def test_stops_of_fetchers_that_become_one_are_those_of_both() -> None:
 
 
 def with_stop(changes: Records, until: int) -> Records:
-    """The changes, and a stop from 3 us on."""
+    """The changes, and a stop from 3 us to `until`."""
     return join_records(READING_CHANGE, [changes, new_records(READING_CHANGE, 1, time=3, partition=STOP, to=until)])
 
 
-def test_the_curve_of_several_is_what_they_take_one_after_the_other() -> None:
+def test_the_curve_of_several_fetchers_adds_up_their_times_at_equal_shares_of_their_amounts() -> None:
     slow = np.array([(0, 0.0), (10, 100.0)], POINT)
     bent = np.array([(0, 0.0), (15, 90.0), (30, 120.0)], POINT)
     assert joined_curve([slow, bent]).tolist() == [(0, 0.0), (20, 140.0), (40, 220.0)]

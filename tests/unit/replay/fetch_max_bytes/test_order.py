@@ -23,8 +23,8 @@ def moved(order: Sequence[int], *served: int) -> list[int]:
     return found.tolist()
 
 
-def test_a_session_moves_what_had_records_and_nothing_else() -> None:
-    """FetchSessionTest: tp1 (high watermark alone), tp2 (records), tp3 (nothing) are tp1, tp3, tp2 the next time."""
+def test_a_session_moves_only_partitions_with_records_to_the_end() -> None:
+    """FetchSessionTest: tp1 (only a high watermark), tp2 (records), tp3 (nothing) are tp1, tp3, tp2 the next time."""
     assert moved([1, 2, 3], 2) == [1, 3, 2]
 
 
@@ -50,7 +50,7 @@ def test_a_shuffle_gives_every_order_about_as_often() -> None:
     assert min(seen.values()) > 850
 
 
-def test_what_is_not_wanted_is_forgotten() -> None:
+def test_partitions_that_are_not_wanted_are_removed_from_the_order() -> None:
     order = np.array([3, 1, 2, 0], np.int64)
     assert remove_unwanted(order, 4, np.array([1, 0, 1, 0], np.int64)) == 2
     assert order[:2].tolist() == [2, 0]

@@ -1,4 +1,4 @@
-"""How long an application works from one poll() to the next: known where it is always at work."""
+"""How long an application works from one poll() to the next, which is known if it is always at work."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ RECORDS = (10, 40, 20, 70, 30) * 6
 
 @dataclass
 class Application:
-    """Works so long on each record, and so long in each poll(); its responses come so long after their fetches, and one
-    in three while it still works sooner.
+    """An application that works for record_us on each record and for poll_us in each poll(). Its responses come
+    response_us after their fetches; every third one comes after quickest_us.
     """
 
     record_us: int = 400
@@ -55,19 +55,19 @@ def test_responses_that_are_on_their_way_while_the_application_works_do_not_coun
     assert slow == pytest.approx((2 * MS, 400))
 
 
-def test_an_application_that_responses_wake_up_is_not_at_work_however_slowly_it_wakes() -> None:
-    """Between its calls are 80 ms or more; a response waits for 4 ms, but for the one that waits for 100 us."""
+def test_an_application_that_responses_wake_up_is_not_always_at_work_however_slowly_it_wakes() -> None:
+    """Its polls are 80 ms apart. Responses wait for 4 ms, except for one that waits for 100 us."""
     fetched = np.arange(1, 31) * 80 * MS
     came = fetched - np.where(np.arange(30) == 7, 100, 4 * MS)
     none = np.zeros(30, np.int64)
     assert work_between_polls(Taken(none, came, fetched, np.array(RECORDS), none.astype(bool))) is None
 
 
-def test_of_an_application_that_waits_for_its_brokers_polls_do_not_show_the_work() -> None:
+def test_polls_of_an_application_that_waits_for_its_brokers_do_not_show_its_work() -> None:
     assert work_between_polls(Application(response_us=40 * MS, quickest_us=40 * MS).taken()) is None
 
 
-def test_fetches_that_one_poll_sends_to_several_brokers_are_one() -> None:
+def test_fetches_that_one_poll_sends_to_several_brokers_count_as_one() -> None:
     one, again = Application().taken(), np.repeat(np.arange(len(RECORDS)), 2)
     both = Taken._make(column[again] for column in one)
     both.fetched[1::2] += 50
@@ -91,8 +91,8 @@ def test_a_few_polls_show_no_pace() -> None:
 
 
 def test_the_pace_of_an_application_at_work_is_its_polls_and_its_records() -> None:
-    """What a response waits for the application is not the client's own time: the shortest such wait is. And how long
-    brokers and the network take is what the quickest responses show, for the client reads nothing while it works.
+    """The client's own time is the shortest wait of a response: longer ones are waits for the application. The quickest
+    responses show how long brokers and the network take, because the client reads nothing while it works.
     """
     taken = Application(response_us=5 * MS, quickest_us=1 * MS).taken()
     request, none = np.append(0, taken.fetched), np.zeros(len(RECORDS) + 1, np.int64)

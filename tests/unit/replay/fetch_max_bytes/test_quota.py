@@ -1,4 +1,4 @@
-"""`consumer_byte_rate` makes a consumer wait that has more of a broker than its quota (KIP-13, KIP-219)."""
+"""`consumer_byte_rate` makes a consumer wait once a broker has sent it more than its quota (KIP-13, KIP-219)."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def waits_of(rate: int, sizes: list[int], every_ms: int) -> list[int]:
     return [int(quota.throttle_ms(meters, 0, rules, size, i * every_ms)) for i, size in enumerate(sizes)]
 
 
-def test_ten_seconds_of_a_quota_come_at_once_and_what_is_beyond_waits_for_its_share() -> None:
-    """10 windows of 1 s are taken to have gone by; 1,001 bytes at 100 a second need 10 ms more than these."""
+def test_ten_seconds_of_a_quota_come_at_once_and_further_bytes_wait() -> None:
+    """10 windows of 1 s count as past. 1,001 bytes at 100 bytes/s need 10 ms more than these."""
     assert waits_of(100, [1000, 1], 0) == [0, 10]
     assert waits_of(100, [1001], 0) == [10]
 
@@ -55,13 +55,13 @@ def test_a_response_that_is_held_back_does_not_count() -> None:
     assert waits_of(100, [900, 400, 100, 400], 0) == [0, 3000, 0, 4000]
 
 
-def test_what_was_fetched_before_all_windows_does_not_count() -> None:
+def test_bytes_from_before_all_windows_do_not_count() -> None:
     assert waits_of(100, [1000, 1000], 10_999) == [0, pytest.approx(9000, abs=2000)]
     assert waits_of(100, [1000, 1000], 11_000) == [0, 0]
 
 
 def test_a_backlog_comes_in_bursts_of_ten_seconds_of_the_quota() -> None:
-    """What came in one second counts for as long as all windows last: about 1 MB comes every 11 s."""
+    """The bytes of a second count for as long as all windows last, so about 1 MB comes every 11 s."""
     free, limited = replayed([BACKLOG], [ONE_BATCH, replace(ONE_BATCH, byte_rate=RATE)]).catch_up_us[0].tolist()
     assert free < SECOND
     assert 22 * SECOND < limited < 25 * SECOND
@@ -81,7 +81,7 @@ def test_a_response_that_is_held_back_comes_empty_and_the_next_is_asked_for_afte
     sizes = responses_of(out)["size"].tolist()
     assert sizes == [0, 1000 * KB, 0, 10 * KB]
     waited = (responses_of(out)["requested_at"][1:] - responses_of(out)["arrived_at"][:-1]).tolist()
-    # 1 MB and the response's own bytes are that much above ten seconds of the quota.
+    # Ten seconds of the quota are 1 MB, which the response exceeds by its own bytes.
     over = quota.RESPONSE_BYTES + quota.TOPIC_BYTES + quota.PARTITION_BYTES
     assert waited[0] == round(over / RATE * 1000) * MS
     assert sum(waited[::2]) == out.lanes["throttle_ms"][0] * MS
@@ -120,7 +120,7 @@ def test_a_quota_that_no_batch_fits_into_ends_the_replay_unfinished() -> None:
     assert out.lanes["is_finished"].tolist() == [0]
 
 
-def test_what_a_captured_quota_held_back_waits_in_lanes_without_one_alone() -> None:
+def test_waits_for_a_captured_quota_stay_only_in_lanes_without_a_known_quota() -> None:
     unit = unit_of([Part([100] * 3)], [1], 1, PACE)
     stop = new_records(READING_CHANGE, 1, time=1, partition=THROTTLED, to=5 * SECOND, until=1, since=NEVER)
     changes = np.concatenate([unit.changes, stop])
@@ -161,7 +161,9 @@ def test_a_quota_caps_responses_of_consumers_at_all_its_windows_but_one() -> Non
 
 
 @pytest.mark.parametrize(("stated", "known"), [("none", [0, 0, 1, 1, 1]), (1000, [1, 1, 1, 1, 1])])
-def test_a_lanes_quota_is_known_where_somebody_says_it_or_that_there_is_none(stated: Value, known: list[int]) -> None:
+def test_a_lanes_quota_is_known_if_one_was_in_force_or_the_lane_sets_one_or_none(
+    stated: Value, known: list[int]
+) -> None:
     quotas = ({"consumer_byte_rate": 100}, {"consumer_byte_rate": "none"}, {"user.ann.consumer_byte_rate": 100})
     lanes = of_lanes({}, {"broker.fetch.max.bytes": 1024}, *quotas)
     of = fetch_lanes(replace(lanes, in_force=dict(lanes.in_force) | {"consumer_byte_rate": stated}))
@@ -183,7 +185,7 @@ def test_a_lane_with_a_quota_of_users_limits_each_reader_by_its_own() -> None:
 
 
 def shared(readers: int, meters: list[int], rate: int = RATE) -> list[ReaderLanes]:
-    """Readers of 1.5 MB each, replayed together without a quota and with one. meters: which each has."""
+    """Readers of 1.5 MB each, replayed together without a quota and with one. meters: the meter of each reader."""
     unit = unit_of([replace(BACKLOG, sizes=[10 * KB] * 150)], [1], 1, PACE)
     in_lanes = list[ReaderInLanes]()
     for meter in meters:
@@ -196,7 +198,7 @@ def shared(readers: int, meters: list[int], rate: int = RATE) -> list[ReaderLane
 
 
 def test_readers_that_share_a_quota_take_as_long_as_one_that_reads_all_of_it() -> None:
-    """Two of 1.5 MB at 100 kB/s: about 1 MB comes every 11 s, of whichever asks first."""
+    """Two readers of 1.5 MB at 100 kB/s: about 1 MB comes every 11 s, for whichever asks first."""
     (alone,), together = shared(1, [0]), shared(2, [0, 0])
     own = alone.catch_up_us[0, 1]
     slowest = max(of.catch_up_us[0, 1] for of in together)
@@ -219,8 +221,8 @@ def test_readers_with_quotas_of_their_own_and_lanes_without_one_are_as_if_replay
         assert np.array_equal(of.sums.partitions[:, 0], alone.sums.partitions[:, 0])
 
 
-def test_what_readers_get_of_a_shared_quota_within_its_windows_is_no_more_than_it_allows() -> None:
-    """At any time, what both have been sent in the 11 s before is within the quota for 11 s and one response."""
+def test_readers_that_share_a_quota_get_no_more_in_its_windows_than_it_allows() -> None:
+    """In any 10 s, both together are sent no more than the quota of 11 s."""
     rows = np.concatenate([of.responses[1][: of.lanes["responses"][1]] for of in shared(2, [0, 0])])
     came = rows[np.argsort(rows["arrived_at"], kind="stable")]
     for time in came["arrived_at"].tolist():

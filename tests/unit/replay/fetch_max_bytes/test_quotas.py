@@ -1,4 +1,4 @@
-"""Whose quota a consumer has (KIP-55, KIP-257); tests/oracle/test_quota_precedence.py has Kafka's own class."""
+"""Which quota a consumer has (KIP-55, KIP-257); tests/oracle/test_quota_precedence.py asks Kafka's own class."""
 
 from __future__ import annotations
 

@@ -10,11 +10,11 @@ import pytest
 from udfs.replay.fetch_max_bytes.rack_reads import READS, located_reads
 
 RACKS = {"1": "a", "2": "b", "3": "b", "10": "b", "4": "c"}
-"""By node id, the rack of each broker."""
+"""The rack of each broker, by node id."""
 
 
 def located(isr: list[int] | None, client_rack: str | None = "b", leader: str = "1", **differs: Any) -> dict[str, Any]:
-    """A read of a partition with these replicas in sync, as it is located."""
+    """The located read of a partition with these replicas in sync."""
     read = {
         "client_id": "app", "client_address": "10.0.0.1", "client_rack": client_rack, "topic": "t", "partition": 0,
         "broker": leader, "leader": leader, "bytes": 7, "isr": isr, "api_version": 11, **differs,
@@ -46,7 +46,7 @@ def test_otherwise_the_leader_serves(isr: list[int], client_rack: str, leader: s
     assert (row["preferred"], row["preferred_rack"], row["unknown_for"]) == (leader, RACKS[leader], None)
 
 
-def test_of_several_replicas_in_the_rack_it_may_be_each() -> None:
+def test_any_of_several_replicas_in_the_rack_may_serve() -> None:
     assert located([10, 3, 1, 2])["preferred"] == "2,3,10"
 
 

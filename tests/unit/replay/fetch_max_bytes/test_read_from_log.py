@@ -22,7 +22,7 @@ MOST = 2**31 - 1
 
 @dataclass(frozen=True)
 class Read:
-    """One partition of a fetch: the sizes of the batches from the fetch offset on; all of them are there by default."""
+    """One partition of a fetch. sizes: those of the batches from the fetch offset on, all available by default."""
 
     sizes: tuple[int, ...] = ()
     max_bytes: int = MOST
@@ -111,7 +111,7 @@ def test_the_first_partition_that_yields_may_exceed_the_limits_not_the_first_nam
     assert returned(10, Read(), Read((500,), 10), Read((500,), 10)) == [0, 500, 0]
 
 
-def test_a_partition_limit_below_the_first_batch_yields_nothing_behind_another() -> None:
+def test_a_partition_limit_below_the_first_batch_yields_nothing_after_another_partition() -> None:
     assert returned(MOST, Read((100,)), Read((500, 10), 499), Read((100,))) == [100, 0, 100]
 
 
@@ -163,10 +163,10 @@ def test_a_fetch_before_version_3_gets_no_batch_beyond_its_limits_but_a_part_of_
     first, second = Read((500, 500), 400, is_hard=True), Read((500,), 700, is_hard=True)
     assert returned(MOST, first, second) == [400, 500]
     assert returned(MOST, first, second, lane=Lane(broker_max_bytes=450)) == [400, 50]
-    assert returned(MOST, first, second, lane=Lane(max_bytes=450)) == [500, 0], "a client that knows the setting"
+    assert returned(MOST, first, second, lane=Lane(max_bytes=450)) == [500, 0], "the lane's client sends max_bytes"
 
 
-def test_a_fetch_without_partitions_is_no_matter() -> None:
+def test_a_fetch_without_partitions_changes_nothing() -> None:
     assert answer([(5, []), (5, [Read((1,))]), (5, [])], [CAPTURED])["returned"].tolist() == [[1]]
 
 
@@ -175,7 +175,7 @@ def readable_bytes(read: Read) -> int:
 
 
 def eight_steps(most: int, partitions: list[Read], lane: Lane) -> list[int]:
-    """ReplicaManager.readFromLog and LogSegment.read of Kafka 4.3, told plainly, one partition after the other."""
+    """ReplicaManager.readFromLog and LogSegment.read of Kafka 4.3, written plainly, one partition after the other."""
     limit = min(most if lane.max_bytes == AS_CAPTURED else lane.max_bytes, lane.broker_max_bytes)
     min_one, out = True, []
     for read in partitions:
@@ -195,7 +195,7 @@ def eight_steps(most: int, partitions: list[Read], lane: Lane) -> list[int]:
 
 
 def cut_tail(read: Read, size: int) -> int:
-    """Bytes behind the last batch that is whole."""
+    """The bytes after the last whole batch."""
     whole = 0
     for batch in read.sizes:
         if whole + batch > size:

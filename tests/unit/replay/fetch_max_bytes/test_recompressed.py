@@ -1,4 +1,4 @@
-"""Topics whose brokers compress batches anew, in the replay of fetches: which sizes a log is known to have."""
+"""Which sizes of batches are known in the logs of topics whose brokers compress batches anew."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from udfs.replay.fetch_max_bytes.partition_log.events import LOG_EVENT
 from udfs.replay.fetch_max_bytes.partition_log.known import has_other_size
 
 PRODUCED = [batch(first, first + 9, 100, is_old=False, produced=0) for first in (0, 10)]
-"""Of which a read gets 150 bytes, if they are in the log as they are here."""
+"""A read gets 150 bytes of these if the log has them in these sizes."""
 
 
 def stored(first: int, size: int) -> dict[str, Any]:
@@ -25,7 +25,7 @@ def test_a_batch_that_only_its_producer_showed_has_no_known_size_if_the_broker_c
     assert found == (0, 0, 1, {"log_content_unknown": 1})
 
 
-def test_what_was_fetched_has_the_size_in_which_it_was() -> None:
+def test_a_fetched_batch_has_the_size_in_which_it_was_fetched() -> None:
     assert fidelity(*PRODUCED, stored(0, 60), stored(10, 70), read(130, version=11)) == (1, 1, 0, {})
 
 
@@ -33,8 +33,8 @@ def test_a_batch_keeps_its_size_if_others_are_fetched_as_they_were_produced() ->
     assert fidelity(*PRODUCED, stored(0, 100), read(150, version=11)) == (1, 1, 0, {})
 
 
-def test_neither_a_batch_that_compaction_was_at_nor_one_that_was_lost_shows_that_brokers_compress_anew() -> None:
-    """Of offsets that were produced twice, a leader lost what was never fetched."""
+def test_neither_a_compacted_batch_nor_a_lost_one_shows_that_brokers_compress_anew() -> None:
+    """Of two batches produced at the same offsets, a leader lost the one that was never fetched."""
     of_sizes = {"position": [0, 0, 0, 10], "last_offset": [9, 9, 9, 19], "size_bytes": [100, 80, 80, 100]}
     fetched = {"append_after": [0, 0, ALWAYS, 0]}
     assert not has_other_size(new_records(LOG_EVENT, 4, **of_sizes, **fetched)).any()

@@ -1,4 +1,4 @@
-"""The pass over readers gives one set of rows a reader, whatever the batches it is given."""
+"""The pass over readers gives one set of rows for each reader, however its input is split into batches."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LANES = FetchLanes(
 
 
 def read(exchange: int, partition: int, returned: int | None, sizes: list[int], **differs: Any) -> dict[str, Any]:
-    """One row of READS of which all is known."""
+    """One row of READS with everything known."""
     return {
         "topic": "t",
         "partition": partition,
@@ -77,7 +77,7 @@ def gold(rows: Rows, most: int = 10_000, lanes: FetchLanes = LANES) -> dict[str,
 
 
 def open_loop(found: dict[str, Rows]) -> dict[str, Rows]:
-    """The rows that are not of the closed loop, of which test_closed_loop is."""
+    """The rows of the open loop. test_closed_loop has tests of the others."""
     closed = {"mode": "closed", "metric": "closed_loop"}
     return {
         name: [row for row in rows if not any(str(row.get(key)).startswith(text) for key, text in closed.items())]
@@ -199,7 +199,7 @@ def test_unanswered_fetches_are_left_out_of_the_sums() -> None:
 
 
 def test_a_topic_may_be_called_anything() -> None:
-    """Whoever asks for one may put NUL into its name, which no broker has."""
+    """A request may ask for a topic with NUL in its name, which no broker has."""
     name = "a\0b\0"
     found = gold([read(n, 0, 150, [100, 50], topic=name) for n in range(3)])
     tables = ("fetch_fairness", "fetch_timeline")

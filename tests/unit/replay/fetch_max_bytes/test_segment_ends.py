@@ -16,7 +16,7 @@ WHOLE = {"partition_max_bytes": 1 << 20, "max_bytes": 1 << 20}
 
 
 def shown(fetch: int, offset: int, returned: int, **differs: Any) -> list[dict[str, Any]]:
-    """A read of a log of four batches of ten offsets, which is its own witness."""
+    """A read of a log of four batches of ten offsets, as the two events that it gives."""
     row = read(fetch, offset, returned, connection_id=APP, response_record_bytes=returned, **WHOLE) | differs
     return [row | {"kind": LogEvent.WITNESS}, row]
 
@@ -46,19 +46,19 @@ def test_a_read_that_its_limit_ended_shows_no_end_of_a_segment(limit: dict[str, 
     assert verdicts(*PRODUCED, *limited, *shown(2, 0, 3 * SIZE)) == (2, 2, {"segment_end": 1})
 
 
-def test_a_first_batch_that_came_alone_shows_none_for_a_broker_may_have_limited_it() -> None:
+def test_a_first_batch_that_came_alone_shows_no_end_because_a_broker_may_have_limited_it() -> None:
     assert verdicts(*PRODUCED, *shown(0, 0, SIZE), *shown(1, 0, SIZE)) == (2, 0, {"fewer_bytes": 2})
 
 
-def test_reads_that_returned_nothing_show_none() -> None:
-    """As those that were answered at once, for another partition had records."""
+def test_reads_that_returned_nothing_show_no_end_of_a_segment() -> None:
+    """They may have been answered at once because another partition had records."""
     limited = shown(2, 0, SIZE, max_bytes=SIZE)
     events = [*PRODUCED, *shown(0, 10, 0, bound_high=10), *shown(1, 10, 0, bound_high=10), *limited]
     rows = gold(events, lanes_of(AS_CAPTURED, 1 << 30), 10_000)["fetch_fairness"]
     assert [row["bytes"] for row in rows if row["mode"] == "open"] == [SIZE, 4 * SIZE]
 
 
-def test_a_read_to_the_end_of_the_log_shows_none() -> None:
+def test_a_read_to_the_end_of_the_log_shows_no_end_of_a_segment() -> None:
     assert verdicts(*PRODUCED, *shown(0, 0, 4 * SIZE), *shown(1, 20, 2 * SIZE)) == (2, 2, {})
 
 

@@ -1,4 +1,4 @@
-"""What a scenario's settings are to the replay of fetch.max.bytes."""
+"""How the replay of fetch.max.bytes takes a scenario's settings."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ IN_FORCE: dict[str, Value] = {
 
 
 def lanes_of(in_force: dict[str, Value], *changed: dict[str, Value]) -> FetchLanes:
-    """The captured lane and others. in_force: what was, beside IN_FORCE."""
+    """The captured lane and others. in_force: the settings that were in force besides IN_FORCE."""
     names = ("captured", *(f"lane {number}" for number in range(1, len(changed) + 1)))
     return fetch_lanes(LaneSettings(names, ({}, *changed), IN_FORCE | in_force))
 
 
-def test_a_consumers_quota_caps_its_responses_at_ten_seconds_of_it_and_those_of_no_follower() -> None:
+def test_a_consumers_quota_caps_its_responses_at_ten_seconds_of_it_and_no_followers() -> None:
     """KafkaApis: min(request, fetch.max.bytes, quota x (quota.window.num - 1) x quota.window.size.seconds)."""
     rates: list[Value] = [1 << 20, 8 << 20, "none"]
     lanes = lanes_of({"consumer_byte_rate": 1000}, *({"consumer_byte_rate": rate} for rate in rates))

@@ -54,13 +54,13 @@ def test_the_response_that_opens_a_session_moves_nothing_in_it() -> None:
     assert turns(replayed(FOUR[:3], [TWO_FIT], opens=False))[:8] == [0, 1, 2, 0, 1, 2, 0, 1]
 
 
-def test_librdkafka_begins_with_the_next_partition_whatever_it_was_given() -> None:
+def test_librdkafka_begins_with_the_next_partition_whatever_it_received() -> None:
     one_fits = Client(max_bytes=100, profile=LIBRDKAFKA, in_session=False)
     parts = [Part([100] * 4), Part([]), Part([100] * 4)]
     assert turns(replayed(parts, [one_fits])) == [0, 2, 2, 0, 2, 2, 0, 0]
 
 
-def test_what_is_cut_off_is_fetched_again() -> None:
+def test_bytes_that_are_cut_off_are_fetched_again() -> None:
     """Seen on a live broker: 42,884 B of batches in three fetches of 20000, 20000 and 10139 B."""
     out = replayed([Part([16_372, 16_373, 10_139], max_bytes=20_000)], [Client()])
     assert (out.sums.partitions["returned"][0, 0], out.sums.partitions["cut_tail"][0, 0]) == (50_139, 7255)
@@ -114,15 +114,15 @@ def test_a_fetch_waits_no_longer_than_the_longest_wait() -> None:
     assert out.lanes["requests"].tolist() == [10, 85]
 
 
-def test_what_a_fetch_has_waited_for_is_there_when_a_captured_response_had_it() -> None:
-    """Such a time has in it what the answer takes; what is there when it is asked for is answered 20 ms later."""
+def test_records_that_a_fetch_waits_for_come_when_a_captured_response_had_them() -> None:
+    """That time includes the time of the answer. Records that are there at the request come 20 ms later."""
     part = Part([100] * 3, visible=[1, 100 * MS, 160 * MS])
     out = replayed([part], [Client()], horizon=160 * MS, pace=replace(PACE, answer=20.0 * MS))
     assert out.responses["arrived_at"][0, :3].tolist() == [20 * MS + 1, 100 * MS, 160 * MS]
 
 
-def test_no_response_comes_sooner_than_an_answer_takes_and_it_has_what_came_until_then() -> None:
-    """The second fetch goes out at 21 ms. What comes on its way is in its response, and nothing that comes later."""
+def test_no_response_comes_sooner_than_an_answer_takes_and_it_has_all_batches_until_then() -> None:
+    """The second fetch goes out at 21 ms. Its response at 41 ms has all batches that came before, and no later one."""
     part = Part([100] * 4, visible=[1, 25 * MS, 30 * MS, 43 * MS])
     out = replayed([part], [Client()], horizon=43 * MS, pace=replace(PACE, answer=20.0 * MS))
     assert out.responses["arrived_at"][0, :3].tolist() == [20 * MS + 1, 41 * MS + 1, 62 * MS + 1]
@@ -135,14 +135,14 @@ def test_a_wait_in_vain_takes_as_long_as_it_did_in_the_capture() -> None:
     assert out.responses["arrived_at"][0, 0] == 107 * MS + 1
 
 
-def test_what_is_there_when_the_longest_wait_is_over_comes_as_late_as_a_wait_in_vain() -> None:
+def test_fewer_bytes_than_min_bytes_come_as_late_as_the_response_to_a_wait_in_vain() -> None:
     slow = replace(PACE, answer=20.0 * MS, late=7.0 * MS)
     out = replayed([Part([100])], [Client(min_bytes=101, max_wait_ms=100)], horizon=100 * MS, pace=slow)
     assert out.responses["arrived_at"][0, 0] == 107 * MS + 1
 
 
-def test_a_parked_fetch_counts_what_is_there_up_to_each_partitions_limit_only() -> None:
-    """DelayedFetch.tryComplete leaves the request's limit out of account, and readFromLog runs again with it."""
+def test_a_parked_fetch_counts_bytes_up_to_each_partitions_limit_and_ignores_its_own() -> None:
+    """DelayedFetch.tryComplete ignores the request's limit. Then readFromLog runs again with that limit."""
     arrivals = [10 * MS, 20 * MS, 30 * MS]
     client = Client(min_bytes=150, max_bytes=1000)
     out = replayed([Part([100] * 3, visible=arrivals)], [client, replace(client, max_bytes=100)], horizon=30 * MS)
@@ -159,7 +159,7 @@ def test_min_bytes_is_no_more_than_the_response_may_have() -> None:
 def test_records_are_worked_on_before_the_next_fetch_or_beside_it() -> None:
     """Of 25 records in polls of 10, the last 5 are worked on while the next fetch is under way.
 
-    A poll() that may return no more does not see that nothing is left (CompletedFetch.fetchRecords): the next one does.
+    A poll() that returns max.poll.records does not see that none are left (CompletedFetch.fetchRecords): the next does.
     """
     parts = [Part([100, 100], records=25, max_bytes=100)]
     client = Client(record_us=100.0, max_poll_records=10)
@@ -170,8 +170,8 @@ def test_records_are_worked_on_before_the_next_fetch_or_beside_it() -> None:
     assert out.catch_up_us[0].tolist() == [before + wait + 1 * MS for wait in (2500, 2000, 2500, 0)]
 
 
-def test_before_kafka_4_a_fetch_leaves_out_what_is_not_taken_yet() -> None:
-    """KAFKA-17182: partitions that are still buffered drop out, and a fetch of the others alone may wait."""
+def test_before_kafka_4_a_fetch_leaves_out_partitions_whose_records_are_not_taken_yet() -> None:
+    """KAFKA-17182: a fetch leaves out partitions with buffered records, and may wait for records of the others."""
     parts = [Part([100] * 3, records=100, max_bytes=100), Part([100], visible=[30 * MS])]
     client = Client(record_us=100.0, max_poll_records=60, overlaps=True)
     out = replayed(parts, [client, replace(client, profile=JAVA_3)], horizon=30 * MS)
@@ -180,11 +180,11 @@ def test_before_kafka_4_a_fetch_leaves_out_what_is_not_taken_yet() -> None:
 
 
 @pytest.mark.parametrize("overlaps", [False, True])
-def test_before_kafka_4_too_what_one_poll_takes_is_asked_for_at_once(overlaps: bool) -> None:
-    """KafkaConsumer.poll: what has come leaves the buffer, and then fetches are sent.
+def test_before_kafka_4_too_one_fetch_asks_for_all_partitions_that_one_poll_takes(overlaps: bool) -> None:
+    """KafkaConsumer.poll: records leave the buffer, and then fetches are sent.
 
-    A fetch before that poll() would be of the partition without records alone, and one as the first partition is worked
-    on of that alone.
+    A fetch before that poll() would ask only for the partition without records. A fetch during the work on the first
+    partition would ask only for that partition.
     """
     parts = [*(Part([100] * 3, records=100, max_bytes=100) for _ in range(2)), Part([])]
     out = replayed(parts, [Client(record_us=100.0, overlaps=overlaps, profile=JAVA_3)])
@@ -214,7 +214,7 @@ def test_a_lane_that_never_ends_is_cut_off_and_says_so() -> None:
     assert (idle.lanes["requests"][0], idle.lanes["is_finished"][0]) == (100_000, 0)
 
 
-def test_what_is_held_is_let_go_when_it_is_taken() -> None:
+def test_held_records_are_let_go_when_they_are_taken() -> None:
     parts = [Part([100] * 2, records=10, max_bytes=100)]
     out = replayed(parts, [Client(record_us=1000.0)], horizon=100 * MS)
     held = out.timeline.held[0]
@@ -223,7 +223,7 @@ def test_what_is_held_is_let_go_when_it_is_taken() -> None:
     assert np.count_nonzero(held) * tick == pytest.approx(2 * 11 * MS, abs=4 * tick)
 
 
-def test_served_bytes_over_time_are_all_bytes_and_lag_ends_at_nothing() -> None:
+def test_served_bytes_over_time_add_up_to_all_bytes_and_lag_ends_at_0() -> None:
     out = replayed(FOUR, [TWO_FIT, replace(TWO_FIT, max_bytes=100)], horizon=1)
     assert out.timeline.buckets["bytes"].sum(axis=(1, 2)).tolist() == [4000, 4000]
     assert out.timeline.buckets["lag"].max(axis=(1, 2)).tolist() != [0, 0]

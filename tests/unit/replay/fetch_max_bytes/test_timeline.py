@@ -52,14 +52,14 @@ def test_lanes_end_with_buckets_of_one_length() -> None:
     assert line.buckets["bytes"].sum(axis=(1, 2)).tolist() == [20, 7]
 
 
-def test_of_two_buckets_the_sum_the_last_lag_and_the_longest_wait_remain() -> None:
+def test_two_buckets_that_become_one_keep_the_sum_the_last_lag_and_the_longest_wait() -> None:
     line = timeline(1, 1, (0, 1000))
     line.buckets[0, 0, :4] = [(1, 9, 1), (2, 8, 5), (3, 7, 2), (4, 6, 0)]
     make_room_for_buckets(line, 0, int(line.lanes["width"][0]) * BUCKETS)
     assert line.buckets[0, 0, :3].tolist() == [(3, 8, 5), (7, 6, 2), (0, 0, 0)]
 
 
-def test_of_a_tick_the_most_that_is_held_counts() -> None:
+def test_a_tick_has_the_most_bytes_that_are_held_in_it() -> None:
     line = timeline(1, 1, (0, 64_000))
     tick = int(line.lanes["width"][0]) * BUCKETS // TICKS
     for time, until, size in ((0, 4, 10), (2, 6, 15), (6, 6, 5), (8, 9, 1)):
@@ -80,13 +80,13 @@ def test_hours_between_two_stays_take_no_buckets() -> None:
     assert [reader_time(line, time) for time in (0, 999, HOUR, HOUR + 5)] == [0, 999, 2000, 2005]
 
 
-def test_a_lane_that_reads_on_after_a_stay_stays_before_the_next_one() -> None:
-    """As long again as the captured stay lasted its times are told apart; later ones are at the end of that."""
+def test_times_of_a_lane_that_reads_on_after_a_stay_come_before_the_next_stay() -> None:
+    """They differ for as long again as the captured stay lasted. All later times are the same as the last of these."""
     line = timeline(1, 1, (0, 1000), (HOUR, HOUR + 1000))
     assert [reader_time(line, time) for time in (1500, 5000, HOUR - 1)] == [1500, 1999, 1999]
 
 
-def test_what_begins_before_a_stay_is_over_begins_none() -> None:
+def test_a_connection_that_begins_during_a_stay_begins_no_new_one() -> None:
     line = timeline(1, 1, (0, 1000), (900, 2000), (500, 600))
     assert line.stays["begin"].tolist() == [0]
     assert reader_time(line, 1999) == 1999

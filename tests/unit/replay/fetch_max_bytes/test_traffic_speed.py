@@ -1,4 +1,4 @@
-"""`traffic.speed` says what becomes of a reader when what was captured is produced in less time."""
+"""In lanes with `traffic.speed`, the captured records are produced in less time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ONE_SLOW = replace(PACE, gap=3.0 * MS, answer=7.0 * MS, late=1.0 * MS)
 
 
 def read_at(times: list[int]) -> list[Part]:
-    """A partition of which batches come at these times, beside one that always has more than a fetch brings."""
+    """A partition whose batches come at these times, and one that always has more than a fetch brings."""
     visible = [1 + ms * MS for ms in times]
     return [
         Part([100] * len(times), visible=visible, max_bytes=200, records=3),
@@ -63,7 +63,7 @@ def test_a_reader_that_keeps_up_falls_behind_when_more_is_produced_than_it_can_f
     assert (captured <= 100, faster >= 1000) == (True, True)
 
 
-def test_what_was_not_behind_has_nothing_to_catch_up_at_any_speed() -> None:
+def test_a_partition_without_a_backlog_has_no_catch_up_at_any_speed() -> None:
     part = Part([100] * 3, visible=[10 * MS, 20 * MS, 30 * MS])
     assert replayed([part], [Client(speed=2.0)]).catch_up_us.tolist() == [[NO_BACKLOG]]
 

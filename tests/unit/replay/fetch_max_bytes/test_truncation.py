@@ -1,4 +1,4 @@
-"""A leader that was behind goes on from the end of its own log: what an earlier one had beyond that is gone."""
+"""A new leader that was behind goes on from the end of its own log: batches that the old one had beyond it are gone."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ LATER_LEADER = [
     fetched(20, 24, 3 * SIZE, 1),
     fetched(25, 39, SIZE, 1),
 ]
-"""It had two of the four batches, and appended two of other offsets behind them."""
+"""The later leader had two of the four batches, and appended two with other offsets after them."""
 
 
-def test_an_epoch_replaces_what_earlier_ones_had_from_its_first_offset_on() -> None:
+def test_an_epoch_replaces_batches_of_earlier_ones_from_its_first_offset_on() -> None:
     assert kept((0, 9, 5, 0), (10, 19, 5, 0), (20, 29, 5, 0), (10, 14, 5, 1)) == [True, False, False, True]
     assert kept((0, 9, 5, 0), (10, 19, 5, 1), (20, 29, 5, 1), (15, 24, 5, 3)) == [True, False, False, True]
 
@@ -46,11 +46,11 @@ def test_a_batch_that_ends_with_the_first_offset_of_a_later_epoch_is_replaced() 
     assert kept((0, 9, 5, 0), (10, 19, 5, 1)) == [True, True]
 
 
-def test_a_produced_batch_is_what_was_fetched_of_its_offsets_and_size() -> None:
+def test_a_produced_batch_is_the_fetched_one_with_its_offsets_and_size() -> None:
     assert kept((10, 19, 5, EPOCH_UNKNOWN), (10, 19, 5, 0), (10, 19, 6, 1)) == [False, False, True]
 
 
-def test_a_produced_batch_that_nobody_fetched_goes_where_another_has_one_of_its_offsets() -> None:
+def test_a_produced_batch_that_nobody_fetched_is_gone_if_another_partly_overlaps_it() -> None:
     told = (0, 9, 5, 0), (10, 14, 5, 1), (15, 24, 5, 1)
     assert kept(*told, (10, 19, 5, EPOCH_UNKNOWN), (20, 20, 5, EPOCH_UNKNOWN)) == [True, True, True, False, False]
     assert kept(*told, (25, 29, 5, EPOCH_UNKNOWN), (15, 24, 9, EPOCH_UNKNOWN)) == [True] * 5
@@ -62,11 +62,11 @@ def test_without_a_later_leader_nothing_is_truncated() -> None:
 
 
 @pytest.mark.parametrize("rows", [1, 7, 10_000])
-def test_a_read_of_the_later_leader_is_held_to_its_log_alone(rows: int) -> None:
+def test_a_read_of_the_later_leader_is_compared_with_its_log_alone(rows: int) -> None:
     assert verdicts(*PRODUCED, *LATER_LEADER, read(1, 20, 4 * SIZE), rows=rows) == (1, 1, {})
 
 
-def test_a_read_of_what_was_truncated_later_is_not_held_to_the_log_that_is_left() -> None:
+def test_a_read_of_batches_that_were_truncated_later_is_not_compared_with_the_log_that_is_left() -> None:
     seen = {"append_before": BEGIN + 5 * MS}
     produced = [row | seen for row in PRODUCED]
     assert verdicts(*produced, *LATER_LEADER, read(0, 0, 4 * SIZE)) == (0, 0, {"truncated": 1})
@@ -76,7 +76,7 @@ def test_a_read_of_what_was_truncated_later_is_not_held_to_the_log_that_is_left(
 
 
 @pytest.mark.parametrize("epoch", [1, 2])
-def test_of_two_batches_of_the_same_offsets_the_later_leaders_is_in_the_log(epoch: int) -> None:
+def test_of_two_batches_with_the_same_offsets_the_later_leaders_is_in_the_log(epoch: int) -> None:
     both = [fetched(30, 39, 2 * SIZE, epoch), fetched(30, 39, SIZE, 0)]
     told = fetched(0, 9, SIZE, 0)
     assert verdicts(*PRODUCED[:3], told, *both, read(1, 30, 2 * SIZE, connection_id=APP)) == (1, 1, {})

@@ -1,4 +1,4 @@
-"""A window: the fetches that are sent in it, and closed loops that begin with the first of them."""
+"""A window has the fetches that are sent in it, and closed loops begin with the first of them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def found_in(begin: int | None, end: int | None, rows: Rows = READS) -> dict[str
 
 
 def counts(found: dict[str, Rows]) -> Counter[tuple[Any, ...]]:
-    """Whatever is counted in open loop."""
+    """All counts of the open loop."""
     sums = Counter[tuple[Any, ...]]()
     for table, rows in open_loop(found).items():
         for row in rows if table in COUNTED else ():
@@ -42,11 +42,11 @@ def test_a_window_over_everything_is_no_window() -> None:
 
 
 @pytest.mark.parametrize("cut", SENT[1:])
-def test_what_is_before_a_time_and_what_is_from_it_on_add_up(cut: int) -> None:
+def test_the_counts_before_a_time_and_from_it_on_add_up(cut: int) -> None:
     assert counts(found_in(None, cut)) + counts(found_in(cut, None)) == counts(gold(READS))
 
 
-def test_in_closed_loop_it_is_as_if_the_capture_were_of_the_window() -> None:
+def test_a_window_has_the_same_rows_as_a_capture_of_that_window() -> None:
     begin, end = SENT[2], SENT[-2]
     of_window = [row for row in READS if begin <= row["request_time"] < end]
     assert found_in(begin, end) == gold(of_window)
