@@ -72,7 +72,7 @@ def held(profile: int, *sizes: int, variant: int = MEMORY_POOL, us_per_record: i
 
 
 def test_a_client_before_4_0_holds_one_partition_more_than_kip_74_or_the_pool_allows() -> None:
-    """It fetches a partition again while the other partition of the last response still pins that whole response."""
+    """It fetches a partition again while the other partition of the response before still pins that whole response."""
     found = held(JAVA_3, UNBOUNDED, POOL)
     assert found["used_max"].tolist() == [BOUND + OF_PARTITION, POOL + OF_PARTITION]
     assert found["stuck"].tolist() == found["too_large"].tolist() == [0, 0]

@@ -93,7 +93,7 @@ def test_without_a_valid_time_in_the_request_log_the_response_counts(local_ms: f
     assert release(exchange) == (ANSWERED, HandledBy.RESPONSE)
 
 
-def test_a_request_log_counts_before_a_fetch_and_no_time_is_after_the_response() -> None:
+def test_a_request_log_goes_before_a_fetch_and_no_time_is_after_the_response() -> None:
     logged = produce(request_queue_time_ms=1000.0, local_time_ms=2000.0)
     assert release(logged, brought(5), returned(5, 1)) == (3, HandledBy.REQUEST_LOG)
     slow = produce(request_queue_time_ms=1000.0, local_time_ms=20_000.0)

@@ -59,7 +59,7 @@ def test_a_lane_begins_without_the_usage_of_the_lane_before() -> None:
 
 @pytest.mark.parametrize("share", [0.5, 0.95, 0.99])
 @pytest.mark.parametrize("values", [[], [0], [7, 7, 9000], list(range(0, 100_000, 7))])
-def test_the_quantiles_of_kernels_are_those_of_the_tables(values: list[int], share: float) -> None:
+def test_kernels_find_the_same_quantiles_as_other_code(values: list[int], share: float) -> None:
     counts: Ints = np.zeros(BUCKETS, np.int64)
     for value in values:
         counts[bucket_of_value(value)] += 1

@@ -97,7 +97,7 @@ def test_a_broker_is_asked_again_when_poll_is_called_and_not_when_it_answers(pro
     parts = [Part([100], records=30), Part([100], visible=[60 * MS], node=1)]
     client = Client(record_us=1.0 * MS, max_poll_records=10, overlaps=True, max_wait_ms=5, profile=profile)
     out = replayed(parts, [client], horizon=60 * MS)
-    first_poll = 1 + 1 * MS + 1 * MS  # the response, and what passes until the client turns to it
+    first_poll = 1 + 1 * MS + 1 * MS  # the response, and the time until the client turns to it
     responses = out.responses[0]
     of_node = (responses["node"] == 1) & (responses["requested_at"] > 0)
     assert responses["requested_at"][of_node][:3].tolist() == [1, first_poll + 10 * MS, first_poll + 20 * MS]

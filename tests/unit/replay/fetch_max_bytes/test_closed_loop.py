@@ -133,7 +133,7 @@ def test_a_backlog_that_the_reader_gave_up_has_no_catch_up() -> None:
     assert closed[0]["catch_up_ms"] == slowest > 0
 
 
-def test_a_backlog_that_the_captured_lane_read_and_another_did_not_leaves_that_lane_without_catch_up() -> None:
+def test_a_lane_that_does_not_read_a_backlog_that_the_captured_lane_read_has_no_catch_up() -> None:
     """A response of the second lane holds half as much, so it has read half when the reader leaves partition 3."""
     left = [row for row in batch_rows() + catch_up() if row["partition"] < 3 or row.get("exchange_no", 0) < 16]
     events = [*left, *([row for row in catch_up(batches=16) if row["partition"] < 3 and row["exchange_no"] >= 16])]

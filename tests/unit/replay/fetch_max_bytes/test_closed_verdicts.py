@@ -34,7 +34,7 @@ def test_a_catch_up_agrees_within_a_fifth_of_its_time(monkeypatch: pytest.Monkey
 
 
 def test_a_catch_up_ends_with_the_response_that_has_the_last_batch_of_the_backlog() -> None:
-    """A response at 50 has the first partition's last batch. The second's backlog is not read; the third has none."""
+    """A response at 50 has the first partition's last batch. The second's backlog is not read to its end."""
     partitions = np.array([(3, 0), (3, 0), (2, 2)], [("backlog_end", np.int64), ("start_batch", np.int64)])
     servings = SimpleNamespace(
         partition=np.array([0, 0, 1]),

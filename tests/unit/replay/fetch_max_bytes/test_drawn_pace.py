@@ -106,7 +106,7 @@ def test_lanes_whose_limits_nothing_reaches_are_replayed_as_one() -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 10, 1000])
-def test_as_many_times_are_drawn_as_captured_from_the_beginning_and_one_stretch(count: int) -> None:
+def test_as_many_times_as_captured_are_drawn_from_the_beginning_and_from_one_stretch(count: int) -> None:
     places = draw_blocks(count, np.full(1, 7))
     assert len(places) == count
     assert places[:1].tolist() == [0] * min(count, 1)

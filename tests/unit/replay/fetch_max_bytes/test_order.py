@@ -30,7 +30,9 @@ def test_a_session_moves_only_partitions_with_records_to_the_end() -> None:
 
 @settings(derandomize=True, deadline=None)
 @given(st.permutations(range(8)), st.lists(st.integers(0, 7), unique=True))
-def test_moving_to_the_end_keeps_both_orders(order: list[int], served: list[int]) -> None:
+def test_moving_partitions_to_the_end_keeps_their_order_and_that_of_the_others(
+    order: list[int], served: list[int]
+) -> None:
     assert moved(order, *served) == [p for p in order if p not in served] + served
 
 

@@ -1,4 +1,4 @@
-"""Which client's rules a reader follows that does not say what software it is."""
+"""Which client's rules a reader follows if it does not say what software it is."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def test_any_of_several_replicas_in_the_rack_may_serve() -> None:
         (None, "b", "1", "replicas"),
     ],
 )
-def test_what_is_not_known_is_named(isr: list[int] | None, client_rack: str | None, leader: str, why: str) -> None:
+def test_an_unknown_replica_has_a_reason(isr: list[int] | None, client_rack: str | None, leader: str, why: str) -> None:
     row = located(isr, client_rack, leader)
     assert (row["unknown_for"], row["preferred"], row["preferred_rack"]) == (why, None, None)
 
@@ -70,5 +70,5 @@ def test_a_leader_in_the_rack_needs_no_replicas() -> None:
     assert located([1, 77], "a")["preferred"] == "1"
 
 
-def test_no_reads_are_no_rows() -> None:
+def test_no_reads_give_no_rows() -> None:
     assert [rows.num_rows for rows in located_reads([pa.RecordBatch.from_pylist([], READS)], RACKS)] == [0]

@@ -89,7 +89,9 @@ FIVE = (631,) * 5
         (50, 100, True, 0),
     ],
 )
-def test_log_segment_read_gives_what_kafkas_own_did(offset: int, max_bytes: int, is_first: bool, expected: int) -> None:
+def test_a_read_gives_as_many_bytes_as_kafkas_own_log_segment(
+    offset: int, max_bytes: int, is_first: bool, expected: int
+) -> None:
     """What LogSegment.read of kafka-storage 4.3.1 gave for a segment of five batches of ten records, 631 bytes each."""
     before = [] if is_first else [Read((1,))]
     assert returned(MOST, *before, Read(FIVE[offset // 10 :], max_bytes))[-1] == expected

@@ -166,7 +166,7 @@ def test_records_are_worked_on_before_the_next_fetch_or_beside_it() -> None:
     beside = replace(client, overlaps=True)
     polls = [replace(beside, max_poll_records=most) for most in (10, 25, 26)]
     out = replayed(parts, [client, *polls])
-    before = 1 * MS + 1 * MS  # the response, and what passes until the client turns to it
+    before = 1 * MS + 1 * MS  # the response, and the time until the client turns to it
     assert out.catch_up_us[0].tolist() == [before + wait + 1 * MS for wait in (2500, 2000, 2500, 0)]
 
 
