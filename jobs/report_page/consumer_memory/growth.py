@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jobs.replays.consumer_memory.answers import lanes
-from jobs.report_page.consumer_memory.needed_memory import CONSUMERS
+from jobs.report_page.consumer_memory.needed_memory import CONSUMERS, pool_bytes
 from jobs.report_page.lane_labels import has_other_traffic
 from jobs.report_page.question import Findings
 from jobs.terminal.screen import size_text
@@ -12,7 +12,7 @@ from schemas.tables import algorithms
 
 
 def memory_by_traffic(findings: Findings) -> list[tuple[str, str]]:
-    """(lane, text) for each lane with other traffic: the pool that is enough for each consumer, or who waits for it."""
+    """(lane, text) for each lane with other traffic: how much memory is enough, or how long responses wait for it."""
     rows = [row for row in findings.by_lane(lanes, algorithms.CONSUMER_MEMORY) if row["of"] == CONSUMERS]
     texts = list[tuple[str, str]]()
     for row in filter(lambda row: has_other_traffic(row["scenario"]), rows):
@@ -20,6 +20,8 @@ def memory_by_traffic(findings: Findings) -> list[tuple[str, str]]:
             text = quantity(row["stuck"], "connection gets stuck", "connections get stuck")
         elif row["waits"]:
             text = f"{quantity(row['waits'], 'response waits', 'responses wait')} up to {duration(row['longest'])}"
+        elif pool_bytes(row["scenario"]) is not None:
+            text = "nothing waits for memory"
         else:
             text = f"{size_text(row['smallest'])} of memory is enough for each consumer"
         texts.append((changes_phrase(row["scenario"]), text))

@@ -82,12 +82,13 @@ def test_the_memory_that_is_enough_with_more_traffic_is_said_or_who_waits_for_a_
     pool = "consumer.buffer.memory=16MiB"
     rows = [
         of_consumers("captured", KIB), of_consumers(pool, KIB), of_consumers(MORE, 2 * KIB),
-        of_consumers(f"{pool},{TWICE}", 0, waits=3), of_consumers(f"{pool},{FOUR_TIMES}", 0, waits=3, stuck=1),
+        of_consumers(f"{pool},{MORE}", 2 * KIB), of_consumers(f"{pool},{TWICE}", 0, waits=3), of_consumers(f"{pool},{FOUR_TIMES}", 0, waits=3, stuck=1),
     ]  # fmt: skip
     names = {algorithms.CONSUMER_MEMORY: tuple(row["scenario"] for row in rows)}
     found = findings({lanes: rows}, names)
     assert memory_by_traffic(found) == [
         (MORE, "2.0 KiB of memory is enough for each consumer"),
+        ("buffer.memory=16 MiB and traffic.consumers=2", "nothing waits for memory"),
         ("buffer.memory=16 MiB and traffic.speed=2", "3 responses wait up to 25 ms"),
         ("buffer.memory=16 MiB and traffic.speed=4", "1 connection gets stuck"),
     ]
