@@ -1,4 +1,4 @@
-"""A producer for the replay of KIP-126: its settings, its records, rows of what it sent, and what comes of them."""
+"""Helpers for the tests of KIP-126's replay: a producer's settings and records, rows of SENT, and replays' results."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ from udfs.wire.compressed_sizes import CODEC_NAMES
 
 CODECS = len(CODEC_NAMES)
 KAFKA_SIZE, KAFKA_LIMIT = 16384, 1048588
-"""Kafka's batch.size and message.max.bytes where nobody states others."""
+"""Kafka's defaults of batch.size and message.max.bytes."""
 
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Producer:
-    """Settings of one lane; a batch that is ready is sent at once, and refused at once."""
+    """The settings of one lane."""
 
     batch_size: int
     limit: int
@@ -61,22 +61,22 @@ class Producer:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a producer's records: SPLIT_OUTCOME[topics], and the estimates of its codec, float32[topics]."""
+    """The result of a replay: SPLIT_OUTCOME[topics], and the last estimates of the lane's codec, float32[topics]."""
 
     outcomes: Records
     estimates: npt.NDArray[np.float32]
 
     def of(self, name: str) -> int:
-        """An outcome, over all topics."""
+        """The sum of an outcome over all topics."""
         return int(self.outcomes[name].sum())
 
 
 @dataclass(frozen=True)
 class Produced:
-    """Records to send: ms, bytes of the value, partition; partitions are topics of their own unless stated.
+    """Records to send: the ms of each, the bytes of its value, and its partition. topic: the topic of each partition.
 
-    retries: how often the first record's batch was sent again as it was. has_sequence: of an idempotent producer.
-    round_trip: ms to each response. initial: the estimates by topic.
+    retries: how often each captured batch was sent again unchanged. has_sequence: whether the producer is idempotent.
+    round_trip: ms to each response. initial: the first estimates, by topic.
     """
 
     ms: Sequence[int]
@@ -91,7 +91,7 @@ class Produced:
 
 
 def limits_of(*producers: Producer) -> TopicLimits:
-    """The limits of the producers' lanes: of all topics."""
+    """The limits of the producers' lanes, the same for all topics."""
     limits = np.array([producer.limit for producer in producers])
     return TopicLimits(tuple({} for _ in producers), limits, limits, KAFKA_LIMIT)
 
@@ -122,7 +122,7 @@ def lanes_of(*producers: Producer, names: Sequence[str] = ()) -> SplitLanes:
 
 
 def content_of(values: Sequence[int]) -> Ints:
-    """What records with values of these sizes take in any batch: no key, no headers."""
+    """Bytes of key, value and headers of records with values of these sizes, and without keys and headers."""
     return np.array([1 + varint(size) + size + 1 for size in values], np.int64)
 
 
@@ -132,7 +132,7 @@ def varint(value: int) -> int:
 
 
 def even_sizes(produced: Produced, ratio: Sequence[float], fixed: float = 0) -> SizeModel:
-    """Sizes of batches whose records compress to a ratio of their own, in the order of partitions."""
+    """The sizes of batches whose records each compress to their own ratio. fixed: bytes that every batch also takes."""
     order = np.argsort(np.array(produced.partition or [0] * len(produced.ms)), kind="stable")
     inside = np.array([size * of for size, of in zip(produced.values, ratio, strict=True)])[order]
     cost = np.concatenate([np.zeros(1), np.cumsum(inside)])
@@ -140,7 +140,7 @@ def even_sizes(produced: Produced, ratio: Sequence[float], fixed: float = 0) -> 
 
 
 def captured(produced: Produced, sizes: SizeModel) -> Capture:
-    """The records, each in a captured batch of its partition that was sent when it was ready."""
+    """A capture of these records: one batch for each partition, sent as soon as it was ready."""
     n, places = len(produced.ms), len(produced.topic)
     partition = np.array(produced.partition or [0] * n, np.int64)
     by_partition = np.argsort(partition, kind="stable")
@@ -173,12 +173,12 @@ def captured(produced: Produced, sizes: SizeModel) -> Capture:
 
 
 def as_produced(limit: int, topics: int = 1) -> TopicRules:
-    """The rules of one lane for topics with this max.message.bytes, of which brokers store the batches as produced."""
+    """The rules of one lane: topics have this max.message.bytes, and brokers store their batches as produced."""
     return TopicRules(np.full((1, topics), limit), np.full(topics, AS_PRODUCED))
 
 
 def replayed(producer: Producer, produced: Produced, sizes: SizeModel, measure: Measure = not_measured) -> Outcome:
-    """What comes of the records in the producer's lane."""
+    """The result of replaying the records in the producer's lane."""
     topics = max(produced.topic) + 1
     estimates = np.ones((1, topics, CODECS), np.float32)
     for topic, ratio in enumerate(produced.initial):
@@ -191,7 +191,7 @@ def replayed(producer: Producer, produced: Produced, sizes: SizeModel, measure: 
 
 
 def sent(first: int, n: int, size: int, request: int, error: int, **more: Any) -> Row:
-    """A row of SENT: a batch of `n` records with 100 bytes each, one made in each ms from `first` on; times in ms."""
+    """A row of SENT: a batch of `n` records of 100 bytes, one created in each ms from `first` on. request: ms."""
     row = {str(c): {"string": "", "boolean": True}.get(c.type, 0) for c in SENT.columns}
     return row | {
         SENT.client_id: "c", SENT.topic: "t", SENT.codec: "gzip", SENT.base_sequence: first, SENT.began_before: False,
@@ -204,7 +204,7 @@ def sent(first: int, n: int, size: int, request: int, error: int, **more: Any) -
 
 
 def sent_batch(rows: Sequence[Row]) -> pa.RecordBatch:
-    """Rows of SENT."""
+    """Rows of SENT as an Arrow batch."""
     return pa.RecordBatch.from_pylist(list(rows), schema=arrow_schema(SENT))
 
 
@@ -219,5 +219,5 @@ def unpacked(packed: Iterable[pa.RecordBatch]) -> dict[str, list[Row]]:
 
 
 def gold_rows(rows: Sequence[Row], lanes: SplitLanes) -> dict[str, list[Row]]:
-    """The gold rows by table of what was sent."""
+    """The gold rows, by table, of a replay of these rows of SENT."""
     return unpacked(replay_splits([sent_batch(rows)], lanes, "run"))

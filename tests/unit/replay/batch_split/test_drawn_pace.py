@@ -1,4 +1,4 @@
-"""The range in which a producer's splits lie when its pace and that of its brokers is drawn anew."""
+"""The range of a producer's results when its pace and that of its brokers are drawn anew."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def test_every_lane_has_a_range_of_each_figure_with_its_value_at_the_captured_pa
     }
 
 
-def test_how_many_batches_are_sent_depends_on_pace_and_that_none_is_split_does_not() -> None:
+def test_another_pace_changes_the_number_of_batches_but_causes_no_split() -> None:
     found = ranges(rows_of(9))
     assert not found["captured", "batches"][R.is_exact]
     assert found["captured", "splits"][R.is_exact]
     assert found["captured", "splits"][R.p90] == 0
 
 
-def test_the_draws_are_the_same_again_however_the_rows_come() -> None:
+def test_the_draws_do_not_depend_on_how_rows_are_cut_into_arrow_batches() -> None:
     rows = rows_of(9)
     whole = gold_rows(rows, LANES)[R.name]
     assert whole == unpacked(replay_splits([sent_batch([row]) for row in rows], LANES, "run"))[R.name]

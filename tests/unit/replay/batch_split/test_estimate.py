@@ -1,4 +1,4 @@
-"""The estimate that a producer fills batches by, and what it makes of sizes."""
+"""The estimated compression ratio by which a producer fills batches, and the sizes that follow from it."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ CASES = [
     pytest.param(KIP_TEXT, 0.005, (0.001,), [0.005], id="kip, no step to 0"),
     pytest.param(DAMPED, 0.5, (0.1, 0.1, 0.1, 1.0), [0.46, 0.424, 0.3916, 0.4524], id="damped"),
 ]
-"""Today the estimate rises at once and falls in steps. KIP-126's text knows steps alone (2b, 2c). Before, the estimate
-was nine tenths of what it had been and a tenth of what was seen."""
+"""Today the estimate rises at once and falls in steps. In KIP-126's text it also rises in steps (2b, 2c). Before
+KIP-126, a new estimate was nine tenths of the last one plus a tenth of the ratio seen."""
 
 
 @pytest.mark.parametrize(("profile", "estimate", "ratios", "estimates"), CASES)
@@ -41,7 +41,7 @@ def test_the_estimate_follows_the_ratios_of_closed_batches(
     assert [round(float(of), 4) for of in found[1:]] == estimates
 
 
-def test_a_split_leaves_a_ratio_above_one_except_in_the_kips_text() -> None:
+def test_a_split_keeps_a_ratio_above_one_except_in_the_kips_text() -> None:
     """KIP-126 resets the estimate to 1.0 under 2e."""
     found = {
         (profile, ratio): estimate_after_split(profile, np.float32(ratio))

@@ -19,7 +19,7 @@ STORED = SPLITS.codes[SPLITS.recompressed]
 NOT_REPLAYED, NOT_CAPTURED = SPLITS.codes[SPLITS.split_not_replayed], SPLITS.codes[SPLITS.split_not_captured]
 
 
-def test_splits_that_the_order_of_closes_or_a_record_more_decides_are_unknown_and_no_more_than_those() -> None:
+def test_only_splits_that_depend_on_the_order_of_closes_or_on_one_record_are_unknown() -> None:
     near = NearLimit(taken=1, refused=2)
     assert +split_verdicts(7, 7, 9, near) == {AGREED: 7}
     assert +split_verdicts(7, 3, 4, near) == {AGREED: 3, ORDER_OPEN: 1, NEAR_LIMIT: 2, NOT_REPLAYED: 1}
@@ -27,7 +27,7 @@ def test_splits_that_the_order_of_closes_or_a_record_more_decides_are_unknown_an
     assert +split_verdicts(7, 10, 12, near) == {AGREED: 7, NEAR_LIMIT: 1, NOT_CAPTURED: 2}
 
 
-def test_splits_of_batches_that_were_stored_in_a_size_nobody_knows_are_unknown_and_no_more_than_those() -> None:
+def test_only_as_many_splits_are_unknown_as_batches_were_stored_in_an_unknown_size() -> None:
     assert +split_verdicts(7, 2, 2, NearLimit(refused=1), 3) == {AGREED: 2, NEAR_LIMIT: 1, STORED: 3, NOT_REPLAYED: 1}
     assert +split_verdicts(2, 7, 7, NearLimit(), 9) == {AGREED: 2, STORED: 5}
 

@@ -1,4 +1,4 @@
-"""Batches of a producer's own records: what they take, and that nothing of what they hold is shown."""
+"""Batches of captured records that are compressed anew: their sizes are exact, and their contents are never shown."""
 
 from __future__ import annotations
 
@@ -45,11 +45,13 @@ def measured(held: HeldRecords) -> Recompressed:
 
 @pytest.mark.parametrize("codec", range(len(CODEC_NAMES)), ids=CODEC_NAMES)
 @pytest.mark.parametrize(("first", "end"), [(0, 5), (5, 9), (1, 4), (3, 7), (4, 12), (0, 12), (8, 9)])
-def test_a_batch_takes_what_its_records_take_in_it(measured: Recompressed, first: int, end: int, codec: int) -> None:
+def test_a_batch_has_the_size_of_its_compressed_records(
+    measured: Recompressed, first: int, end: int, codec: int
+) -> None:
     assert measured.size(first, end, codec) == RECORD_BATCH_OVERHEAD + compressed_size(codec, batch(first, end))
 
 
-def test_a_batch_is_compressed_at_the_level_that_is_stated_of_its_codec(measured: Recompressed) -> None:
+def test_a_batch_is_compressed_at_the_level_that_is_stated_for_its_codec(measured: Recompressed) -> None:
     gzip, zstd = CODEC_NAMES.index("gzip"), CODEC_NAMES.index("zstd")
     at_level = Recompressed(measured.held, measured.batches, measured.records, {gzip: 1})
     assert at_level.size(0, 12, gzip) == RECORD_BATCH_OVERHEAD + compressed_size(gzip, batch(0, 12), 1)
@@ -64,7 +66,7 @@ def test_a_batch_with_a_record_that_is_not_held_is_left_to_the_model(measured: R
     assert without.size(0, 5, 1) == measured.size(0, 5, 1)
 
 
-def test_what_is_held_is_not_shown(held: HeldRecords, measured: Recompressed) -> None:
+def test_held_records_are_never_printed(held: HeldRecords, measured: Recompressed) -> None:
     assert sum(len(of.records) for of in held.batches.values()) > len(SECRET)
     for shown in (held, measured, *held.batches.values()):
         assert SECRET[:6].decode() not in f"{shown!r}{shown}"

@@ -1,4 +1,4 @@
-"""Settings that nobody states: what a producer's batches and brokers' responses show of them."""
+"""Settings that nobody states are inferred from a producer's batches and from brokers' responses."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from udfs.replay.batch_split.settings import NOT_STATED, SplitLanes, TopicLimits
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
 LATER_MS = 100_000
-"""When the sender is free again, long after all records were made: a batch was not sent before it was full."""
+"""Batches are sent from this time on, long after all records were made: no batch was sent before it was full."""
 
 
 def replayed(rows: list[Row], batch_size: int = NOT_STATED, limit: int = NOT_STATED) -> dict[str, list[Row]]:
-    """The gold rows by table of what was sent, nothing but these being stated."""
+    """The gold rows, by table, of a replay of these rows of SENT. No other settings are stated."""
     limits = TopicLimits(({},), np.full(1, NOT_STATED), np.full(1, limit), KAFKA_LIMIT)
     return gold_rows(rows, SplitLanes(("captured",), settings_of(Producer(batch_size, 0, 5)), limits, KAFKA_SIZE))
 
 
 def filled(batch_size: int) -> Iterator[list[int]]:
-    """Sizes of the records of batches that are not compressed, each as full as may be; the last is left out."""
+    """The sizes of the records of uncompressed batches, each as full as possible. The last batch is left out."""
     batch, uncompressed = list[int](), 0
     for content in np.random.default_rng(1).integers(50, 500, 4000).tolist():
         size = record_bytes(content, len(batch), len(batch))
@@ -50,7 +50,9 @@ def filled(batch_size: int) -> Iterator[list[int]]:
 
 
 def plain(batches: list[list[int]], *, at_once: bool = False, **more: Any) -> list[Row]:
-    """Batches without compression, a record a ms: sent one by one when all are made, or each with its last record."""
+    """Rows of uncompressed batches, one record per ms. Each is sent with its last record if `at_once`, otherwise after
+    all records were made.
+    """
     rows, made = list[Row](), 0
     for number, contents in enumerate(batches):
         pause = 1000 * number if at_once else 0
@@ -95,21 +97,23 @@ def test_full_batches_show_the_batch_size(batch_size: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_compressed_batches_show_it_though_nobody_knows_when_each_was_closed(seed: int) -> None:
+def test_compressed_batches_show_the_batch_size_though_it_is_unknown_when_each_was_closed(seed: int) -> None:
     assert size_of(produced(seed)) == (SETTINGS.batch_size, True)
 
 
 @pytest.mark.parametrize(("batch_size", "inferred"), [(10_000, KAFKA_SIZE), (20_000, 32_768)])
-def test_batches_that_ended_before_they_were_full_show_the_least_it_can_be(batch_size: int, inferred: int) -> None:
+def test_batches_that_ended_before_they_were_full_show_the_default_or_the_least_power_of_two(
+    batch_size: int, inferred: int
+) -> None:
     assert size_of(plain(list(filled(batch_size)), at_once=True)) == (inferred, True)
 
 
-def test_batches_of_one_record_that_are_not_full_do_not_show_a_smaller_one_than_the_default() -> None:
-    """As those of sends that had to wait for memory."""
+def test_batches_of_one_record_do_not_show_a_batch_size_below_the_default() -> None:
+    """Sends that had to wait for memory leave such batches."""
     assert size_of(plain([[200]] * 50)) == (KAFKA_SIZE, True)
 
 
-def test_what_is_stated_goes_before_what_batches_show() -> None:
+def test_a_stated_batch_size_goes_before_what_batches_show() -> None:
     assert size_of(plain(list(filled(38_000))), batch_size=20_000) == (20_000, False)
 
 
@@ -128,7 +132,7 @@ def test_batches_that_are_not_compressed_are_judged_though_their_producer_began_
         ([1_500_000], [], NOT_STATED, (1 << 21, True)),
         ([50_000], [40_100], NOT_STATED, (KAFKA_LIMIT, False)),
     ],
-    ids=["as by default", "between taken and refused", "stated", "more than the default was taken", "it has changed"],
+    ids=["the default", "between taken and refused", "stated", "more than the default was taken", "it has changed"],
 )
 def test_responses_show_the_limit_of_a_topic(
     taken: list[int], refused: list[int], stated: int, limit: tuple[int, bool]
@@ -147,12 +151,12 @@ def limit_of(rows: list[Row], stated: int = NOT_STATED) -> tuple[int, bool]:
 @pytest.mark.parametrize(
     ("stored", "limit"),
     [(None, (1 << 9, True)), ("gzip", (1 << 9, True)), ("zstd", (KAFKA_LIMIT, False)), ("none", (4096, True))],
-    ids=["as produced", "in the topic's codec", "compressed anew, to nobody knows what", "not compressed"],
+    ids=["as produced", "in the topic's codec", "compressed anew to an unknown size", "not compressed"],
 )
-def test_a_batch_that_was_refused_for_what_the_broker_made_of_it_shows_no_limit(
+def test_a_refused_batch_shows_the_limit_only_if_its_size_as_stored_is_known(
     stored: str | None, limit: tuple[int, bool]
 ) -> None:
-    """Batches of 400 and 600 bytes have 30 and 40 records of 108 or 109 bytes: without compression 3,301 and 4,401."""
+    """The batches have 400 and 600 bytes, and 3,301 and 4,401 without compression: 30 and 40 records of 108 or 109."""
     sizes = ((30, 400, 0), (40, 600, 10))
     rows = [sent(40 * at, n, size, 1000 + at, error) for at, (n, size, error) in enumerate(sizes)]
     assert limit_of([row | {SENT.stored_codec: stored} for row in rows]) == limit

@@ -1,4 +1,4 @@
-"""What comes of one producer's records: when a batch is full, what is refused, and what a split makes of it."""
+"""The lanes of one producer: when a batch is full, when it is refused, and which batches a split makes of it."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from udfs.replay.batch_split.state import MICRO, SizeModel, new_sim, no_outcomes
 
 
 def batches_and_last_close(**captured_batch: int) -> Ints:
-    """How many batches there are of 400 records that come at once, and when the last one is closed (us): with a
-    batch.size of 1 KiB and of 4. captured_batch: what is captured of the batch that had them.
+    """(number of batches, us at which the last one is closed) of 400 records that come at once, with a batch.size of
+    1 KiB and of 4 KiB. captured_batch: fields of the captured batch that had the records.
     """
     records, found = Produced([0] * 400, [100] * 400), []
     capture = captured(records, even_sizes(records, [1.0] * 400))
@@ -40,8 +40,8 @@ def batches_and_last_close(**captured_batch: int) -> Ints:
     return np.array(found)
 
 
-def test_a_client_that_is_behind_is_sooner_done_with_fewer_and_larger_batches() -> None:
-    """Each takes as long as the captured one, however many bytes it has, but for the time that goes by bytes."""
+def test_a_client_that_is_behind_is_done_sooner_with_fewer_and_larger_batches() -> None:
+    """A batch takes as long as the captured one, except for the part of the time that is in proportion to bytes."""
     (small, took), (large, sooner) = batches_and_last_close(delay=20_000, in_turn=1)
     assert (took, sooner) == (20_000 * small, 20_000 * large)
     assert 3 * large < small < 5 * large
@@ -49,8 +49,8 @@ def test_a_client_that_is_behind_is_sooner_done_with_fewer_and_larger_batches() 
     assert by_bytes[1] == pytest.approx(by_bytes[0], rel=0.02)
 
 
-def test_of_a_client_that_is_not_behind_batches_are_as_late_as_the_captured_one_and_not_one_after_the_other() -> None:
-    """Such as the first of a client that has yet to connect."""
+def test_if_a_client_is_not_behind_all_its_batches_are_only_as_late_as_the_captured_one() -> None:
+    """For example the first batches of a client that has yet to connect."""
     assert batches_and_last_close(delay=400_000)[:, 1].tolist() == [400_000, 400_000]
 
 
@@ -65,7 +65,7 @@ def test_a_batch_of_75_records_is_split_into_ten() -> None:
 
 
 def test_kip_126s_example_of_a_topic_that_compresses_to_a_tenth_and_one_to_a_fifth() -> None:
-    """Before, one topic's estimate filled the other's batches: 2 MB where 1 MB is allowed. Now each has its own."""
+    """Before KIP-126 topics shared an estimate: batches had 2 MB where 1 MB is allowed. Now each topic has its own."""
     mb, n = 1_000_000, 60_000
     records = Produced(
         [*range(n), *range(n, n + 10_000)], [1000] * (n + 10_000), [0] * n + [1] * 10_000, topic=(0, 1)
@@ -73,10 +73,10 @@ def test_kip_126s_example_of_a_topic_that_compresses_to_a_tenth_and_one_to_a_fif
     sizes = even_sizes(records, [0.1] * n + [0.2] * 10_000)
     before = replayed(Producer(mb, mb, linger=10**6, profile=DAMPED), replace(records, initial=[0.1, 0.1]), sizes)
     assert 1.8 * mb < before.outcomes["largest"][1] < 2.1 * mb
-    assert before.outcomes["failed"][1] >= 1, "what is too large fails, for nothing is split"
+    assert before.outcomes["failed"][1] >= 1, "a batch that is too large fails, for nothing is split"
     today = replayed(Producer(mb, mb, linger=10**6), replace(records, initial=[0.1, 1.0]), sizes)
     assert today.of("over_limit") == 0
-    assert today.outcomes["largest"][0] > 0.9 * mb, "topic 1 goes on filling its batches"
+    assert today.outcomes["largest"][0] > 0.9 * mb, "the first topic goes on filling its batches"
 
 
 def test_the_kips_text_resets_the_estimate_where_kafka_keeps_a_ratio_above_one() -> None:
@@ -90,14 +90,14 @@ def test_the_kips_text_resets_the_estimate_where_kafka_keeps_a_ratio_above_one()
 
 
 def test_the_kips_text_splits_in_two_and_goes_by_steps() -> None:
-    """Its steps under 2b and 2c, its reset under 2e, and its heading "split it into two"."""
+    """KIP-126 has the steps under 2b and 2c, the reset under 2e, and the halves in its heading "split it into two"."""
     records = Produced([0] * 75, [100] * 75, initial=[0.1])
     sizes = even_sizes(records, [0.7] * 75)
     found = replayed(Producer(1024, 4000, linger=5, profile=KIP_TEXT), records, sizes)
-    # 5,311 bytes are too large; two halves of 2,660 and 2,590 are not, whatever batch.size.
+    # 5,311 bytes are too large. The halves of 2,721 and 2,651 bytes are not, although they are larger than batch.size.
     assert (found.of("splits"), found.of("split_batches"), found.of("failed")) == (1, 2, 0)
     assert found.of("bytes_resent") == pytest.approx(75 * 70 + 2 * 61)
-    assert float(found.estimates[0]) == pytest.approx(1 - 2 * 0.005), "1.0, and a step for each half"
+    assert float(found.estimates[0]) == pytest.approx(1 - 2 * 0.005), "1.0 less a step for each half"
 
 
 def test_before_kip_126_nothing_is_split_and_a_batch_that_is_too_large_fails() -> None:
@@ -106,7 +106,7 @@ def test_before_kip_126_nothing_is_split_and_a_batch_that_is_too_large_fails() -
     assert (too_large.of("splits"), too_large.of("failed"), too_large.of("bytes_sent")) == (0, 1, 75 * 70 + 61)
 
 
-def test_before_kip_126_a_batch_that_is_being_filled_goes_by_the_estimate_of_now() -> None:
+def test_before_kip_126_a_batch_that_is_being_filled_follows_the_current_estimate() -> None:
     """One topic fills its batch while another, which does not compress, raises the estimate of both."""
     n = 1000
     times = [at for at in range(n) for _ in range(2)]
@@ -122,11 +122,11 @@ def test_batches_of_uncompressed_size_take_the_same_records_however_they_compres
     records = Produced([0] * 90, [100] * 90, initial=[0.1])
     for ratio in (0.05, 0.5, 1.5):
         found = replayed(Producer(1024, 1500, 5, profile=UNCOMPRESSED), records, even_sizes(records, [ratio] * 90))
-        assert (found.of("batches"), found.of("splits")) == (12, 0), "eight of 109 bytes behind a header of 61"
+        assert (found.of("batches"), found.of("splits")) == (12, 0), "each has 61 bytes and eight records of 109"
         assert found.of("largest") == 61 + 8 * 100 * ratio
 
 
-def test_batches_that_are_split_at_batch_size_are_split_though_the_limit_would_take_them() -> None:
+def test_under_the_second_rejected_design_batches_are_split_though_they_are_within_the_limit() -> None:
     """The KIP's second rejected alternative: 7,561 bytes are far below the limit, and are sent as ten batches."""
     records = Produced([0] * 75, [100] * 75, initial=[0.1])
     sizes = even_sizes(records, [1.0] * 75)
@@ -151,7 +151,9 @@ def test_the_rejected_designs_send_nothing_that_is_refused() -> None:
 def test_a_refused_batch_within_batch_size_is_halved_when_it_comes_back(
     halves: bool, outcome: tuple[int, int, int]
 ) -> None:
-    """A split at batch.size leaves it whole. 4.2 and later halve what came of a split; before, it was so for ever."""
+    """A split at batch.size leaves it whole. Kafka 4.2 and later halve a batch that a split made. Before, it was sent
+    and refused for ever.
+    """
     records = Produced([0] * 8, [100] * 8)
     found = replayed(Producer(1024, 700, linger=5, halves=halves), records, even_sizes(records, [0.9] * 8))
     assert found.of("over_limit") == 1
@@ -181,14 +183,14 @@ def test_a_batch_that_is_sent_again_lowers_the_estimate_again() -> None:
 
 @pytest.mark.parametrize(("is_sticky", "batches"), [(True, 2), (False, 1)])
 def test_a_record_without_key_closes_the_full_batch_of_the_partition_it_leaves(is_sticky: bool, batches: int) -> None:
-    """Then what comes back to the partition begins another."""
+    """The next record for that partition begins another batch."""
     records = Produced([0, 1, 2], [700, 700, 10], [0, 1, 0], topic=(0, 0), is_sticky=is_sticky)
     found = replayed(Producer(1024, 1 << 20, linger=50), records, even_sizes(records, [0.5] * 3))
     assert found.of("batches") == batches + 1
 
 
 def measured_by(sizes: SizeModel) -> Measure:
-    """Measures batches as a model has them."""
+    """A measure that gives the sizes of a model."""
 
     def size(first: int, end: int, codec: int) -> int:
         return 61 + round(
@@ -211,7 +213,7 @@ def test_a_lane_goes_by_the_sizes_that_are_measured_and_shows_how_far_off_the_mo
     assert by_truth.of("measured") == 0
 
 
-def test_a_sample_is_measured_and_what_is_not_held_has_the_models_size() -> None:
+def test_a_sample_is_measured_and_batches_that_are_not_held_have_the_models_size() -> None:
     records = Produced([0] * 4000, [100] * 4000, initial=[0.1])
     sizes = even_sizes(records, [0.9] * 4000)
     modelled = replayed(Producer(1024, 1500, 5), records, sizes)

@@ -1,4 +1,4 @@
-"""A producer whose Sender is slow: what later batches hold shows which of several batches was closed first."""
+"""A producer whose Sender is slow: the sizes of later batches show which of several batches was closed first."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PARTITIONS = 3
 
 @dataclass
 class Filled:
-    """A batch of a partition: when its records were made, in ms, and the estimate that it was made with."""
+    """A batch of a partition: the ms at which its records were made, and the estimate with which it was created."""
 
     partition: int
     estimate: np.float32
@@ -43,8 +43,9 @@ class Filled:
 
 
 def produced(seed: int) -> list[Row]:
-    """Rows of SENT: a plain RecordAccumulator, and a Sender that closes what is full some time later, in any order, and
-    sends it some time after that."""
+    """Rows of SENT from a plain RecordAccumulator and a Sender. The Sender closes full batches some time later, in any
+    order, and sends them some time after that.
+    """
     rng, (settings,) = np.random.default_rng(seed), settings_of(SETTINGS)
     estimate, batches = np.float32(1), list[Filled]()
     filling: dict[int, Filled] = {}
@@ -90,6 +91,6 @@ def test_the_captured_lane_sends_the_captured_batches_whenever_they_were_closed(
     f, g = FIDELITY, BATCH_SPLIT
     verdicts = {row[f.metric]: (row[f.checked], row[f.agreed], row[f.unknown]) for row in found[f.name]}
     assert verdicts["batches_in_one_order"] == (len(rows), len(rows), 0)
-    assert verdicts["batches"][0] == verdicts["batches"][1] < len(rows), "each for itself leaves some open"
+    assert verdicts["batches"][0] == verdicts["batches"][1] < len(rows), "over all orders, some are unknown"
     (lane,) = found[g.name]
     assert (lane[g.batches], lane[g.bytes_sent]) == (len(rows), sum(row[SENT.size_bytes] for row in rows))

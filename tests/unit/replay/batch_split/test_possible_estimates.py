@@ -1,4 +1,4 @@
-"""Where a captured batch ends, when the capture leaves open what was closed before it was created."""
+"""Verdicts on where captured batches end if the capture leaves open which closes came before a batch was created."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ Times = Sequence[tuple[int, int]]
 
 
 def settings() -> Records:
-    """A close lets the estimate of 1.0, at which a batch takes eight records, fall so far that it takes nine."""
+    """At the estimate of 1.0 a batch takes eight records. After one close it is so low that a batch takes nine."""
     found = settings_of(Producer(1024, 1 << 20))
     found["improving_step"] = 0.07
     return found
 
 
 def group(closes: Records, splits: Records = NO_SPLITS, batches: Records | None = None) -> EstimateGroup:
-    """What is judged, with an estimate of 1.0 before it."""
+    """The group that is judged, with an estimate of 1.0 before it."""
     created, none = np.zeros(0, CREATED) if batches is None else batches, np.zeros(0, np.int64)
     return EstimateGroup(
         topic=0,
@@ -68,9 +68,9 @@ def group(closes: Records, splits: Records = NO_SPLITS, batches: Records | None 
 def given(
     batches: Times, closes: Times, cut: int = NOT_CUT, *, waits: int = 0, in_turn: bool = False
 ) -> tuple[EstimateGroup, Records]:
-    """(what is judged, its records): batches by ms of creation and records, among closes by the ms between which they
-    were. The earlier request is first. cut: of all batches. waits: ms by which each may have been created later.
-    in_turn: they are of one partition, and the closes are theirs.
+    """(a group, its records). batches: (ms of creation, number of records) of each. closes: (earliest, latest ms) of
+    each, in the order of requests. cut: of all batches. waits: the ms by which each batch may have been created later.
+    in_turn: the batches are of one partition, and the closes are theirs.
     """
     created, counts = (np.array(of) for of in zip(*batches, strict=True))
     end = np.cumsum(counts)
@@ -108,66 +108,68 @@ def given(
 
 
 def verdicts(batches: Times, closes: Times, cut: int = NOT_CUT) -> list[int]:
-    """The verdicts on what is `given`, in every order."""
+    """The verdicts on a `given` group over every possible order."""
     return judge_group(*given(batches, closes, cut), settings(), new_memory())[0].tolist()
 
 
 def in_one_order(batches: Times, closes: Times, cut: int = NOT_CUT) -> tuple[list[int], list[int]]:
-    """(the verdicts in one order; the batch that was created next behind each close, NONE where nothing shows it)."""
+    """(the verdicts in one order; the batch that was created next after each close, NONE where nothing shows it)."""
     found, order = judge_group_in_order(*given(batches, closes, cut), settings(), new_memory())
     return found.tolist(), order["batch"].tolist()
 
 
 def order_of(judged: tuple[EstimateGroup, Records]) -> list[int]:
-    """The batch that was created next behind each close, NONE where nothing shows it."""
+    """The batch that was created next after each close, NONE where nothing shows it."""
     return judge_group_in_order(*judged, settings(), new_memory())[1]["batch"].tolist()
 
 
 def test_a_batch_may_have_been_created_until_the_next_record_was_sent() -> None:
-    """Its record says when it was sent, which may have had to wait for the client to compress the end of a batch."""
+    """Its first record has the time of the send, which may then have had to wait until the client had compressed the
+    end of another batch.
+    """
     waited = given([(10, 9)], [(12, 25)], waits=5)
     assert judge_group(*waited, settings(), new_memory())[0].tolist() == [ORDER_OPEN]
     assert judge_group(*given([(10, 9)], [(12, 25)]), settings(), new_memory())[0].tolist() == [MORE_RECORDS]
     assert order_of(waited) == [0]
 
 
-def test_a_batch_is_not_taken_to_have_waited_if_the_same_batches_come_of_one_that_did_not() -> None:
+def test_a_batch_is_taken_not_to_have_waited_if_that_gives_the_same_batches() -> None:
     lingered = given([(10, 6), (13, 9)], [(12, 25)], LINGERED, waits=5)
     assert order_of(lingered) == [1]
 
 
-def test_a_batch_with_room_for_the_next_record_was_closed_before_that_came() -> None:
+def test_a_batch_with_room_for_the_next_record_was_closed_before_that_record_came() -> None:
     batches, closes = [(10, 6), (15, 6)], [(12, 25), (30, 40)]
     assert order_of(given(batches, closes, LINGERED, in_turn=True)) == [1, NONE]
-    assert order_of(given(batches, closes, LINGERED)) == [NONE, NONE], "of two partitions"
+    assert order_of(given(batches, closes, LINGERED)) == [NONE, NONE], "the batches are of two partitions"
 
 
 @pytest.mark.parametrize(("after", "verdict"), [(0, MORE_RECORDS), (NONE, ORDER_OPEN)])
-def test_a_split_comes_behind_what_left_the_queue_before_its_parts(after: int, verdict: int) -> None:
-    """A close behind it would let the estimate fall from 1.0 again; one before it changes nothing in the end."""
+def test_a_split_comes_after_the_batches_that_left_the_queue_before_its_parts(after: int, verdict: int) -> None:
+    """A close after the split would lower the estimate from 1.0 again. A close before it has no effect after it."""
     judged, records = given([(40, 9)], [(5, 25)])
     splits = new_records(SPLIT, 1, earliest=3 * MS, latest=30 * MS, after=after, ratio=0.5)
     assert judge_group(judged._replace(splits=splits), records, settings(), new_memory())[0].tolist() == [verdict]
 
 
-def test_a_close_that_surely_was_or_was_not_decides() -> None:
+def test_a_close_that_was_surely_before_or_surely_after_a_batch_decides_its_verdict() -> None:
     assert verdicts([(10, 8), (30, 9)], [(12, 25)]) == [AGREED, AGREED]
     assert verdicts([(10, 9), (30, 8)], [(12, 25)]) == [MORE_RECORDS, FEWER_RECORDS]
 
 
-def test_a_close_or_split_that_was_by_the_time_of_a_batch_was_before_it() -> None:
+def test_a_close_or_split_no_later_than_the_creation_of_a_batch_was_before_it() -> None:
     assert verdicts([(25, 8)], [(5, 25)]) == [FEWER_RECORDS]
     judged, records = given([(30, 9)], [(5, 25)])
     splits = new_records(SPLIT, 1, earliest=26 * MS, latest=30 * MS, after=NONE, ratio=0.5)
     assert judge_group(judged._replace(splits=splits), records, settings(), new_memory())[0].tolist() == [MORE_RECORDS]
 
 
-def test_a_close_that_may_have_been_leaves_it_open() -> None:
+def test_a_close_that_may_have_been_before_or_after_a_batch_leaves_its_verdict_open() -> None:
     assert verdicts([(10, 8)], [(5, 25)]) == verdicts([(10, 9)], [(5, 25)]) == [ORDER_OPEN]
     assert verdicts([(10, 7)], [(5, 25)]) == [FEWER_RECORDS], "no order gives that"
 
 
-def test_what_came_of_a_batch_shows_which_estimate_the_next_ones_were_created_with() -> None:
+def test_the_size_of_a_batch_shows_which_estimate_the_next_ones_were_created_with() -> None:
     assert verdicts([(10, 9), (15, 9), (20, 8)], [(5, 25)]) == [ORDER_OPEN, AGREED, FEWER_RECORDS]
 
 
@@ -175,8 +177,8 @@ def test_batches_of_the_same_ms_do_not_show_each_others_order() -> None:
     assert verdicts([(10, 9), (10, 8)], [(5, 25)]) == [ORDER_OPEN, ORDER_OPEN]
 
 
-def test_what_came_of_batches_shows_one_order() -> None:
-    """Each close is under way for longer than it takes to create the batches."""
+def test_the_sizes_of_batches_show_one_order() -> None:
+    """The close may have been before, between or after the batches."""
     for batches, created_next in (
         ([(10, 9), (15, 9)], 0), ([(10, 8), (15, 9), (20, 9)], 1), ([(10, 8), (15, 8)], NONE),
         ([(10, 9), (10, 9)], 0), ([(10, 8), (10, 9)], 1),
@@ -184,19 +186,19 @@ def test_what_came_of_batches_shows_one_order() -> None:
         assert in_one_order(batches, [(5, 25)]) == ([AGREED] * len(batches), [created_next])
 
 
-def test_where_no_order_gives_a_batch_the_others_still_show_theirs() -> None:
+def test_if_no_order_explains_one_batch_the_others_still_show_theirs() -> None:
     found = in_one_order([(10, 9), (15, 7), (40, 9)], [(5, 25), (50, 60)])
     assert found == ([AGREED, FEWER_RECORDS, AGREED], [0, NONE])
 
 
 def test_a_batch_ends_early_for_no_reason_only_where_no_order_explains_it() -> None:
-    assert in_one_order([(10, 9), (15, 9)], [(5, 25)], EARLY)[1] == [0], "it is full of records"
+    assert in_one_order([(10, 9), (15, 9)], [(5, 25)], EARLY)[1] == [0], "the batches are full"
     assert in_one_order([(10, 6), (15, 9)], [(5, 25)], EARLY)[0] == [AGREED] * 2
     assert in_one_order([(10, 6), (15, 9)], [(5, 25)])[0] == [FEWER_RECORDS, AGREED]
 
 
 def test_requests_to_two_brokers_do_not_show_the_order_of_their_closes() -> None:
-    """The one whose request was later may have been closed before the batch was created, and the other one not."""
+    """The batch with the later request may have been closed before this one was created, and the other one after it."""
     assert verdicts([(10, 9)], [(12, 15), (5, 25)]) == [ORDER_OPEN]
     assert verdicts([(10, 9)], [(12, 15), (16, 25)]) == [MORE_RECORDS]
 
@@ -212,8 +214,8 @@ def test_a_batch_that_lingered_agrees_where_every_estimate_has_room_for_it() -> 
     assert verdicts([(10, 6), (20, 9)], many, LINGERED) == [AGREED, ORDER_OPEN]
 
 
-def test_working_memory_is_used_again() -> None:
-    """What was judged before changes nothing."""
+def test_working_memory_that_is_used_again_does_not_change_verdicts() -> None:
+    """Both groups are judged in the same memory."""
     memory, many = new_memory(), given([(10, 8), (20, 9)], [(0, 100)] * 40)
     few = given([(10, 9), (15, 9), (20, 8)], [(5, 25)])
     for judged in (judge_group, judge_group_in_order):
@@ -221,7 +223,7 @@ def test_working_memory_is_used_again() -> None:
         assert judge_group(*few, settings(), memory)[0].tolist() == [ORDER_OPEN, AGREED, FEWER_RECORDS]
 
 
-def test_no_order_of_closes_and_splits_leaves_the_bounds_of_the_estimate() -> None:
+def test_in_every_order_of_closes_and_splits_the_estimate_stays_within_its_bounds() -> None:
     rng = np.random.default_rng(126)
     (settings,) = settings_of(Producer(1024, 1 << 20))
     for _ in range(200):
@@ -238,11 +240,11 @@ def test_no_order_of_closes_and_splits_leaves_the_bounds_of_the_estimate() -> No
 
 @pytest.mark.parametrize(("partitions", "before"), [([0, 0, 0, 0], 0), ([0, 0, 1, 1], NONE)], ids=["one", "two"])
 def test_the_batch_before_another_is_of_its_partition(partitions: list[int], before: int) -> None:
-    """Records of the next partition stand right behind those of the last."""
+    """The records of one partition come right after those of another."""
     records = new_records(RECORD, 4, partition=partitions)
     captured = new_records(BATCH, 2, first=[0, 2], end=[2, 4])
     assert batches_before(records, captured).tolist() == [NONE, before]
 
 
-def test_a_record_was_appended_by_the_end_of_the_ms_of_the_record_behind_it() -> None:
+def test_a_record_was_appended_by_the_end_of_the_ms_of_the_next_record() -> None:
     assert latest_appends(np.array([3 * MS, 8 * MS, 5 * MS]), np.arange(3)).tolist() == [9 * MS, 9 * MS, 6 * MS]

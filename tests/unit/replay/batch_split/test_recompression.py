@@ -1,4 +1,4 @@
-"""Sizes of batches that are cut otherwise than captured."""
+"""The sizes of batches that are cut differently from the captured ones."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
 GZIP, ZSTD = 1, 4
 RECORDS = 16
-CONTENT = 95  # 100 bytes with what each record has besides
+CONTENT = 95  # 100 bytes with each record's overhead
 
 
 def sizes_of(compressed: list[list[int]] | None, content: list[int] | int = CONTENT) -> tuple[float, ...]:
-    """(first half, second half, all as captured, all in zstd) of a gzip batch of 16 records in 820 bytes, behind the
-    header: by its parts, then by the fitted lines. compressed: its parts by codec. content: bytes of the records.
+    """(first half, second half, all as captured, all in zstd) of a gzip batch of 16 records in 820 bytes without the
+    header: first by its parts, then by the fitted lines. compressed: as in `parts`, by codec. content: bytes of the
+    records.
     """
     of_parts = [size for codec in compressed or [] for size in codec]
     rows = pa.record_batch({str(SENT.recompressed_bytes): pa.array([of_parts], TYPES["array<int>"])})
@@ -39,11 +40,11 @@ def sizes_of(compressed: list[list[int]] | None, content: list[int] | int = CONT
 
 
 def parts(fixed: int, *bytes_of: int) -> list[int]:
-    """Running sums of what each part takes."""
+    """The compressed bytes of a batch up to the end of each of its parts."""
     return [int(fixed + sum(bytes_of[: at + 1])) for at in range(PARTS)]
 
 
-def test_a_batch_as_captured_has_its_size_and_a_part_what_its_records_take() -> None:
+def test_a_batch_as_captured_keeps_its_size_and_a_part_has_the_size_of_its_records() -> None:
     uneven = parts(20, *[20] * 4, *[180] * 4)
     half, rest, whole, other = sizes_of([uneven, uneven, uneven, parts(10, *[50] * 8)])[:4]
     assert whole == pytest.approx(820)
@@ -51,7 +52,7 @@ def test_a_batch_as_captured_has_its_size_and_a_part_what_its_records_take() -> 
     assert other == pytest.approx(410, rel=0.05)
 
 
-def test_the_lines_know_the_size_alone() -> None:
+def test_the_fitted_lines_depend_only_on_uncompressed_sizes() -> None:
     even = parts(20, *[100] * 8)
     half, rest, whole, _ = sizes_of([even] * len(COMPRESSING))[4:]
     assert (half, rest, whole) == (pytest.approx(420), pytest.approx(420), pytest.approx(820))
@@ -61,7 +62,7 @@ def test_without_parts_a_batch_is_cut_in_proportion_to_its_bytes() -> None:
     assert sizes_of(None)[:3] == (pytest.approx(410), pytest.approx(410), pytest.approx(820))
 
 
-def test_a_record_takes_some_bytes_besides_what_it_holds() -> None:
-    """Length, attributes and deltas: records of 5 and 15 bytes take half as much, not a third."""
+def test_a_record_takes_bytes_besides_its_content() -> None:
+    """Length, attributes and deltas: a record of 5 bytes takes half as much as one of 15, not a third."""
     half, rest = sizes_of(None, [5] * 8 + [15] * 8)[:2]
     assert rest == pytest.approx(2 * half)

@@ -1,4 +1,4 @@
-"""From rows of SENT to gold rows: a producer is judged, and what it sent is sent again in every lane."""
+"""From rows of SENT to gold rows: a producer's batches are judged, and replayed in every lane."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def gold_rows(
     most: int = STRETCH_RECORDS,
     limits: TopicLimits = LANES.limits,
 ) -> dict[str, list[Row]]:
-    """The gold rows by table of what was sent, in two lanes, from Arrow batches of so many rows."""
+    """The gold rows, by table, of rows of SENT in two lanes. cut: rows per Arrow batch. most: records per stretch."""
     batch = sent_batch(rows)
     cuts = [batch.slice(first, cut) for first in range(0, len(rows), cut)]
     return unpacked(replay_splits(cuts, replace(LANES, limits=limits), "run", most))
 
 
-def test_a_producers_batches_are_judged_and_sent_again() -> None:
+def test_a_producers_batches_are_judged_and_replayed() -> None:
     found = gold_rows()
     t = FIDELITY
     verdicts = {(row[t.client_id], row[t.metric]): row for row in found[FIDELITY.name]}
@@ -56,7 +56,7 @@ def test_a_producers_batches_are_judged_and_sent_again() -> None:
         ("d", "batches"): (0, 0, 1),
     }
     assert dict(verdicts["d", "batches"][t.reasons]) == {"not_a_java_client": 1}
-    assert dict(verdicts["c", "batches"][t.reasons]) == {"close_append_order": 1}, "made within what a close may take"
+    assert dict(verdicts["c", "batches"][t.reasons]) == {"close_append_order": 1}, "a close may be before or after it"
     captured, larger = found[BATCH_SPLIT.name]
     g = BATCH_SPLIT
     assert [captured[c] for c in (g.records, g.batches, g.splits, g.split_batches)] == [24, 3, 1, 2]
@@ -69,7 +69,7 @@ def test_a_producers_batches_are_judged_and_sent_again() -> None:
     ("records", "reason"), [(7, "fewer_records"), (8, None), (9, "more_records")], ids=["fewer", "as Kafka", "more"]
 )
 def test_a_batch_that_ends_elsewhere_than_kafkas_disagrees(records: int, reason: str | None) -> None:
-    """At an estimate of 1.0 a batch takes eight of the records; a request between shows that it was not sent early."""
+    """At an estimate of 1.0 a batch takes eight records. A request in between shows that it was not sent early."""
     of_other = sent(100, 1, 100, 140, 0, topic="u", base_sequence=0)
     rows = [sent(0, records, 900, 150, 0), sent(records, 8, 900, 160, 0), of_other]
     found = gold_rows(sorted(rows, key=lambda row: int(row[SENT.append_from])))
@@ -102,10 +102,10 @@ def test_a_batch_is_refused_by_the_limit_of_its_own_topic() -> None:
      ("zstd", (0, 0, {"recompressed": 2}), False)],
     ids=["without compression", "as produced", "in another codec"],
 )  # fmt: skip
-def test_a_batch_is_too_large_as_the_broker_stores_it(
+def test_the_size_in_which_brokers_store_a_batch_decides_whether_it_is_too_large(
     stored: str, verdict: tuple[int, int, dict[str, int]], *, is_over: bool
 ) -> None:
-    """Two batches have 300 bytes, and without compression more than the limit of 800: they were refused."""
+    """Two batches of 300 bytes were refused. Without compression they are larger than the limit of 800."""
     rows = [
         sent(100 * at, 8, 300, 100 * at + 50, 10, base_sequence=8 * at, max_message_bytes=800, stored_codec=stored)
         for at in range(2)
@@ -130,14 +130,14 @@ def test_a_producer_that_sent_much_is_replayed_in_stretches_with_the_same_record
 
 
 def test_a_producer_has_a_span_of_its_timeline_for_every_32_batches_and_one_for_the_rest() -> None:
-    """However many there are: more than are handed out at a time."""
+    """Of 100 batches, the last span has four."""
     rows = [sent(8 * at, 8, 900, 8 * at + 9, 0) for at in range(100)]
     t = BATCH_SPLIT_TIMELINE
     found = [row for row in gold_rows(rows)[t.name] if row[t.scenario] == "captured"]
     assert [(row[t.first_batch], row[t.batches]) for row in found] == [(0, 32), (32, 32), (64, 32), (96, 4)]
 
 
-def test_timelines_are_whole_whatever_number_of_spans_is_handed_out_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_timelines_are_complete_however_many_spans_are_handed_out_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [sent(8 * at, 8, 900, 8 * at + 9, 0) for at in range(100)]
     whole = gold_rows(rows)
     monkeypatch.setattr("udfs.replay.batch_split.state.SPANS_ROOM", 1)

@@ -1,4 +1,4 @@
-"""Producers replayed with the records that packets of their connections hold."""
+"""Producers replayed with the records in the packets of their connections."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from udfs.wire.records import record_sizes
 SECRET = b"pin-0000-of-the-safe"
 VALUES = [SECRET + bytes([at * 10]) * 40 for at in range(24)]
 RECORDS = [b"".join(record(at, at, None, VALUES[first + at]) for at in range(8)) for first in (0, 8, 16)]
-"""Of three produced batches."""
+"""The encoded records of three produced batches."""
 CLIENT = {str(SENT.client_id): "c", str(SENT.client_address): "10.0.0.1"}
 PRODUCERS = [Producer(size, 1 << 20, linger=10, measured_every=1) for size in (4096, 256)]
 LANES = lanes_of(*PRODUCERS, names=("captured", "other"))
@@ -66,7 +66,7 @@ def sent(number: int, place: tuple[int, int, int]) -> dict[str, Any]:
 
 
 def replayed(packets_of: Rows, rows_a_batch: int) -> tuple[dict[str, Rows], bytes]:
-    """(rows by gold table, all that came out) of these packets and what was sent on their connection."""
+    """(gold rows by table, the bytes of all output) of these packets and the batches sent on their connection."""
     places = list(read_held([pa.RecordBatch.from_pylist(conversation(), schema=PACKETS)]).batches)
     fields = [*arrow_schema(SENT), *PACKETS, pa.field(IS_SENT, pa.bool_())]
     schema = pa.schema([field.with_nullable(True) for field in fields if field.name not in ("shard", "bucket")])
@@ -78,13 +78,15 @@ def replayed(packets_of: Rows, rows_a_batch: int) -> tuple[dict[str, Rows], byte
 
 
 @pytest.mark.parametrize("rows", [1, 7, 10_000])
-def test_no_more_is_held_than_may_be_wherever_chunks_end(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+def test_no_more_bytes_of_records_are_held_than_allowed_wherever_chunks_end(
+    monkeypatch: pytest.MonkeyPatch, rows: int
+) -> None:
     monkeypatch.setattr(held_records, "MOST_HELD", len(RECORDS[0]) + 1)
     held = read_held(conversations.cut(conversations.batch(conversation()), rows), rows=rows)
     assert [place[1:] for place in held.batches] == [(0, 0)]
 
 
-def test_what_produce_requests_hold_is_held_by_where_it_was() -> None:
+def test_records_of_produce_requests_are_held_by_connection_exchange_and_position() -> None:
     rows = conversation()
     held = read_held([pa.RecordBatch.from_pylist(rows, schema=PACKETS)])
     assert {connection for connection, _, _ in held.batches} == {connection_ids([rows[0]["connection"]])[0]}
@@ -93,7 +95,7 @@ def test_what_produce_requests_hold_is_held_by_where_it_was() -> None:
 
 
 @pytest.mark.parametrize("rows_a_batch", [1, 7, 10_000])
-def test_every_batch_has_the_size_of_its_very_records_and_nothing_of_them_comes_out(rows_a_batch: int) -> None:
+def test_every_batch_has_the_exact_size_of_its_records_and_no_output_contains_them(rows_a_batch: int) -> None:
     found, everything = replayed(conversation(), rows_a_batch)
     (exact,) = [row for row in found[FIDELITY.name] if row[FIDELITY.metric] == "first_bytes_exact"]
     assert (exact[FIDELITY.checked], exact[FIDELITY.agreed]) == (3, 3)

@@ -1,4 +1,4 @@
-"""What a scenario's settings are to the replay of KIP-126."""
+"""How the replay of KIP-126 takes a scenario's settings."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CREATED = {"clicks": 5000}
 
 
 def limits(sets: list[str], stated: list[str]) -> dict[str, list[int]]:
-    """max.message.bytes of TOPICS by lane, `clicks` having been created with its own."""
+    """max.message.bytes of TOPICS by lane. `clicks` was created with its own."""
     lanes = lanes_for_splits(resolve_scenario(None, [*sets, "batch.size=16384"], stated))
     return dict(zip(lanes.names, lanes.limits.by_topic(TOPICS, CREATED, {}).tolist(), strict=True))
 
@@ -41,13 +41,13 @@ def test_a_topic_has_its_own_limit_or_the_brokers() -> None:
     assert limits([], ["message.max.bytes=2MB"])["captured"] == [2_000_000, 2_000_000, 5000]
 
 
-def test_what_is_stated_of_a_topic_goes_before_what_is_stated_of_all_and_that_before_the_capture() -> None:
+def test_a_limit_stated_for_one_topic_goes_before_one_stated_for_all_and_that_before_the_captured_one() -> None:
     own = ["topic.orders.max.message.bytes=40000", "topic.max.message.bytes.max.message.bytes=30000"]
     assert limits([], own)["captured"] == [40000, 30000, 5000]
     assert limits([], ["max.message.bytes=1MB", *own])["captured"] == [40000, 30000, 1_000_000]
 
 
-def test_what_a_lane_says_of_all_topics_goes_before_what_is_stated_of_one() -> None:
+def test_a_lanes_limit_for_all_topics_goes_before_one_stated_for_one_topic() -> None:
     stated, lane = ["topic.orders.max.message.bytes=40000"], "producer.batch.size=16KiB,topic"
     found = limits(["max.message.bytes=1MB", "topic.clicks.max.message.bytes=2MB"], stated)
     assert found["captured"] == [40000, 1048588, 5000]
@@ -79,19 +79,19 @@ def test_every_release_from_4_2_on_halves_a_split_batch_that_is_refused_again() 
     assert lanes.settings["halves"][0] == NOT_STATED, "the client shows its release"
 
 
-def test_another_message_max_bytes_concerns_topics_without_a_limit_of_their_own() -> None:
+def test_another_message_max_bytes_applies_to_topics_without_a_limit_of_their_own() -> None:
     found = limits(["message.max.bytes=3MB"], ["topic.orders.max.message.bytes=40000"])
     assert found["producer.batch.size=16KiB,broker.message.max.bytes=3MB"] == [40000, 3 * 10**6, 5000]
 
 
-def test_a_lanes_limit_of_a_topic_overrides_that_of_all_and_that_what_the_topic_was_created_with() -> None:
+def test_a_lanes_limit_for_a_topic_overrides_its_limit_for_all_which_overrides_the_created_one() -> None:
     limits = TopicLimits(({}, {}, {"a": 1}), np.array([NOT_STATED, 2, 2]), np.full(3, 4), KAFKA_LIMIT)
     assert limits.by_topic(["a", "b", "c"], {"a": 3, "b": 3}, {}).tolist() == [[3, 3, 4], [2, 2, 2], [1, 2, 2]]
 
 
 @pytest.mark.parametrize(("stated", "batch_size"), [([], NOT_STATED), (["batch.size=16384"], 16384)])
-def test_kafkas_default_is_no_statement(stated: list[str], batch_size: int) -> None:
-    """The producer's batches show a batch.size that nobody states, though it is the default that somebody may state."""
+def test_kafkas_default_does_not_count_as_stated(stated: list[str], batch_size: int) -> None:
+    """A batch.size that nobody states is inferred from the producer's batches. Stating the default prevents that."""
     lanes = lanes_for_splits(resolve_scenario(None, ["batch.size=32KiB", "message.max.bytes=3MB"], stated))
     assert lanes.settings["batch_size"].tolist() == [batch_size, 32768]
     assert lanes.limits.brokers.tolist() == [NOT_STATED, 3 * 10**6]

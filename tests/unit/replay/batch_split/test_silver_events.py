@@ -1,4 +1,4 @@
-"""What the replay of batches takes from silver tables: the batches that producers sent, and who they are."""
+"""The replay of batches reads from silver which batches producers sent, and who the producers are."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def sent(batches: list[Row], of: Producers, changes: list[Row] | None = None, *,
     return plain(in_turn(sent_batches(rows, of, limits(changes or []), by_host), PRODUCERS))
 
 
-def test_a_batch_comes_with_the_codec_that_brokers_compress_its_topic_into() -> None:
+def test_a_batch_comes_with_the_codec_in_which_brokers_store_its_topic() -> None:
     rows = silver_rows(RECORD_BATCHES, BATCH_COLUMNS, [batch(1, NOW_MS, topic="t"), batch(1, NOW_MS, topic="u")])
     found = plain(
         in_turn(sent_batches(rows, producers([client(1)]), {}, by_host=False, stored={"u": "lz4"}), PRODUCERS)
@@ -92,15 +92,15 @@ def test_a_topic_that_is_created_with_a_compression_type_has_its_batches_in_that
     assert created_codecs(small_rows(TOPIC_CHANGES, CHANGE_COLUMNS, made + again)) == {"t": "zstd", "u": "none"}
 
 
-def test_a_sequence_is_a_number_only_with_a_producer_id() -> None:
-    """aiokafka writes 0 into every batch without: they are not one batch that is sent again and again."""
+def test_a_sequence_number_counts_only_with_a_producer_id() -> None:
+    """Without a producer id, aiokafka writes 0 into every batch. That is not one batch sent again and again."""
     batches = [batch(1, NOW_MS, producer_id=producer, base_sequence=0) for producer in (7, -1, None)]
     rows = sent(batches, producers([client(1)]))
     assert {row[SENT.producer_id]: row[SENT.base_sequence] for row in rows} == {7: 0, -1: -1, None: -1}
 
 
-def test_a_batch_comes_with_its_append_and_its_client() -> None:
-    """A timestamp that cannot be the client's clock, or is no time at all, is not taken for one."""
+def test_a_batch_comes_with_the_time_of_its_append_and_with_its_client() -> None:
+    """A timestamp that cannot be from the client's clock, or is no time at all, is not used."""
     clients = [
         client(1, "apache-kafka-java", "4.3.1"), client(2, "apache-kafka-java", "4.1.0"),
         client(3, "librdkafka", "2.1"), client(4, None, None), client(5, "apache-kafka-java", "trunk"),
@@ -127,8 +127,8 @@ def test_a_batch_comes_with_its_append_and_its_client() -> None:
     assert {(row[t.client_id], row[t.client_address]) for row in by_host} == {("", "10.0.0.1")}
 
 
-def test_a_client_that_produces_as_since_2_4_and_does_not_name_itself_is_not_kafkas() -> None:
-    """kafka-go is one. How a connection that began before the capture learnt of versions is not known."""
+def test_a_client_that_produces_as_since_2_4_and_does_not_name_itself_is_not_kafkas_own() -> None:
+    """kafka-go is one. If a connection began before the capture, it is unknown whether its client named itself."""
     shown = [(1, 0, 8), (2, 2, 7), (3, 3, 8), (4, None, 8)]
     requests = [request(n, "PRODUCE", version) for n, _, version in shown]
     requests += [request(n, "API_VERSIONS", version) for n, version, _ in shown if version is not None]
@@ -148,19 +148,19 @@ def test_a_client_that_produces_as_since_2_4_and_does_not_name_itself_is_not_kaf
 def test_a_client_may_split_in_halves_unless_its_release_is_known_to_be_older(
     version: str | None, halves: bool
 ) -> None:
-    """Whatever a client writes there, it ends no run."""
+    """No version that a client writes ends a run."""
     (row,) = sent([batch(1, NOW_MS)], producers([client(1, "apache-kafka-java", version)]))
     assert row[SENT.halves] == halves
 
 
 @pytest.mark.parametrize(("version", "linger_ms"), [("4.0.0", 5), ("3.9.1", 0), ("2.8", 0), (None, 5), ("trunk", 5)])
 def test_a_client_lingers_as_its_release_does_by_default(version: str | None, linger_ms: int) -> None:
-    """KIP-1030 made 5 ms of 0 in 4.0."""
+    """KIP-1030 raised the default from 0 to 5 ms in 4.0."""
     (row,) = sent([batch(1, NOW_MS)], producers([client(1, "apache-kafka-java", version)]))
     assert row[SENT.linger_ms] == linger_ms
 
 
-def test_what_a_capture_does_not_show_the_beginning_of_has_begun_before() -> None:
+def test_a_producer_whose_connection_is_not_captured_from_its_beginning_began_before_the_capture() -> None:
     of = producers([client(n, began_before_capture=n == 2) for n in (1, 2)])
     rows = sent([batch(n, NOW_MS) for n in (1, 2, 3)], of)
     assert [(row[SENT.connection_id], row[SENT.began_before]) for row in rows] == [(1, False), (2, True)]
@@ -177,7 +177,7 @@ def test_a_topic_whose_last_creation_has_no_limit_has_none() -> None:
     assert limits([creation(1, "t", 5), creation(2, "t", None), creation(3, "u", 1, validate_only=None)]) == {}
 
 
-def test_of_a_batch_without_anything_that_can_be_null_there_is_when_it_was_requested() -> None:
+def test_a_batch_whose_nullable_columns_are_all_null_still_has_its_request_time() -> None:
     bare = row_of(RECORD_BATCHES, source="produce", magic=2, size_bytes=100, request_time=TIME, connection_id=1)
     unknown = bare | {"size_bytes": None}
     (row,) = sent([bare, unknown, bare | {"magic": None}], producers([client(1)]))
@@ -188,7 +188,7 @@ def test_of_a_batch_without_anything_that_can_be_null_there_is_when_it_was_reque
     assert [row[column] for column in LISTS] == [[], [], []]
 
 
-def test_a_list_that_is_not_known_is_empty_beside_others() -> None:
+def test_an_unknown_list_is_empty_among_known_ones() -> None:
     sizes = [[3, 4], None, [], [5], None]
     rows = [batch(1, NOW_MS - 9 + n, record_sizes=of) for n, of in enumerate(sizes)]
     assert [row[SENT.record_sizes] for row in sent(rows, producers([client(1)]))] == [[3, 4], [], [], [5], []]
@@ -199,8 +199,8 @@ def test_a_list_that_is_not_known_is_empty_beside_others() -> None:
 
 
 @pytest.mark.parametrize("batch_rows", [1, 7])
-def test_batches_that_name_no_client_and_an_empty_one_are_of_one_producer(batch_rows: int) -> None:
-    """However rows come, a producer's batches are in the order in which it began to fill them."""
+def test_batches_without_a_client_id_and_with_an_empty_one_are_of_one_producer(batch_rows: int) -> None:
+    """However rows are cut, a producer's batches are in the order in which it began to fill them."""
     batches = [batch(1, NOW_MS - n, exchange_no=n, client_id=("", None, "c")[n % 3]) for n in range(20)]
     of = producers([client(1)])
     rows = sent(batches, of)

@@ -1,4 +1,4 @@
-"""By which times a captured producer is taken to have gone, as its requests and records show them."""
+"""The times of a captured producer, as far as its requests and records show them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def read(*rows: Row) -> Sent:
 
 
 def batches_in(order: Records, found: Sent) -> Records:
-    """The captured batches with the times of an order."""
+    """The captured batches at the times that an order of closes and splits gives."""
     return timed_batches(found, times_in(order, found), LINGER)
 
 
@@ -32,14 +32,16 @@ def test_a_batch_shows_by_which_split_it_was_made() -> None:
     assert found.sendings["made_by"].tolist() == [NONE, 0, 1, 2, 2, 1, NONE]
 
 
-def test_what_comes_back_whole_of_a_split_is_no_retry() -> None:
+def test_a_batch_that_comes_back_whole_from_a_split_is_no_retry() -> None:
     rows = (0, 9, 10), (0, 11, 0), (8, 18, 7), (8, 20, 0)
     found = read(*(sent(first, 8, 2000, request, error) for first, request, error in rows))
     assert batches_in(no_order(4), found)["retries"].tolist() == [0, 1]
 
 
-def test_a_split_of_which_no_part_was_captured_brings_no_batch_forward() -> None:
-    """It is to come behind the second batch's close, but it may have been any time after its response, at 9.5 ms."""
+def test_a_split_of_which_no_part_was_captured_makes_no_batch_close_earlier() -> None:
+    """In this order the split comes after the second batch's close. It may have been at any time after the response at
+    9.5 ms.
+    """
     found = read(sent(0, 8, 2000, 9, 10), sent(8, 8, 800, 18, 0))
     order = no_order(2)
     order["rank"][CLOSE, 0], order["rank"][CLOSE, 1], order["rank"][SPLIT, 0] = 0, 1, 2
@@ -50,24 +52,26 @@ def test_a_split_of_which_no_part_was_captured_brings_no_batch_forward() -> None
 def test_a_batch_was_sent_before_it_was_full_if_its_request_is_before_the_ms_of_the_next_record(
     request_us: int, filled_by: int
 ) -> None:
-    """Though an order of closes has it closed before that record: it is not what was, but what can have been."""
+    """In the order given here it is closed before that record, but what counts is whether the record can have come
+    before the request.
+    """
     found = read(sent(0, 8, 800, 9, 0, request_time=request_us), sent(8, 8, 800, 18, 0))
     order = no_order(2)
     order[CLOSE, 0] = (8, 0, 0)
     assert batches_in(order, found)["filled_by"][0] == filled_by
 
 
-def test_a_batch_that_waited_for_the_parts_before_it_was_late_only_since_they_were_sent() -> None:
-    """It was full at 16 ms; the last part was sent at 49 ms, and it at 50."""
+def test_the_delay_of_a_batch_that_waited_for_parts_counts_from_the_last_part() -> None:
+    """It was full at 16 ms. The last part was sent at 49 ms, and the batch at 50."""
     rows = [(0, 8, 9, 10), (0, 4, 10, 0), (4, 4, 49, 0), (8, 8, 50, 0), (16, 8, 60, 0)]
     found = read(*(sent(first, n, 250 * n, request, error) for first, n, request, error in rows))
     batch = batches_in(no_order(5), found)[1]
     assert (batch["delay"], batch["behind"], batch["queued_by"]) == (1000, 1000, 0)
 
 
-def test_a_batch_that_was_next_before_the_split_waited_for_something_else_until_then() -> None:
-    """It was next at 20 ms; the response came at 20.5 ms, but the client acted on it at 30, and closed nothing before.
-    It sent the last part at 49 ms, and this one at 50.
+def test_the_delay_of_a_batch_that_was_next_before_the_split_includes_its_wait_until_the_split() -> None:
+    """It was next at 20 ms. The response came at 20.5 ms, but the client acted on it at 30, and closed nothing before.
+    It sent the last part at 49 ms, and this batch at 50.
     """
     rows = [(0, 8, 20, 10), (0, 4, 30, 0), (4, 4, 49, 0), (8, 8, 50, 0), (16, 8, 60, 0)]
     found = read(*(sent(first, n, 250 * n, request, error) for first, n, request, error in rows))
@@ -75,7 +79,7 @@ def test_a_batch_that_was_next_before_the_split_waited_for_something_else_until_
     assert (batch["delay"], batch["behind"], batch["queued_by"]) == (30_000 - 20_000 + 1000, 1000, 0)
 
 
-def test_a_record_has_waited_for_what_was_before_it_and_cannot_have_been_in_its_ms() -> None:
+def test_a_record_that_came_after_a_close_was_appended_after_it_even_if_its_own_ms_is_earlier() -> None:
     found, order = read(*(sent(8 * at, 8, 900, request, 0) for at, request in enumerate((30, 35)))), no_order(2)
     order[CLOSE, 0] = (8, 0, 12_345)
     times = times_in(order, found)
@@ -91,25 +95,27 @@ def test_a_batch_of_one_record_that_was_refused_is_not_split() -> None:
 
 
 def refused_with_another_in_flight() -> Sent:
-    """A batch is refused at 9.5 ms and sent again in two parts; one was in flight behind it, one comes behind them."""
+    """A batch is refused at 9.5 ms, while another is in flight, and sent again in two parts. A third follows them."""
     rows = [(0, 8, 9, 10), (8, 8, 18, 0), (0, 4, 30, 0), (4, 4, 49, 0), (16, 8, 60, 0)]
     return read(*(sent(first, n, 250 * n, request, error) for first, n, request, error in rows))
 
 
-def test_what_was_in_flight_when_the_parts_came_was_closed_before_the_split() -> None:
+def test_a_batch_that_was_in_flight_when_the_parts_came_was_closed_before_the_split() -> None:
     (group,) = groups_of_sendings(refused_with_another_in_flight(), LINGER, {})
     assert group.closed[group.splits["after"]].tolist() == [1]
 
 
-def test_a_part_was_closed_only_when_what_is_before_it_was_answered() -> None:
+def test_a_part_was_closed_only_after_the_part_before_it_was_answered() -> None:
     found = refused_with_another_in_flight()
     (group,) = groups_of_sendings(found, LINGER, {})
     earliest = dict(zip(group.closed.tolist(), group.closes["earliest"].tolist(), strict=True))
-    assert (earliest[2], earliest[3]) == (18_000, 30_500), "the request before it, and the answer to it"
+    assert (earliest[2], earliest[3]) == (18_000, 30_500), "the request before, and the answer to the first part"
 
 
 def test_times_keep_to_the_order_that_is_known_and_to_what_the_capture_shows() -> None:
-    """Three batches, made at 0, 8 and 16 ms: the first one is closed with its request, or before the second is made."""
+    """Three batches are created at 0, 8 and 16 ms. The first is closed with its request or, in the known order, before
+    the second is created.
+    """
     found = read(*(sent(8 * at, 8, 900, request, 0) for at, request in enumerate((30, 35, 60))))
     at_request, order = times_in(no_order(3), found), no_order(3)
     assert at_request.close.tolist() == [30_000, 35_000, 60_000]
@@ -120,7 +126,7 @@ def test_times_keep_to_the_order_that_is_known_and_to_what_the_capture_shows() -
     assert in_order.close[1:].tolist() == [35_000, 60_000]
 
 
-def test_a_batch_is_closed_with_its_request_or_when_what_was_before_is_done() -> None:
+def test_a_batch_is_closed_with_its_request_or_as_soon_as_it_is_ready_and_next() -> None:
     found, ms, linger = (
         read(*(sent(8 * at, 8, 900, request, 0) for at, request in enumerate((9, 30, 60)))),
         1000,
@@ -129,15 +135,15 @@ def test_a_batch_is_closed_with_its_request_or_when_what_was_before_is_done() ->
     times = times_in(no_order(3), found)
     batches, at_once = (timed_batches(found, of, linger) for of in (times, soonest_times(found, times, linger)))
     assert (batches["closed"] // ms).tolist() == [9, 30, 60]
-    assert (batches["delay"] // ms).tolist() == [0, 13, 30], "the third was ready at 26, but not the next before 30"
+    assert (batches["delay"] // ms).tolist() == [0, 13, 30], "the third was ready at 26 ms, but not next before 30"
     assert batches["round_trip"].tolist() == [500, 500, 500]
     assert (at_once["delay"] // ms).tolist() == [0, 0, 3], "they were ready within the ms 8, 16 and 26"
     answered = (at_once["closed"] + at_once["round_trip"]) // 100
-    assert answered.tolist() == [95, 305, 605], "each is answered when it was"
+    assert answered.tolist() == [95, 305, 605], "each is answered at its captured time"
 
 
-def test_of_the_time_between_two_closes_a_share_goes_by_bytes_if_the_second_waited_for_the_first() -> None:
+def test_a_share_of_the_time_between_two_closes_is_by_bytes_if_the_second_waited_for_the_first() -> None:
     found = read(*(sent(8 * at, 8, 900, request, 0) for at, request in enumerate((9, 30, 60))))
     batches = timed_batches(found, times_in(no_order(3), found), 10_000)
-    assert batches["by_bytes"].tolist() == [0, 0, int(BYTES_SHARE * 30_000)], "only the third was ready before"
+    assert batches["by_bytes"].tolist() == [0, 0, int(BYTES_SHARE * 30_000)], "only the third was ready and waited"
     assert (batches["uncompressed"] > 800).all()

@@ -1,4 +1,4 @@
-"""A window: the estimate is where batches before it have brought it, and what is sent in it alone counts."""
+"""A window counts only what is sent in it, and begins with the estimate that all batches before it have led to."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def gold_in(begin: int | None, end: int | None, most: int = STRETCH_RECORDS) -> 
 
 
 def counts(found: dict[str, list[Row]]) -> Counter[tuple[Any, ...]]:
-    """Whatever is counted, by lane and topic, and by what was compared; how batches compare, not how splits do."""
+    """All counts: by lane and topic, and by metric of fidelity except `splits_replayed`."""
     sums = Counter[tuple[Any, ...]]()
     for row in found.get(B.name, []):
         sums.update({(row[B.scenario], row[B.topic], name): row[name] for name in COUNTED})
@@ -57,13 +57,13 @@ def counts(found: dict[str, list[Row]]) -> Counter[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("most", [50, STRETCH_RECORDS])
-def test_a_window_over_everything_is_no_window(most: int) -> None:
+def test_a_window_over_everything_changes_nothing(most: int) -> None:
     assert gold_in(0, LAST_US + 1_000_000, most) == gold_in(None, None, most)
 
 
 @pytest.mark.parametrize("most", [50, STRETCH_RECORDS])
 @pytest.mark.parametrize("cut", CUTS)
-def test_what_is_before_a_time_and_what_is_from_it_on_add_up(cut: int, most: int) -> None:
+def test_the_counts_before_a_time_and_from_it_on_add_up(cut: int, most: int) -> None:
     before, after, whole = (gold_in(begin, end, most) for begin, end in ((None, cut), (cut, None), (None, None)))
     assert counts(before) + counts(after) == counts(whole)
     assert counts(before)["captured", "t", B.batches]
@@ -81,11 +81,11 @@ def test_the_estimate_of_a_window_is_the_one_that_all_batches_before_it_have_led
         next(row[T.estimated_ratio] for row in found[T.name] if row[T.first_batch] == 0)
         for found in (in_window, begun_there)
     )
-    assert warm != pytest.approx(cold, rel=0.01), "without what comes before, it begins at 1.0"
+    assert warm != pytest.approx(cold, rel=0.01), "without the batches before, it begins at 1.0"
 
 
-def test_splits_a_second_are_of_the_time_in_the_window() -> None:
-    """The third split is 150 ms before the last request, at 600 ms."""
+def test_splits_per_second_count_only_the_time_in_the_window() -> None:
+    """The third batch to split is sent at 549 ms, and the last request is at 589 ms."""
     (row,) = [row for row in gold_in(500_000, LAST_US + 1)[B.name] if row[B.scenario] == "captured"]
     seconds = (LAST_US - 500_000) / 1_000_000
     assert row[B.batch_split_rate] == pytest.approx(row[B.splits] / seconds)
