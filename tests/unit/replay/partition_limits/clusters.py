@@ -1,4 +1,4 @@
-"""Clusters as rows of TOPIC_EVENTS: requests for changes to topics, and what Metadata shows; and their replay."""
+"""Clusters as rows of TOPIC_EVENTS (requests for changes to topics, and what Metadata shows), and their replay."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from udfs.replay.shared.lanes import LaneSettings, Value
 Row = dict[str, Any]
 Rows = list[Row]
 Settings = Mapping[str, Value]
-"""What a lane changes, by key."""
+"""The settings that a lane changes, by key."""
 
 BROKER_LIMIT, CLUSTER_LIMIT, MUTATION_RATE = "max.broker.partitions", "max.partitions", "controller_mutation_rate"
 PROPOSAL: Settings = {"kafka": "kip"}
@@ -43,7 +43,7 @@ def created(time: int, topic: str, partitions: int, factor: int = 1, **more: Any
 
 
 def grown(time: int, topic: str, partitions: int, **more: Any) -> Row:
-    """A topic in a CreatePartitions request, and the partitions that it is to have."""
+    """A topic in a CreatePartitions request, with the number of partitions that it is to have."""
     return requested(time, "create_partitions", topic, num_partitions=partitions, **more)
 
 
@@ -54,18 +54,18 @@ def shown(topic: str, replicas: Sequence[Sequence[int]], time: int = 0, is_inter
 
 
 def changing(value: int, *later: tuple[int, int]) -> str:
-    """A limit that has other values from some times (us) on."""
+    """A limit that changes. later: (us, value) of each change."""
     times, values = (-UNLIMITED, *(time for time, _ in later)), (value, *(value for _, value in later))
     return format_schedule(Schedule(times, values))
 
 
 def settings_of(lanes: Mapping[str, Settings], in_force: Settings = IN_FORCE) -> LimitSettings:
-    """The captured lane, and others by name."""
+    """The settings of the captured lane, and of others by name."""
     return limit_lanes(LaneSettings(("captured", *lanes), ({}, *lanes.values()), in_force))
 
 
 def event_table(rows: Iterable[Row]) -> pa.Table:
-    """Rows of TOPIC_EVENTS, null in what they leave out."""
+    """Rows of TOPIC_EVENTS. Columns that a row leaves out are null."""
     listed = [{str(column): row.get(column) for column in TOPIC_EVENTS.columns} for row in rows]
     return pa.Table.from_pylist(listed, schema=arrow_schema(TOPIC_EVENTS))
 
@@ -92,7 +92,7 @@ def on_brokers(rows: Iterable[Row], settings: Settings | None = None) -> list[in
 
 
 def refusals(rows: Iterable[Row], settings: Settings) -> list[tuple[str, int, str]]:
-    """(topic, error code, what refused it) in a lane with these settings."""
+    """(topic, error code, what refused it) of each refusal in a lane with these settings."""
     r = PARTITION_LIMIT_REFUSALS
     refused = replay(rows, {"lane": settings})[r]
     return [(row[r.topic], row[r.error_code], row[r.refused_by]) for row in refused if row[r.scenario] == "lane"]

@@ -1,4 +1,4 @@
-"""Clusters for placers, and what the placers make of them."""
+"""Clusters for the tests of placers, and how the placers place replicas on them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def cluster(racks: dict[int, str | None], fenced: Sequence[int] = ()) -> Brokers
 
 
 def placement(partitions: int, factor: int, **more: int) -> Records:
-    """What a placer is asked for: PLACEMENT[1], from partition 0 on unless told otherwise."""
+    """The placement that a placer has to make: PLACEMENT[1], from partition 0 on unless `more` says otherwise."""
     wanted = np.zeros(1, PLACEMENT)
     wanted["partitions"], wanted["replication_factor"], wanted["limit"] = partitions, factor, UNLIMITED
     for name, value in more.items():
@@ -44,7 +44,7 @@ def node_ids(brokers: Brokers, slots: Ints, factor: int) -> Placed:
 
 
 def striped(brokers: Brokers, partitions: int, factor: int, seed: int | None = None) -> Placed:
-    """What StripedReplicaPlacer makes of a placement, with MockRandom unless there is a seed."""
+    """The replicas that StripedReplicaPlacer places, with MockRandom unless there is a seed."""
     slots = np.zeros(partitions * factor, np.int64)
     stripes = new_stripes(brokers, mock_random() if seed is None else java_random(seed))
     assert place_striped(brokers, stripes, placement(partitions, factor)[0], slots) == 0
@@ -55,7 +55,7 @@ def limited(
     brokers: Brokers, partitions: int, factor: int, *, start: int = 0, limit: int = UNLIMITED,
     counts: Sequence[int] = (),
 ) -> Placed:  # fmt: skip
-    """What the proposal's placer makes of a placement, up to where there was no room. counts: replicas by broker."""
+    """The replicas that the proposal's placer places while there is room. counts: replicas already on each broker."""
     present = np.array(counts or [0] * len(brokers.table), np.int64)
     slots, wanted = np.zeros(partitions * factor, np.int64), placement(partitions, factor, start=start, limit=limit)
     placed = place_limited(brokers, new_arrangement(brokers, java_random(7)), wanted[0], present, slots)
@@ -63,7 +63,7 @@ def limited(
 
 
 def rounds_of(placed: Placed, brokers: Brokers) -> tuple[int, int]:
-    """Rounds of a placement, given by numbers of brokers, and those of them that can have been drawn."""
+    """(rounds of a placement, those of them that can have been drawn). placed: numbers of brokers."""
     replicas, first = np.array(placed, np.int64).reshape(-1), np.zeros(1, np.int64)
     sizes = np.array([len(placed)]), np.array([len(placed[0])])
     (checked,) = checked_placements(replicas, first, *sizes, brokers)

@@ -17,11 +17,11 @@ from tests.silver_rows import ALL_ROWS, in_turn, silver_rows, small_rows
 from udfs.replay.partition_limits import silver_events as of
 
 Silver = Mapping[Table, Sequence[Row]]
-"""Rows by table; none of a table that is left out."""
+"""Rows by table. A table that is left out has no rows."""
 
 
 def cluster_rows(silver: Silver, batch_rows: int = ALL_ROWS) -> list[pa.RecordBatch]:
-    """What the task that replays the cluster takes, where each batch is read by a task of its own."""
+    """The rows that the task that replays the cluster gets if each batch is read by a task of its own."""
     changed = of.changed_topics(small_rows(TOPIC_CHANGES, of.CHANGE_COLUMNS, silver.get(TOPIC_CHANGES, ())))
 
     def made(table: Table, columns: Sequence[str], events: Any) -> list[pa.RecordBatch]:

@@ -60,7 +60,7 @@ def test_limits_of_brokers_and_of_the_cluster_change_each_at_its_own_times() -> 
     assert refusals(rows, limits) == [("t1", 44, "max.partitions"), ("t30", 44, "max.broker.partitions")]
 
 
-def test_what_is_there_already_stays_and_only_what_is_new_is_refused() -> None:
+def test_existing_topics_stay_and_only_new_ones_are_refused() -> None:
     there = shown("old", [[1], [1], [1], [2]])
     rows = [*there, created(1, "a", 1), requested(2, "delete_topic", "old"), created(3, "b", 1)]
     assert refusals(rows, {CLUSTER_LIMIT: 2}) == [("a", 44, "max.partitions")]
@@ -73,7 +73,7 @@ def test_internal_topics_are_neither_refused_nor_counted() -> None:
     assert max(row["partitions"] for row in found[PARTITIONS_PER_BROKER] if row["scenario"] == "x") == 1
 
 
-def test_an_assignment_is_refused_for_the_brokers_it_names_alone() -> None:
+def test_an_assignment_is_refused_only_for_brokers_that_it_names() -> None:
     full = shown("old", [[1], [1], [1]])
     to_two = created(1, "a", -1, -1, assignments=["0:2,3", "1:3,2"])
     to_one = created(2, "b", -1, -1, assignments=["0:1"])
@@ -81,7 +81,7 @@ def test_an_assignment_is_refused_for_the_brokers_it_names_alone() -> None:
     assert (row["topic"], row["broker"], row["present"], row["asked"]) == ("b", 1, 3, 1)
 
 
-def test_a_move_needs_room_for_the_replicas_that_are_new_alone() -> None:
+def test_a_move_needs_room_only_for_new_replicas() -> None:
     there = shown("old", [[1, 2], [1, 2], [1, 2]])
     swap = requested(1, "reassign_partition", "old", partition=0, assignments=["0:2,1"])
     move = requested(2, "reassign_partition", "old", partition=1, assignments=["1:3,2"])
@@ -113,7 +113,7 @@ def test_a_growing_topic_needs_room_for_what_it_adds() -> None:
     assert (row["exchange_no"], row["present"], row["asked"]) == (3, 12, 2)
 
 
-def test_a_topic_made_by_a_metadata_request_is_refused_as_any_other() -> None:
+def test_a_topic_made_by_a_metadata_request_is_refused_like_any_other() -> None:
     rows = [*shown("auto", [[1], [2], [3]], time=5), requested(1, "auto_create", "auto", error=3)]
     found = replay(rows, {"x": {CLUSTER_LIMIT: 2}})
     assert [(row["kind"], row["asked"]) for row in found[R]] == [("auto_create", 3)]
@@ -121,7 +121,7 @@ def test_a_topic_made_by_a_metadata_request_is_refused_as_any_other() -> None:
 
 @pytest.mark.parametrize("limit", [BROKER_LIMIT, CLUSTER_LIMIT])
 def test_a_broker_before_2_8_makes_a_topic_itself_which_is_never_refused_but_counts(limit: str) -> None:
-    """KIP-578 exempts such topics until KIP-590, and the mutation quota (KIP-599) is the controller's."""
+    """KIP-578 exempts such topics until KIP-590, and the mutation quota (KIP-599) holds only for the controller."""
     auto = [*shown("auto", [[1], [1], [1]], time=5), requested(1, "auto_create", "auto", error=3)]
     rows = [*auto, *shown("b", [[1]], time=15), created(10, "b", 1)]
     by_release = {

@@ -1,4 +1,4 @@
-"""The curve of max.broker.partitions is that of a lane for every limit, which is the slow way to it."""
+"""The curve of max.broker.partitions has the results of a lane for every limit, which take longer to compute."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def history(rows: Rows, nodes: dict[int, str | None], release: str = "4.3") -> H
 def sometimes_shown(
     chance: random.Random, time: int, topic: str, partitions: int, factor: int, nodes: list[int]
 ) -> Rows:
-    """One time in two, where Metadata shows a topic that was made just before: anywhere."""
+    """In half of all cases, rows in which Metadata shows a topic just after its creation, on random brokers."""
     replicas = [chance.sample(nodes, min(factor, len(nodes))) for _ in range(partitions)]
     return [row | {"topic_id": f"{topic}-{time}"} for row in shown(topic, replicas, time + 1)] * chance.randint(0, 1)
 
 
 def drawn(seed: int, names_brokers: bool, release: str) -> History:
-    """Topics made, grown and deleted on up to six brokers, also beside the capture and by Metadata requests; with names
-    of brokers, placed and moved by requests, too.
+    """Topics that are created, grown and deleted on up to six brokers, some of them by Metadata requests or outside the
+    capture. names_brokers: whether requests also place and move replicas on named brokers.
     """
     chance = random.Random(seed)  # noqa: S311  (not for secrets)
     nodes = {node: chance.choice([None, "a", "b"]) for node in range(1, chance.randint(2, 7))}
@@ -97,7 +97,7 @@ def first_refusals(cluster: History, limits: int) -> list[int]:
 
 
 def growing(seed: int) -> History:
-    """One topic after the other on seven brokers of three racks, now and then one that grows or goes."""
+    """A cluster of seven brokers in three racks that gets more and more topics. Sometimes one grows or is deleted."""
     chance = random.Random(seed)  # noqa: S311  (not for secrets)
     rows = []
     for time in range(1, 400):
@@ -114,7 +114,7 @@ def growing(seed: int) -> History:
 
 
 def checked_steps(cluster: History) -> int:
-    """Hold each limit of the curve against a lane of its own; how many steps the curve has."""
+    """Compare each limit of the curve with a lane of its own. Returns how many steps the curve has."""
     steps = limit_curves(cluster)[MAX_BROKER_PARTITIONS]
     limits = np.arange(1, int(steps["limit_from"][-1]) + 3)
     of_curve = steps["change"][np.searchsorted(steps["limit_from"], limits, side="right") - 1]
@@ -124,16 +124,16 @@ def checked_steps(cluster: History) -> int:
 
 @pytest.mark.parametrize("names_brokers", [False, True])
 @pytest.mark.parametrize("release", ["4.3", "2.7"])
-def test_every_limit_refuses_first_what_a_lane_of_its_own_does(names_brokers: bool, release: str) -> None:
+def test_every_limit_first_refuses_the_change_that_a_lane_of_its_own_does(names_brokers: bool, release: str) -> None:
     assert sum(checked_steps(drawn(seed, names_brokers, release)) for seed in range(60)) > 300
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_every_limit_refuses_first_what_a_lane_of_its_own_does_while_a_cluster_grows(seed: int) -> None:
+def test_every_limit_first_refuses_the_change_that_a_lane_of_its_own_does_as_a_cluster_grows(seed: int) -> None:
     assert checked_steps(growing(seed)) > 100
 
 
-def test_without_known_brokers_there_is_no_curve_of_their_limit() -> None:
+def test_without_known_brokers_there_is_no_curve_of_the_limit_per_broker() -> None:
     named = requested(3, "create_topic", "v", num_partitions=-1, replication_factor=-1, assignments=["0:1,2"])
     curves = limit_curves(history([created(1, "t", 6, 3), created(2, "u", 4, 3), named], {}))
     assert list(curves) == [MAX_PARTITIONS]

@@ -1,4 +1,4 @@
-"""How often the captured settings give what the capture shows of changes to topics and of where replicas are."""
+"""How often the captured settings agree with the captured changes to topics and placements of replicas."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ ROWS_BY_REASON: dict[str, Rows] = {
     CHANGES.placed_by_admin_utils: [created(1, "a", 3, 2), *shown("a", [[1, 2], [1, 2], [1, 2]], 5)],
     CHANGES.impossible_draw: [created(1, "a", 3, 2), *shown("a", [[1, 2], [1, 2], [1, 2]], 5)],
 }
-"""Histories for which a reason is given."""
+"""A history for each reason."""
 RELEASE = {CHANGES.placed_by_admin_utils: "2.4"}
-"""The release that is in force where a reason is not given under the newest."""
+"""The release in force for reasons that are not given under the newest one."""
 
 
 @pytest.mark.parametrize("reason", CHANGES.words)
@@ -43,7 +43,7 @@ def test_each_reason_is_given_where_its_declaration_says(reason: str) -> None:
     assert (row["unknown"], row["checked"] - row["agreed"]) == ((1, 0) if is_unknown else (0, 1))
 
 
-def test_an_answer_that_differs_is_a_disagreement_and_one_that_cannot_be_derived_is_not() -> None:
+def test_an_answer_that_differs_is_a_disagreement_and_one_that_cannot_be_derived_is_unknown() -> None:
     rows = [
         created(1, "a", 3), created(2, "a", 3, error=36), created(3, "b", 3, error=36), created(4, "c", 3, error=29),
         created(5, "d", 3, error=None), created(6, "e", 3, error=37), created(7, "f", 3, error=44),
@@ -56,7 +56,7 @@ def test_an_answer_that_differs_is_a_disagreement_and_one_that_cannot_be_derived
     }  # fmt: skip
 
 
-def test_placements_that_metadata_shows_are_held_against_the_placer() -> None:
+def test_placements_that_metadata_shows_are_compared_with_those_that_the_placer_can_draw() -> None:
     ring, other = [[2, 3], [3, 1], [1, 2]], [[1, 2], [1, 3]]
     rows = [
         created(1, "a", 3, 2), *shown("a", ring, 5), created(2, "b", 2, 2), *shown("b", other, 5), created(3, "c", 1),
@@ -66,15 +66,15 @@ def test_placements_that_metadata_shows_are_held_against_the_placer() -> None:
     assert dict(row["reasons"]) == {"impossible_draw": 1, "not_in_metadata": 1}
 
 
-def test_no_size_of_a_request_that_zookeepers_controller_took_is_a_refusal() -> None:
-    """ZkAdminManager, to 3.9, takes a topic of 12,000 partitions, which KRaft's controller refuses."""
+def test_zookeepers_controller_refuses_no_request_for_its_size() -> None:
+    """ZkAdminManager, up to 3.9, accepts a topic of 12,000 partitions, which KRaft's controller refuses."""
     for release, controller, agreed in (("2.4", "kraft", 1), ("3.9", "zookeeper", 1), ("3.9", "kraft", 0)):
         in_force = {**IN_FORCE, "kafka": release, "controller": controller}
         rows = replay([created(1, "a", 12_000)], in_force=in_force)[FIDELITY]
         assert [(row["checked"], row["agreed"]) for row in rows if row["metric"] == "create_topic"] == [(1, agreed)]
 
 
-def test_where_metadata_lists_no_broker_nothing_is_refused_for_want_of_one() -> None:
+def test_if_metadata_lists_no_broker_nothing_is_refused_for_lack_of_brokers() -> None:
     named = created(1, "a", -1, -1, assignments=["0:1,2,3"])
     found = replay([named, created(2, "b", 2, 2), created(3, "c", 2, 4)], brokers=[])
     assert [(row["checked"], row["agreed"]) for row in found[FIDELITY] if row["metric"] == "create_topic"] == [(3, 3)]

@@ -1,4 +1,4 @@
-"""AdminUtils' placement by the vectors of Kafka's own tests, and with full brokers left out (KIP-578, a proposal)."""
+"""AdminUtils' placement as Kafka's own tests expect it, and without full brokers (KIP-578, a proposal)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ RACKS_OF_ADMIN_RACK_AWARE_TEST = {0: "rack1", 1: "rack3", 2: "rack3", 3: "rack2"
 
 
 def test_admin_placement_without_racks() -> None:
-    """AdminRackAwareTest.testAssignmentWithoutRackInformation's vector."""
+    """The expected result is from AdminRackAwareTest.testAssignmentWithoutRackInformation."""
     assert limited(cluster(dict.fromkeys(range(5))), 10, 3) == [
         [0, 1, 2], [1, 2, 3], [2, 3, 4], [3, 4, 0], [4, 0, 1], [0, 2, 3], [1, 3, 4], [2, 4, 0], [3, 0, 1], [4, 1, 2],
     ]  # fmt: skip
 
 
 def test_admin_placement_over_racks() -> None:
-    """AdminUtils' own comment."""
+    """The expected result is from a comment in AdminUtils."""
     assert limited(cluster(dict(RACKS_OF_ADMIN_RACK_AWARE_TEST)), 7, 3) == [
         [0, 3, 1], [3, 1, 5], [1, 5, 4], [5, 4, 2], [4, 2, 0], [2, 0, 3], [0, 4, 2],
     ]  # fmt: skip
@@ -35,7 +35,7 @@ def test_no_rack_has_a_second_replica_while_another_has_none() -> None:
         assert len(set(replicas)) == 3
 
 
-def test_racks_that_only_some_brokers_have_are_left_out_of_account() -> None:
+def test_racks_are_ignored_if_only_some_brokers_have_one() -> None:
     some: dict[int, str | None] = {0: "a", 1: None, 2: "a"}
     assert limited(cluster(some), 3, 2) == limited(cluster(dict.fromkeys(range(3))), 3, 2)
 
@@ -68,7 +68,7 @@ def limited_cases(draw: st.DrawFn) -> tuple[Brokers, int, int, int, list[int], i
 
 
 @given(limited_cases())
-def test_no_broker_gets_above_its_limit_nor_a_partition_twice(
+def test_no_broker_gets_above_its_limit_or_gets_a_partition_twice(
     case: tuple[Brokers, int, int, int, list[int], int],
 ) -> None:
     brokers, partitions, factor, limit, counts, start = case

@@ -28,7 +28,7 @@ MANY: dict[int, str | None] = {node: "abb"[node % 3] + "xy"[node % 2] for node i
         (MANY, 3),
     ],
 )
-def test_every_draw_of_the_striped_placer_is_a_possible_one(
+def test_every_draw_of_the_striped_placer_counts_as_possible(
     seed: int, racks: dict[int, str | None], factor: int
 ) -> None:
     brokers = cluster(racks)
@@ -37,8 +37,8 @@ def test_every_draw_of_the_striped_placer_is_a_possible_one(
     assert rounds_of(striped(brokers, 31, factor, seed), brokers) == (n, n)
 
 
-def test_placements_of_too_many_draws_are_not_judged() -> None:
-    """A rack that waits for a partition as long as a round takes is passed over: a draw that goes round no ring."""
+def test_placements_in_which_a_rack_may_be_left_out_of_a_round_are_not_judged() -> None:
+    """Such a draw does not go round the ring of racks. Placements on fenced brokers are not judged, either."""
     assert can_be_checked(np.array([1, 2, 3, 4]), cluster(UNEVEN_RACKS)).tolist() == [False, True, True, False]
     assert not can_be_checked(np.array([1]), cluster(NO_RACKS, fenced=[2])).any()
     drawn = [rounds_of(striped(cluster(UNEVEN_RACKS), 13, 1, seed), cluster(UNEVEN_RACKS)) for seed in range(20)]
@@ -46,7 +46,7 @@ def test_placements_of_too_many_draws_are_not_judged() -> None:
 
 
 def test_three_racks_with_replication_factor_2_need_a_fourth_broker_to_be_judged() -> None:
-    """With three a round is so short that the rack which its partitions leave out is passed over in the next."""
+    """With three brokers, a round is so short that a rack may be left out of the whole round."""
     three, four = cluster({0: "a", 1: "b", 2: "c"}), cluster({0: "a", 1: "b", 2: "c", 3: "c"})
     two_replicas = np.array([2])
     assert not can_be_checked(two_replicas, three).any()
@@ -60,7 +60,7 @@ def test_three_racks_with_replication_factor_2_need_a_fourth_broker_to_be_judged
     "replicas",
     [
         [[0, 1], [0, 1]],  # a leader twice in a round
-        [[0, 1], [2, 0]],  # the second begins not where the first ends
+        [[0, 1], [2, 0]],  # the second partition does not begin where the first one ends
         [[1, 0], [0, 2]],  # the first round is in the order of node ids
     ],
 )
@@ -72,8 +72,8 @@ def test_what_the_striped_placer_cannot_draw_is_impossible(replicas: Placed) -> 
     "replicas",
     [
         [[0, 1], [2, 3]],  # two replicas of a partition in a rack
-        [[0, 2], [3, 1]],  # the second begins not where the first ends
-        [[0, 2], [2, 4]],  # a broker again while its rack has another
+        [[0, 2], [3, 1]],  # the second partition does not begin where the first one ends
+        [[0, 2], [2, 4]],  # a broker is used again while its rack has another
         [[0, 4], [5, 2], [3, 1]],  # the first round is in the order of racks
     ],
 )

@@ -1,4 +1,4 @@
-"""The tables of a replay, whatever rows come in, in whatever order, and cut in whatever way."""
+"""The tables of a replay, for any rows in any order and however they are cut."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_tables_are_the_same_however_the_rows_are_cut(batch_rows: int) -> None:
 
 
 @pytest.mark.parametrize("cells", [1, 700])
-def test_a_lane_comes_to_the_same_whichever_lanes_are_replayed_with_it(
+def test_a_lane_has_the_same_result_whichever_lanes_are_replayed_with_it(
     cells: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     together = replay(RICH, LANES)
@@ -67,7 +67,7 @@ def test_a_lane_comes_to_the_same_whichever_lanes_are_replayed_with_it(
 
 
 def test_tables_are_the_same_in_whatever_order_the_rows_come() -> None:
-    """Spark brings them in no order; two responses at one time may tell two ids of a name."""
+    """Spark brings rows in no order. Two responses of the same time may show two ids of a name."""
     both = [row | {"topic_id": name} for name in ("x", "y") for row in shown("a", [[2, 3], [3, 1]], time=5)]
     rows = [*both[1:3], created(5, "b", 3, 2)]
     assert replay(rows[::-1], LANES) == replay(rows, LANES)

@@ -38,15 +38,17 @@ TWO_A_SECOND = {MUTATION_RATE: 2.0}
         ("kip", grown(2, "a", 10_012), None),
     ],
 )
-def test_what_limits_a_request_in_kafka(release: str, change: Row, refused: tuple[str, int, str] | None) -> None:
-    """ReplicationControlManager.createTopics and createPartitions: 4.3 as a broker of 4.3.1 answered, 4.4 as coded.
-    ZkAdminManager, which 2.4 calls AdminManager, has no such limits.
+def test_a_request_is_limited_as_in_its_release_of_kafka(
+    release: str, change: Row, refused: tuple[str, int, str] | None
+) -> None:
+    """ReplicationControlManager.createTopics and createPartitions: for 4.3 as a broker of 4.3.1 answered, for 4.4 as
+    the code says. ZkAdminManager, which 2.4 calls AdminManager, has no such limits.
     """
     assert refusals([created(1, "a", 1), change], {"kafka": release}) == ([refused] if refused else [])
 
 
-def test_a_growth_refused_for_its_records_leaves_those_before_up_to_4_3() -> None:
-    """A broker of 4.3.1, asked to raise 1 to 10,012, answers UNKNOWN_SERVER_ERROR, and the topic has 10,001."""
+def test_up_to_4_3_a_growth_that_is_refused_for_its_records_still_adds_the_partitions_before() -> None:
+    """A broker of 4.3.1 that shall raise 1 to 10,012 answers UNKNOWN_SERVER_ERROR, and the topic then has 10,001."""
     rows = [created(1, "a", 1), grown(2, "a", 10_012, error=-1), grown(3, "a", 10_002)]
     found = replay(rows)
     assert sum(row["partitions"] for row in found[PARTITIONS_PER_BROKER][-3:]) == 10_002
@@ -78,7 +80,7 @@ def test_a_connection_is_not_read_while_its_quota_is_overdrawn() -> None:
 
 @pytest.mark.parametrize("rate", [2.0, 3.0, 7.0, 11.0])
 def test_a_request_that_waited_for_the_quota_finds_it_recovered(rate: float) -> None:
-    """However little was missing: the next request arrives at the controller after that, never before."""
+    """However little was missing, the next request arrives at the controller only after the quota has recovered."""
     rows = [created(1, "a", int(rate) * 11 + 1), *(created(time, f"t{time}", 1) for time in range(90_003, 90_700, 7))]
     refused = [topic for topic, *_ in refusals(rows, {MUTATION_RATE: rate})]
     tried = [row["topic"] for row in rows[1:]]
@@ -90,13 +92,13 @@ def test_an_old_version_is_throttled_where_a_new_one_is_refused() -> None:
     assert [topic for topic, *_ in refusals(rows, TWO_A_SECOND)] == ["c"]
 
 
-def test_topics_of_one_request_meet_the_same_bucket() -> None:
+def test_topics_of_one_request_are_judged_by_the_same_bucket() -> None:
     rows = [created(1, "a", 30), created(2, "b", 1), created(2, "c", 1, position=1)]
     assert [topic for topic, *_ in refusals(rows, TWO_A_SECOND)] == ["b", "c"]
 
 
 def test_a_topic_made_by_a_metadata_request_is_refused_for_its_quota_in_every_version() -> None:
-    """The broker asks the controller for it by the newest version, as the client (AutoTopicCreationManager)."""
+    """The broker requests it from the controller in the client's name and newest version (AutoTopicCreationManager)."""
     auto = requested(2, "auto_create", "auto", error=3, api_version=4)
     rows = [created(1, "a", 30), *shown("auto", [[1]], time=5), auto]
     assert refusals(rows, TWO_A_SECOND) == [("auto", 89, "controller_mutation_rate")]

@@ -1,4 +1,4 @@
-"""What request logs alone, without packets, show of partition limits."""
+"""Partition limits are replayed from request logs alone, without packets."""
 
 from __future__ import annotations
 

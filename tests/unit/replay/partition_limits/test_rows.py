@@ -1,4 +1,4 @@
-"""What the lanes of a replay come to, as rows of the gold tables."""
+"""The results of a replay's lanes as rows of the gold tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ R = PARTITION_LIMIT_REFUSALS
 TWO = {"two": {CLUSTER_LIMIT: 2}}
 
 
-def test_the_limit_is_reached_at_the_growth_of_the_run() -> None:
+def test_the_time_at_which_a_limit_is_reached_follows_from_the_growth_in_the_run() -> None:
     rows = [created(1 + day * US_PER_DAY, f"t{day}", 1, 1) for day in range(11)]
     (row,) = replay(rows, {"x": {CLUSTER_LIMIT: 31}})[PARTITION_LIMIT_HEADROOM]
     assert (row["partitions"], row["headroom"]) == (11, 20)
@@ -41,7 +41,7 @@ def test_requests_on_a_topic_that_was_refused_fail_until_it_is_made() -> None:
     ]  # fmt: skip
 
 
-def test_changes_are_summed_by_who_requested_them_where_a_log_says() -> None:
+def test_changes_are_summed_by_principal_if_a_log_shows_it() -> None:
     rows = [created(1, "a", 1, principal="User:ann"), created(2, "b", 3, principal="User:bob"), created(3, "c", 1)]
     found = replay(rows, TWO)
     summed = {
@@ -51,7 +51,7 @@ def test_changes_are_summed_by_who_requested_them_where_a_log_says() -> None:
     assert [row["principal"] for row in found[R]] == ["User:bob"]
 
 
-def test_a_limit_is_reached_with_as_many_replicas_as_it_allows_or_later_as_they_go_on_growing() -> None:
+def test_a_limit_is_reached_within_the_run_or_later_if_replicas_go_on_growing() -> None:
     times, counts = np.array([0, US_PER_DAY]), np.array([[3, 3, 3, 3], [5, 5, 5, 3]])
     growth = growth_per_day(counts, times)
     assert growth.tolist() == [2, 2, 2, 0]

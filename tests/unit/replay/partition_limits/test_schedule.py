@@ -40,7 +40,7 @@ def test_a_limit_reads_back_from_its_spelling(text: str) -> None:
         ("5 until 2026-01-31T12:00:00Z", "is not a limit such as"),
     ],
 )
-def test_what_is_no_limit_is_refused_with_what_would_be_one(text: str, fault: str) -> None:
+def test_text_that_is_no_limit_is_refused_with_examples_of_limits(text: str, fault: str) -> None:
     with pytest.raises(ValueError, match=fault) as raised:
         parse_schedule(text)
     assert CHANGING in str(raised.value).partition("a limit such as 4000, none, or ")[2]

@@ -1,4 +1,4 @@
-"""What the lanes of a scenario allow, as arrays."""
+"""The limits of a scenario's lanes, as arrays."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_a_lane_has_the_limits_of_both_schedules_at_every_time() -> None:
     assert settings_of(lanes).last_limits()["max_partitions"].tolist() == [UNLIMITED, 8]
 
 
-def test_what_a_lane_does_not_set_is_in_force() -> None:
+def test_a_setting_that_a_lane_does_not_set_is_the_one_in_force() -> None:
     in_force: dict[str, int | str | float] = {"kafka": "4.4", MUTATION_RATE: 5}
     settings = settings_of({"quota": {MUTATION_RATE: "none"}, "proposal": PROPOSAL}, in_force)
     assert settings.names == ("captured", "quota", "proposal")
@@ -62,7 +62,7 @@ def test_a_part_of_the_lanes_has_their_limits() -> None:
     assert settings.limits_at(1, np.array([8, 9]))["max_broker_partitions"].tolist() == [5, 6]
 
 
-def test_a_topic_whose_counts_nobody_tells_has_those_of_the_brokers() -> None:
+def test_a_topic_requested_without_counts_has_those_of_the_brokers() -> None:
     """num.partitions 4 and default.replication.factor 2."""
     h = PARTITION_LIMIT_HEADROOM
     (row,) = replay([created(1, "a", -1, -1)], {"a": {CLUSTER_LIMIT: 100}})[h]

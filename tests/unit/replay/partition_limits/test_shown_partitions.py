@@ -1,4 +1,4 @@
-"""Replicas are where Metadata shows them, as far as a lane's limit allows; elsewhere they are drawn."""
+"""Replicas are where Metadata shows them if a lane's limit allows it. Otherwise their places are drawn."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def test_a_partition_that_was_added_later_is_moved_from_where_it_lay() -> None:
 
 
 @pytest.mark.parametrize("release", ["4.3", "kip"])
-def test_a_limit_that_the_placement_is_within_leaves_it_there(release: str) -> None:
+def test_a_placement_within_the_limit_stays_where_metadata_shows_it(release: str) -> None:
     rows = [created(1, "a", 5, 1), *shown("a", [[1], [1], [2], [1], [1]], 5)]
     assert on_brokers(rows, {BROKER_LIMIT: 4, "kafka": release}) == [4, 1, 0]
 
 
-def test_a_limit_that_the_placement_is_above_has_it_drawn() -> None:
+def test_a_placement_above_the_limit_is_drawn() -> None:
     rows = [created(1, "a", 5, 1), *shown("a", [[1], [1], [2], [1], [1]], 5), created(7, "b", 2, 1), created(8, "c", 1)]
     replicas = on_brokers(rows[:-2], {BROKER_LIMIT: 3})
     assert max(replicas) <= 3
@@ -64,8 +64,8 @@ def test_a_move_starts_from_what_metadata_showed_before_it() -> None:
     assert on_brokers([*made, requested(7, "reassign_partition", "a", partition=0, assignments=["0:3"])]) == [1, 1, 1]
 
 
-def test_what_is_first_shown_after_a_move_does_not_tell_where_kafka_had_put_it() -> None:
-    """Partition 0 is on broker 3 since the move: the placer need not have been able to draw that."""
+def test_a_partition_that_is_first_shown_after_a_move_does_not_show_where_kafka_had_put_it() -> None:
+    """Partition 0 is on broker 3 because of the move. The placer need not have been able to draw that."""
     move = requested(3, "reassign_partition", "a", partition=0, assignments=["0:3,2"])
     rows = [created(1, "a", 2, 2), move, *shown("a", [[3, 2], [1, 2]], 5)]
     (row,) = [row for row in replay(rows)[FIDELITY] if row["metric"] == "placements"]

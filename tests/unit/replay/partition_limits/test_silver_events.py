@@ -1,4 +1,4 @@
-"""What the replay of partition limits takes from silver tables."""
+"""What the replay of partition limits reads from silver tables."""
 
 from __future__ import annotations
 
@@ -71,28 +71,28 @@ def test_uses_of_a_topic_belong_to_the_change_before_them() -> None:
     ]  # fmt: skip
 
 
-def test_a_use_at_the_very_time_of_a_change_belongs_to_neither_change_beside_it() -> None:
+def test_a_use_at_the_very_time_of_a_change_belongs_to_no_change() -> None:
     changes = [change(10, 1), change(20, 2, "create_partitions"), change(30, 3, "delete_topic")]
     batches = [produced(second, 10 + second) for second in (10, 19, 20, 21, 22, 30)]
     rows = events({TOPIC_CHANGES: changes, RECORD_BATCHES: batches}, TopicEvent.CHANGE)
     assert [row[T.produce_requests] for row in rows] == [1, 2, None]
 
 
-def test_of_changes_at_one_time_the_last_one_has_the_uses() -> None:
+def test_uses_after_several_changes_at_one_time_belong_to_the_last_of_them() -> None:
     changes = [change(10, 2), change(10, 1), change(10, 2, position=1), change(10, 1, connection_id=0)]
     rows = events({TOPIC_CHANGES: changes, RECORD_BATCHES: [produced(11, 9)]}, TopicEvent.CHANGE)
     uses = {(row[T.connection_id], row[T.exchange_no], row[T.position]): row[T.produce_requests] for row in rows}
     assert uses == {(1, 2, 1): 1, (1, 2, 0): None, (1, 1, 0): None, (0, 1, 0): None}
 
 
-def test_a_change_of_which_the_time_is_not_known_has_no_uses() -> None:
+def test_a_change_at_an_unknown_time_has_no_uses() -> None:
     changes = [change(10, 1), change(0, 2, "delete_topic", request_time=None)]
     batches = [produced(5, 7), produced(11, 8), produced(0, 9, request_time=None)]
     rows = events({TOPIC_CHANGES: changes, RECORD_BATCHES: batches}, TopicEvent.CHANGE)
     assert [(row[T.kind], row[T.produce_requests]) for row in rows] == [("delete_topic", None), ("create_topic", 1)]
 
 
-def test_a_topic_that_is_used_by_its_id_alone_is_used_as_what_is_changed_by_its_id() -> None:
+def test_a_use_by_topic_id_belongs_to_the_change_by_that_topic_id() -> None:
     metadata = [
         at(CLUSTER_METADATA, 11, 5, entry="topic", is_named=True, topic=None, topic_id="id"),
         at(CLUSTER_METADATA, 12, 6, entry="topic", is_named=True, topic=None, topic_id="other"),
@@ -104,7 +104,7 @@ def test_a_topic_that_is_used_by_its_id_alone_is_used_as_what_is_changed_by_its_
     assert uses == {"id": 1, "t": None}
 
 
-def test_of_a_change_without_anything_that_can_be_null_there_is_its_topic_and_its_kind() -> None:
+def test_a_change_whose_nullable_columns_are_all_null_still_has_its_topic_and_kind() -> None:
     bare = row_of(TOPIC_CHANGES, kind="create_topic", topic="t", connection_id=1, exchange_no=3)
     silver = {TOPIC_CHANGES: [bare], EXCHANGES: [at_exchange(3), at_exchange(4, principal="User:ann")]}
     (row,) = events(silver, TopicEvent.CHANGE)
@@ -114,7 +114,7 @@ def test_of_a_change_without_anything_that_can_be_null_there_is_its_topic_and_it
     assert [row[column] for column in nothing] == [None] * len(nothing)
 
 
-def test_partitions_are_known_by_topic_id_as_they_were_first() -> None:
+def test_the_partitions_of_each_topic_id_are_where_metadata_first_showed_them() -> None:
     shown = {"entry": "partition", "topic": "t", "partition": 0}
     metadata = [
         row_of(CLUSTER_METADATA, **shown, topic_id=topic_id, response_time=second * SECOND, replica_nodes=[node])
@@ -127,8 +127,8 @@ def test_partitions_are_known_by_topic_id_as_they_were_first() -> None:
 
 
 @pytest.mark.parametrize("batch_rows", [1, 7, 10_000])
-@pytest.mark.parametrize("order", [1, -1], ids=["in order", "turned"])
-def test_of_responses_of_one_time_that_of_the_first_request_shows_the_replicas_and_of_the_last_the_rack(
+@pytest.mark.parametrize("order", [1, -1], ids=["in order", "reversed"])
+def test_of_responses_at_one_time_the_first_shows_the_replicas_and_the_last_the_rack(
     order: int, batch_rows: int
 ) -> None:
     numbers = range(6)[::order]
@@ -150,7 +150,7 @@ def test_of_responses_of_one_time_that_of_the_first_request_shows_the_replicas_a
 
 
 @pytest.mark.parametrize("batch_rows", [1, 7])
-def test_the_order_of_responses_is_that_of_their_times_then_connections_then_requests_then_places(
+def test_responses_are_ordered_by_time_then_connection_then_exchange_then_position(
     batch_rows: int,
 ) -> None:
     places = [(2, 0, 0, 0), (1, 5, 0, 0), (1, 1, 9, 0), (1, 1, 2, 7), (1, 1, 2, 3), (3, 9, 9, 9)]
@@ -168,7 +168,7 @@ def test_the_order_of_responses_is_that_of_their_times_then_connections_then_req
         assert [row[T.rack] for row in events(silver, TopicEvent.BROKER, batch_rows)] == ["r5"]
 
 
-def test_a_broker_whose_rack_is_gone_has_none() -> None:
+def test_a_broker_that_is_last_shown_without_a_rack_has_none() -> None:
     metadata = [
         at(CLUSTER_METADATA, second, second, entry="broker", node_id=1, rack=rack)
         for second, rack in ((1, "a"), (2, None))
@@ -186,14 +186,14 @@ def test_a_topic_is_internal_if_any_response_says_so(batch_rows: int) -> None:
     assert {row[T.partition]: row[T.is_internal] for row in rows} == {0: True, 1: False}
 
 
-def test_what_metadata_shows_without_a_partition_or_a_node_is_left_out() -> None:
+def test_metadata_rows_without_a_partition_or_a_node_are_left_out() -> None:
     metadata = [row_of(CLUSTER_METADATA, entry=entry) for entry in ("partition", "broker", "topic")]
     assert topic_events(cluster_rows({CLUSTER_METADATA: metadata})).num_rows == 0
     assert topic_events([]).num_rows == 0
 
 
 @pytest.mark.parametrize("batch_rows", [1, 7])
-def test_a_clusters_events_are_the_same_however_rows_come(batch_rows: int) -> None:
+def test_a_clusters_events_do_not_depend_on_the_order_and_cut_of_rows(batch_rows: int) -> None:
     draw = np.random.default_rng(3)
 
     def drawn(most: int) -> int:

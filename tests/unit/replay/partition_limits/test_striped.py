@@ -1,4 +1,4 @@
-"""StripedReplicaPlacer: the vectors of Kafka's own tests."""
+"""StripedReplicaPlacer's placement as Kafka's own tests expect it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_striped_placement_over_racks() -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_as_many_replicas_as_brokers_are_on_each_of_them_the_leader_on_one_that_is_not_fenced(seed: int) -> None:
+def test_as_many_replicas_as_brokers_use_each_broker_and_no_leader_is_on_a_fenced_one(seed: int) -> None:
     racks: dict[int, str | None] = {10: "1", 11: "1", 20: "2", 21: "2", 30: "3", 31: "3"}
     for replicas in striped(cluster(racks, fenced=[11, 21, 31]), 5, 6, seed):
         assert sorted(replicas) == [*racks]
@@ -31,13 +31,13 @@ def test_as_many_replicas_as_brokers_are_on_each_of_them_the_leader_on_one_that_
 
 
 @pytest.mark.parametrize("replicas", [0, 3])
-def test_no_replicas_and_more_than_brokers_are_refused(replicas: int) -> None:
+def test_no_replicas_and_more_replicas_than_brokers_are_refused(replicas: int) -> None:
     brokers = cluster(dict.fromkeys(range(2)))
     stripes, slots = new_stripes(brokers, mock_random()), np.zeros(3, np.int64)
     assert place_striped(brokers, stripes, placement(1, replicas)[0], slots) == INVALID_REPLICATION_FACTOR
 
 
-def test_racks_are_gone_through_in_the_order_of_javas_hash_map() -> None:
-    """By the low bits of their hashes, of which none is 0; of equal ones the one put first comes first."""
+def test_racks_are_in_the_order_of_javas_hash_map() -> None:
+    """They are ordered by the low bits of their hashes; no rack has 0. Of equal ones, the one put first comes first."""
     assert hash_map_order(["b", "a", None]) == [None, "a", "b"]
     assert hash_map_order(["BB", "c", "Aa"]) == ["BB", "Aa", "c"]

@@ -1,4 +1,4 @@
-"""A name that is deleted and made again has another topic id: what Metadata shows of it belongs to one of them."""
+"""A topic that is deleted and created again has a new id. What Metadata shows of it belongs to one of the ids."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def by_auto(time: int) -> Row:
 
 
 def judged(rows: Rows) -> dict[str, tuple[int, int, dict[str, int]]]:
-    """By metric, changes checked, those that agree, and the reasons."""
+    """(changes checked, how many agree, the reasons), by metric."""
     f = FIDELITY
     return {row[f.metric]: (row[f.checked], row[f.agreed], dict(row[f.reasons])) for row in replay(rows)[f]}
 
@@ -49,12 +49,12 @@ MADE_AGAIN = [*shown_by_id("id-1", 3, FIRST), DELETED, *shown_by_id("id-2", 9, A
         pytest.param([by_auto(1), *MADE_AGAIN, created(7, "a", 2)], id="by a Metadata request the first time"),
         pytest.param([*MADE_AGAIN, by_auto(7)], id="there before, then by a Metadata request"),
         pytest.param([*MADE_AGAIN, created(7, "a", 2)], id="there before, then requested"),
-        pytest.param(MADE_AGAIN, id="there before, then made beside the capture"),
-        pytest.param([row for row in MADE_AGAIN if row is not DELETED], id="beside the capture altogether"),
+        pytest.param(MADE_AGAIN, id="there before, then created outside the capture"),
+        pytest.param([row for row in MADE_AGAIN if row is not DELETED], id="deleted and created outside the capture"),
     ],
 )
-def test_a_topic_made_again_is_what_metadata_shows_of_its_new_id(rows: Rows) -> None:
-    """The capture ends with a change of another topic: replicas are counted at the times of changes."""
+def test_a_topic_that_is_created_again_is_where_metadata_shows_its_new_id(rows: Rows) -> None:
+    """The capture ends with a change to another topic, because replicas are counted at the times of changes."""
     rows = [*rows, created(30, "b", 1), *shown("b", [[3]], 40)]
     assert on_brokers(rows) == [1, 0, 2]
     verdicts = judged(rows)
@@ -62,7 +62,7 @@ def test_a_topic_made_again_is_what_metadata_shows_of_its_new_id(rows: Rows) -> 
     assert not any("allowed_but_refused" in reasons for _, _, reasons in verdicts.values())
 
 
-def test_what_comes_of_a_topic_that_is_made_again_by_itself_agrees() -> None:
+def test_changes_of_a_topic_that_a_metadata_request_creates_again_agree() -> None:
     rows = [created(1, "a", 4), *MADE_AGAIN, by_auto(7), created(11, "a", 1, error=36), grown(12, "a", 4),
             requested(13, "delete_topic", "a")]  # fmt: skip
     verdicts = judged(rows)
@@ -72,7 +72,7 @@ def test_what_comes_of_a_topic_that_is_made_again_by_itself_agrees() -> None:
     assert verdicts["delete_topic"] == (2, 2, {})
 
 
-def test_a_limit_refuses_the_topic_that_is_made_again_too() -> None:
+def test_a_limit_also_refuses_a_topic_that_is_created_again() -> None:
     rows = [created(1, "a", 4), *MADE_AGAIN, by_auto(7), by_auto(8)]
     t = PARTITION_LIMITS
     tried = {row[t.kind]: (row[t.tried], row[t.refused_by_cluster_limit])
@@ -80,14 +80,14 @@ def test_a_limit_refuses_the_topic_that_is_made_again_too() -> None:
     assert tried["auto_create"] == (2, 2)
 
 
-def test_what_old_versions_show_without_an_id_is_of_the_topic_that_was_there_then() -> None:
+def test_partitions_that_old_versions_show_without_an_id_are_of_the_topic_of_that_time() -> None:
     first = [*shown_by_id(None, 2, FIRST), *shown_by_id("id-1", 4, FIRST), grown(3, "a", 5), DELETED]
     rows = [*first, created(7, "a", 2), *shown_by_id(None, 8, AGAIN), *shown_by_id("id-2", 9, AGAIN)]
     verdicts = judged(rows)
     assert verdicts["create_partitions"][:2] == verdicts["delete_topic"][:2] == (1, 1)
 
 
-def test_what_a_topic_had_that_was_made_again_unseen_is_not_known() -> None:
+def test_the_partitions_of_a_topic_that_was_created_again_unseen_are_not_known() -> None:
     first = [created(1, "a", 4), *shown_by_id("id-1", 3, FIRST), DELETED]
     rows = [*first, grown(8, "a", 9), *shown_by_id("id-2", 9, AGAIN)]
     assert judged(rows)["create_partitions"] == (0, 0, {"topic_not_seen": 1})

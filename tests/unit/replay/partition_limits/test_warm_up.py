@@ -1,4 +1,4 @@
-"""The warm-up compiles what every history is replayed with, so that no worker compiles the same for other types."""
+"""The warm-up compiles each kernel for the types that all histories have, so that no worker compiles it again."""
 
 from __future__ import annotations
 

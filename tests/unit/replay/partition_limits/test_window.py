@@ -1,4 +1,4 @@
-"""A window: topics from before it exist, and the changes in it alone count."""
+"""A window counts only the changes in it. Topics from before it exist."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def replay_in(begin: int | None, end: int | None, rows: Rows = RICH, lanes: Any 
 
 
 def counts(found: dict[Table, Rows]) -> Counter[tuple[Any, ...]]:
-    """Whatever is counted, by lane and of what it is, and by what was compared."""
+    """All counts: by lane, kind, prefix and client, and by metric of fidelity and client."""
     sums, f = Counter[tuple[Any, ...]](), FIDELITY
     keys = (P.scenario, P.kind, P.topic_prefix, P.client_id)
     for row in found[P]:
@@ -65,12 +65,12 @@ def refusals(found: dict[Table, Rows]) -> list[Row]:
     return sorted(found[R], key=lambda row: (row[R.scenario], row[R.exchange_no]))
 
 
-def test_a_window_over_everything_is_no_window() -> None:
+def test_a_window_over_everything_changes_nothing() -> None:
     assert replay_in(-1_000, 1_000) == replay_in(None, None)
 
 
 @pytest.mark.parametrize("cut", range(2, 14))
-def test_what_is_before_a_time_and_what_is_from_it_on_add_up(cut: int) -> None:
+def test_the_counts_before_a_time_and_from_it_on_add_up(cut: int) -> None:
     before, after, whole = replay_in(None, cut), replay_in(cut, None), replay_in(None, None)
     assert counts(before) + counts(after) == counts(whole)
     assert refusals({R: before[R] + after[R]}) == refusals(whole)
@@ -79,7 +79,7 @@ def test_what_is_before_a_time_and_what_is_from_it_on_add_up(cut: int) -> None:
 
 
 def test_topics_from_before_the_window_take_room() -> None:
-    """Four of ten replicas are there; a topic of seven does not fit, as it would without them."""
+    """With four replicas already there, a topic of seven does not fit into a limit of ten."""
     rows = [*shown("old", [[1], [2], [3], [1]]), created(5, "a", 7)]
     found = replay_in(4, None, rows, {"ten": {CLUSTER_LIMIT: 10}})
     assert [(row[R.present], row[R.asked]) for row in found[R]] == [(4, 7)]

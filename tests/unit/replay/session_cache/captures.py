@@ -1,4 +1,4 @@
-"""Captures of fetches that open and use sessions, and what a replay of them comes to."""
+"""Captures of fetches that open and use sessions, and the results of their replay."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ SHARD_IDS = 268_435_455
 
 
 class Fetch(NamedTuple):
-    """A client's fetch of so many partitions; the capture shows it full, and what it got.
+    """A client's fetch of `size` partitions, all of which the capture shows, also within a session.
 
-    is_emptied: for a quota, which is exceeded where there is a throttle time.
+    is_emptied: the response has no partitions because a quota is exceeded; it has a throttle time, too.
     """
 
     ms: int
@@ -32,8 +32,8 @@ class Fetch(NamedTuple):
     wait_us: int | None = 1
     life: int = 0
     version: int = 18
-    is_cut: bool = False  # behind its session and epoch
-    is_epoch_cut: bool = False
+    is_cut: bool = False  # after its session and epoch
+    is_epoch_cut: bool = False  # before them
     broker: str = "1"
     throttle_ms: int = 0
     is_emptied: bool = False
@@ -72,12 +72,12 @@ def hash_of(client: str) -> int:
 
 
 def lanes(slots: int, shards: int = 1, eviction_ms: int = MINUTES_2, rules: int = CURRENT) -> SessionLanes:
-    """One lane; slots: of all shards."""
+    """One lane. slots: of all shards together."""
     return SessionLanes(("lane",), cache_settings(slots, shards, eviction_ms, rules))
 
 
 def evictions(gold: Gold) -> list[tuple[str, str]]:
-    """(evictor, victim)."""
+    """(evictor, victim) of each eviction."""
     e = SESSION_EVICTIONS
     return sorted((row[e.evictor], row[e.victim]) for row in gold[e.name] for _ in range(row[e.evictions]))
 
@@ -97,5 +97,5 @@ def reasons(gold: Gold) -> dict[str, dict[str, int]]:
 
 
 def ids(*shards: int) -> list[int]:
-    """A session id of each of these shards, of eight."""
+    """A session id in each of these shards, of a cache with eight."""
     return [shard * SHARD_IDS + 7 for shard in shards]

@@ -1,4 +1,4 @@
-"""Rows of SESSION_EVENTS as tests write them, and the gold rows that come of them."""
+"""Rows of SESSION_EVENTS as tests write them, and the gold rows of their replay."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def partition_row(**columns: Any) -> Row:
 
 
 def rows_of_events(rows: Iterable[Row]) -> pa.RecordBatch:
-    """The rows as a batch, in this order; a column that a row lacks is null, shard and life are 0."""
+    """The rows as a batch, in this order. A column that a row lacks is null, but shard and life are 0."""
     schema = arrow_schema(SESSION_EVENTS)
     missing = {"shard": 0, "life": 0}
     filled = [{field.name: row.get(field.name, missing.get(field.name)) for field in schema} for row in rows]

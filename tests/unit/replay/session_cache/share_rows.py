@@ -1,4 +1,4 @@
-"""Rows of SHARE_EVENTS as tests write them, and the gold rows that come of them."""
+"""Rows of SHARE_EVENTS as tests write them, and the gold rows of their replay."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ def began_row(**columns: Any) -> Row:
 
 
 def share_lanes(*limits: int, window: Window = WHOLE, marks_stale: int = 1) -> ShareSettings:
-    """A lane for each limit, called by it; the first one is the captured one."""
+    """A lane for each limit, named after it. The first one is the captured lane."""
     settings = np.zeros(len(limits), SHARE_SETTINGS)
     settings["limit"], settings["marks_stale"] = limits, marks_stale
     return ShareSettings(tuple(f"limit={limit}" for limit in limits), settings, window)
 
 
 def share_gold(rows: Iterable[Row], lanes: ShareSettings, at_a_time: int = 10_000) -> Gold:
-    """The rows of each gold table, from rows in this order, so many at a time; a column that a row lacks is null."""
+    """The rows of each gold table. A column that a row lacks is null. at_a_time: how many rows come at a time."""
     schema = arrow_schema(SHARE_EVENTS)
     batch = pa.RecordBatch.from_pylist([{f.name: row.get(f.name) for f in schema} for row in rows], schema=schema)
     batches = [batch.slice(first, at_a_time) for first in range(0, batch.num_rows, at_a_time)]

@@ -10,7 +10,7 @@ from tests.unit.replay.session_cache.event_rows import gold_rows
 
 
 def test_kafkas_test_resize_cached_sessions() -> None:
-    """FetchSessionTest.testResizeCachedSessions: 2 slots; the partitions that are cached come to 2, 6, 9."""
+    """FetchSessionTest.testResizeCachedSessions: 2 slots, and 2, then 6, then 9 cached partitions."""
     steps = [Fetch(0, "a", 2), Fetch(30_000, "b", 4), Fetch(60_000, "b", 7)]
     for count, cached in ((1, 2), (2, 6), (3, 9)):
         gold = gold_rows([captured(*steps[:count])], lanes(2, eviction_ms=1_000_000))
@@ -28,7 +28,7 @@ def test_each_shard_has_an_eighth_of_the_slots_rounded_down(slots: int, created:
 
 
 def slots_needed(*fetches: Fetch) -> tuple[int, int]:
-    """(with which nobody is refused or evicted, with which nobody is who still fetches)."""
+    """(slots with which no client is refused or evicted, slots with which no client is that still fetches)."""
     (row,) = gold_rows([captured(*fetches)], lanes(1000))[SESSION_SLOTS.name]
     return row[SESSION_SLOTS.zero_harm_slots], row[SESSION_SLOTS.enough_slots]
 
@@ -48,7 +48,7 @@ def test_an_idle_client_that_comes_back_needs_its_slot() -> None:
     assert slots_needed(paused, Fetch(300_000, "other", 5)) == (2, 1)
 
 
-def test_an_evicted_client_is_told_and_begins_again() -> None:
+def test_an_evicted_client_gets_an_error_and_begins_again() -> None:
     fetches = Fetch(0, "old", 5), Fetch(1000, "follower", 9, True), Fetch(2000, "old", 5)
     gold = gold_rows([captured(*fetches)], lanes(1))
     assert total(gold, SESSION_CACHE.not_found) == 1
@@ -56,7 +56,7 @@ def test_an_evicted_client_is_told_and_begins_again() -> None:
 
 
 def test_a_full_shard_refuses_while_others_have_room() -> None:
-    """The counter alone picks the shard: its ninth full fetch comes to the first one again."""
+    """Only a counter picks the shard, so the ninth full fetch comes to the first shard again."""
     begun_again = [Fetch(n, f"c{n}", 5) for n in range(4)]
     of_followers = [Fetch(10 + n, f"f{n}", 5, True) for n in range(4)]
     gone = [Fetch(20, "c1", 5, epoch=-1, session_id=ids(1)[0])]
@@ -68,7 +68,7 @@ def test_a_full_shard_refuses_while_others_have_room() -> None:
 
 
 def test_a_full_shard_evicts_while_others_have_room() -> None:
-    """A follower takes the slot of a consumer in the shard of its turn, whatever the others have."""
+    """A follower takes a consumer's slot in the shard whose turn it is, even if another shard has room."""
     eight = [Fetch(n, f"c{n}", 5, granted=ids(n)[0]) for n in range(8)]
     gone = [Fetch(20, "c1", 5, epoch=-1, session_id=ids(1)[0])]
     gold = gold_rows([captured(*eight, *gone, Fetch(30, "late", 9, True))], lanes(8, shards=8))

@@ -1,4 +1,4 @@
-"""What a client is taken to do, at the boundaries of its rules (KIP-227; FetchSessionHandler)."""
+"""Why a client sends a fetch, at the boundaries of its rules (KIP-227; FetchSessionHandler)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_fetch_without_response_is_answered_when_its_wait_is_over(
     assert (fetch["handled_us"], fetch["answered_us"]) == (handled_us, answered_us)
 
 
-def test_epochs_are_skipped_where_the_broker_takes_a_later_one_of_the_same_session() -> None:
+def test_epochs_are_skipped_if_the_broker_accepts_a_later_one_of_the_same_session() -> None:
     for error, throttled, same, client_epoch, epoch in product(
         (0, NOT_FOUND, WRONG, OTHER_IDS), BITS, BITS, BITS, (1, 2)
     ):
@@ -123,7 +123,7 @@ def test_a_client_acts_by_its_rules_or_of_its_own_accord(
     ],
 )
 @pytest.mark.parametrize("partitions", [0, 1])
-def test_a_fetch_is_lost_from_the_first_one_that_the_capture_lacks_until_another_session(
+def test_a_session_is_not_shown_whole_from_the_first_missing_fetch_until_another_session(
     client: dict[str, int], fetch: dict[str, int], is_lost: int, partitions: int
 ) -> None:
     known = new_records(SESSION_CLIENT, 1, **{"id": 5, "epoch": 3, "connection": 9, "is_certain": 1} | client)[0]
@@ -171,7 +171,7 @@ def test_only_a_session_that_was_not_found_is_gone(error: int, live: int) -> Non
     ("begin_us", "life", "first_us", "needed"),
     [(NONE, 0, 99, 2), (NONE, 0, 100, 0), (50, 0, 100, 2), (50, 1, 100, 0), (50, 1, 99, 2), (NONE, 1, 100, 0)],
 )
-def test_fetches_behind_the_window_are_needed_only_of_a_broker_that_goes_on(
+def test_fetches_after_the_window_are_needed_only_of_a_broker_that_is_being_replayed(
     begin_us: int, life: int, first_us: int, needed: int
 ) -> None:
     replay = new_broker("1", SessionLanes(("lane",), cache_settings(8, 1, 100, CURRENT), Window(0, 100)), "seed")

@@ -1,4 +1,4 @@
-"""What full and incremental fetches have in them, and their bytes, beside a plain encoder."""
+"""What full and incremental fetches contain, and their bytes compared with a plain encoder."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from udfs.replay.session_cache.state import LISTED_PARTITION, SESSION_FETCH, SIZ
 
 
 class Want(NamedTuple):
-    """A partition as a fetch wants and gets it."""
+    """A partition that a fetch wants, and what it gets for it."""
 
     topic: str
     partition: int
@@ -34,7 +34,7 @@ class Want(NamedTuple):
 
 
 def rows_of(wanted: list[Want]) -> Records:
-    """LISTED_PARTITION[n]: what a capture shows of these, if nothing is listed or returned."""
+    """These partitions as a capture shows them if none is listed or returned: LISTED_PARTITION[n]."""
     rows = np.zeros(len(wanted), LISTED_PARTITION)
     fields = [
         (sum(want.topic.encode()), len(want.topic), want.partition, want.offset, want.records, want.high_watermark,
@@ -50,7 +50,7 @@ def rows_of(wanted: list[Want]) -> Records:
 
 
 def measured(*fetches: list[Want], version: int) -> list[Records]:
-    """What is in each fetch of one client."""
+    """The measured fetches of one client: a row of SESSION_FETCH each."""
     contents = with_stretches(new_contents(), 1)
     measured_fetches = []
     for number, wanted in enumerate(fetches):
@@ -64,7 +64,7 @@ def measured(*fetches: list[Want], version: int) -> list[Records]:
 
 
 def request(version: int, wanted: list[Want], forgotten: list[Want] | None = None) -> int:
-    """Bytes of a request; forgotten partitions are grouped by topic, others only where they are neighbours."""
+    """Bytes of a request. Forgotten partitions are grouped by topic, others only if they are next to each other."""
     topics = [
         named("topics", topic) | {"partitions": [
             with_defaults(FETCH_REQUEST, "topics.partitions") | {"partition": p.partition} for p in parts
@@ -93,7 +93,7 @@ def named(path: str, topic: str) -> Struct:
 
 
 def grouped(wanted: list[Want]) -> list[tuple[str, list[Want]]]:
-    """Neighbours of one topic together."""
+    """The partitions in groups of neighbours of one topic."""
     return [(topic, list(parts)) for topic, parts in groupby(wanted, lambda want: want.topic)]
 
 
@@ -131,7 +131,7 @@ def test_an_incremental_fetch_has_what_changed_and_takes_the_bytes_of_its_encodi
     assert second["response_incremental"] == response(version, [*returned[0], *returned[1]])
 
 
-def test_a_partition_is_told_again_when_its_error_is_over() -> None:
+def test_a_partition_is_returned_again_when_its_error_is_over() -> None:
     """FetchSession.CachedPartition sets the high watermark of one with an error to -1."""
     fine, wrong = [Want("orders", 0)], [Want("orders", 0, error=6, high_watermark=-1)]
     assert [fetch["returned"] for fetch in measured(fine, fine, wrong, fine, fine, version=18)][1:] == [0, 1, 1, 0]
@@ -149,7 +149,7 @@ def test_a_client_that_wants_nothing_forgets_everything() -> None:
         ({"offset": 9}, 1, 0), ({"high_watermark": 6}, 0, 1),
     ],
 )  # fmt: skip
-def test_a_follower_whose_log_was_cut_says_so_and_is_answered(
+def test_a_change_of_the_request_lists_a_partition_and_a_change_of_the_response_returns_it(
     change: dict[str, int], listed: int, returned: int
 ) -> None:
     """FetchRequest.PartitionData.equals, and FetchResponse.isDivergingEpoch in maybeUpdateResponseData."""
@@ -161,7 +161,7 @@ def test_a_follower_whose_log_was_cut_says_so_and_is_answered(
 
 @pytest.mark.parametrize("is_listed", [0, 1])
 def test_a_partition_that_is_new_in_a_session_has_to_be_listed(is_listed: int) -> None:
-    """FetchSessionHandler lists what it adds; what an incremental request adds without is not what it says."""
+    """FetchSessionHandler lists the partitions that it adds. A partition added without this counts as mislisted."""
     contents = with_stretches(new_contents(), 1)
     for number, wanted in enumerate(([Want("t", 0)], [Want("t", 0), Want("t", 1)])):
         fetch = new_records(SESSION_FETCH, 1, number=number, version=13, epoch=number, end=len(wanted), response_us=1)

@@ -1,4 +1,4 @@
-"""Who is evicted for whom: Kafka's own numbers as literals."""
+"""Who evicts whom: the numbers of Kafka's own tests and rules."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_kafkas_test_session_cache() -> None:
 
 
 def test_kafkas_test_fetch_session_expiration() -> None:
-    """FetchSessionTest.testFetchSessionExpiration: the one that was not used for 1001 ms goes."""
+    """FetchSessionTest.testFetchSessionExpiration: the session that was not used for 1001 ms is evicted."""
     fetches = Fetch(0, "s1", 2), Fetch(500, "s2", 2), Fetch(1000, "s1", 2), Fetch(1501, "s3", 2)
     assert evictions(gold_rows([captured(*fetches)], lanes(2, eviction_ms=1000))) == [("s3", "s2")]
 
@@ -51,14 +51,12 @@ def test_kafkas_test_fetch_session_expiration() -> None:
     ids=["young", "follower beats consumer", "age counts at a use", "a tie loses", "larger wins", "idle 120 s", "stale",
          "young followers", "stale follower"],
 )  # fmt: skip
-def test_the_only_slot_goes_to_whom_kafkas_rules_give_it(
-    fetches: tuple[Fetch, ...], evicted: list[tuple[str, str]]
-) -> None:
+def test_kafkas_rules_decide_who_gets_the_only_slot(fetches: tuple[Fetch, ...], evicted: list[tuple[str, str]]) -> None:
     assert evictions(gold_rows([captured(*fetches)], lanes(1))) == evicted
 
 
 def test_a_new_session_takes_the_place_of_one_of_its_own_shard() -> None:
-    """Since 3.8 the broker has eight shards, whose turns follow each other; here each has one slot (KAFKA-9401)."""
+    """Since 3.8 a broker has eight shards, which take turns (KAFKA-9401). Here each has one slot."""
     in_turn = ids(*range(8))
     first = [Fetch(n, f"c{n}", 1, granted=session) for n, session in enumerate(in_turn)]
     late = [Fetch(200_000 + n, f"late{n}", 1, granted=session + 1) for n, session in enumerate(in_turn)]
@@ -79,7 +77,7 @@ def test_before_kafka_9137_a_session_in_use_was_evicted_by_its_age() -> None:
     assert evictions(gold_rows([captured(*fetches)], lanes(1, rules=OLDEST_CREATED))) == [("other", "used")]
 
 
-def test_by_the_kips_text_age_counts_at_the_comparison() -> None:
+def test_by_the_kips_text_a_session_has_its_age_at_the_comparison_not_at_its_last_use() -> None:
     fetches = Fetch(0, "old", 5), Fetch(119_999, "old", 5), Fetch(125_000, "large", 50)
     assert evictions(gold_rows([captured(*fetches)], lanes(1, rules=KIP_TEXT))) == [("large", "old")]
 
@@ -94,13 +92,13 @@ def test_by_the_kips_text_age_counts_at_the_comparison() -> None:
     ids=["exactly so old", "a ms older", "no larger"],
 )
 def test_by_the_kips_text_a_tie_keeps_the_session_that_is_there(fetch: Fetch, evicted: list[tuple[str, str]]) -> None:
-    """It was used meanwhile, so that it is not idle."""
+    """It was used in the meantime, so it is not idle."""
     fetches = Fetch(0, "old", 5), Fetch(119_000, "old", 5), fetch
     assert evictions(gold_rows([captured(*fetches)], lanes(1, rules=KIP_TEXT))) == evicted
 
 
-def test_a_session_that_its_client_forgot_is_not_mistaken_for_its_session() -> None:
-    """The client begins anew in the same connection; what it left behind is evicted, and its new session goes on."""
+def test_a_session_that_its_client_left_is_not_mistaken_for_its_new_one() -> None:
+    """The client begins anew on the same connection. Its first session is evicted, and the second one goes on."""
     (first,) = ids(0)
     second = first + 1
     left = (

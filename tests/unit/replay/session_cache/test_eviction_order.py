@@ -57,7 +57,7 @@ def test_by_the_kips_text_a_session_yields_to_a_followers_or_once_it_is_old_to_a
 
 
 def test_a_use_decides_who_may_evict_a_session() -> None:
-    """Anybody, where it is older than the time; a follower, where it is a consumer's; nobody else."""
+    """Anybody may evict a session that is older than the eviction time, and a follower a consumer's; nobody else."""
     for age, privileged, by in product((EVICTION_MS, EVICTION_MS + 1), BITS, BITS):
         cache = new_cache(new_records(CACHE_SETTINGS, 1, shards=1, slots=1, rules=CURRENT, eviction_ms=EVICTION_MS), 1)
         cache.sessions[0, 0]["created_ms"], cache.sessions[0, 0]["privileged"] = 7, privileged

@@ -1,4 +1,4 @@
-"""Where the replay of the captured settings and the capture differ, there is a reason."""
+"""Every difference between the replay of the captured settings and the capture has a reason."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.unit.replay.session_cache.captures import Fetch, captured, ids, lanes
 from tests.unit.replay.session_cache.event_rows import gold_rows
 
 
-def test_ids_tell_the_order_of_responses_that_overlap() -> None:
+def test_ids_show_the_order_of_responses_that_overlap() -> None:
     first, second, third, fourth = ids(2, 3, 4, 5)
     overlapping = (
         Fetch(0, "a", 1, granted=first), Fetch(100, "b", 1, granted=fourth, wait_us=20_000),
@@ -23,8 +23,8 @@ def test_ids_tell_the_order_of_responses_that_overlap() -> None:
     assert reasons(gold) == {"session_grants": {"order_inferred": 1}, "session_shards": {"order_inferred": 1}}
 
 
-def test_ids_tell_whose_turn_it_was_first_where_most_of_the_first_responses_overlap() -> None:
-    """Seen on brokers that had just started, on a busy machine: shards 1, 0; 3, 2; then 4."""
+def test_ids_show_whose_turn_it_was_first_though_most_of_the_first_responses_overlap() -> None:
+    """Seen on a busy machine with brokers that had just started: shards 1 and 0, 3 and 2, then 4."""
     second, first, fourth, third, fifth = ids(1, 0, 3, 2, 4)
     overlapping = (
         Fetch(0, "a", 1, granted=second, wait_us=20_000), Fetch(1, "b", 1, granted=first, wait_us=92_000),
@@ -35,7 +35,7 @@ def test_ids_tell_whose_turn_it_was_first_where_most_of_the_first_responses_over
     assert reasons(gold) == {"session_grants": {"order_inferred": 2}, "session_shards": {"order_inferred": 2}}
 
 
-def test_whose_turn_it_is_makes_no_difference_where_no_shard_has_a_slot() -> None:
+def test_if_no_shard_has_a_slot_it_makes_no_difference_whose_turn_it_is() -> None:
     gold = gold_rows([captured(*(Fetch(n, f"c{n}", 5) for n in range(40)))], lanes(7, shards=8))
     f = FIDELITY
     refused = [row for row in gold[f.name] if row[f.metric] == "session_grants"]
@@ -43,7 +43,7 @@ def test_whose_turn_it_is_makes_no_difference_where_no_shard_has_a_slot() -> Non
     assert reasons(gold) == {}
 
 
-def test_a_refusal_before_any_id_shows_whose_turn_it_is_is_unknown() -> None:
+def test_a_refusal_is_unknown_until_an_id_shows_whose_turn_it_is() -> None:
     assert reasons(gold_rows([captured(Fetch(0, "a", 1))], lanes(80, shards=8))) == {
         "session_grants": {"shard_unknown": 1}
     }
@@ -105,8 +105,8 @@ def test_a_fetch_that_was_not_captured_is_no_disagreement() -> None:
 
 
 @pytest.mark.parametrize("epoch", [3, 4])
-def test_a_request_whose_answer_is_not_captured_tells_of_those_before_it_all_the_same(epoch: int) -> None:
-    """As where the snaplen cut a request, and the response to the next one."""
+def test_a_request_without_a_captured_response_still_shows_that_fetches_before_it_are_missing(epoch: int) -> None:
+    """For example if the snaplen cut a request, and the response to the next one."""
     (session,) = ids(0)
     cut = Fetch(30, "a", 5, session_id=session, epoch=epoch, wait_us=None)
     then = [Fetch(30 + 10 * n, "a", 5, session_id=session, epoch=epoch + n, granted=session) for n in (1, 2)]
@@ -130,8 +130,8 @@ def test_a_session_from_before_the_capture_is_counted_apart() -> None:
     assert given["session_errors"] == {"session_from_before_capture": 1}
 
 
-def test_what_the_broker_had_sent_in_a_session_from_before_is_not_known_in_its_first_response_alone() -> None:
-    """As of a set that goes on from another one, which shows the session's partitions."""
+def test_only_the_first_response_of_a_session_from_before_the_capture_is_unknown() -> None:
+    """For example in a capture set that continues another one, which shows the session's partitions."""
     (session,) = ids(0)
     fetches = [Fetch(10 * n, "a", 5, session_id=session, epoch=9 + n, granted=session) for n in range(2)]
     gold, f = gold_rows([captured(*fetches)], lanes(1)), FIDELITY
@@ -173,8 +173,8 @@ def test_a_client_that_mistakes_its_epoch_does_so_in_every_lane() -> None:
     assert reasons(gold)["session_requests"] == {"other_request": 1}
 
 
-def test_a_request_cut_before_its_epoch_may_have_been_full_and_is_why_the_next_id_is_of_another_shard() -> None:
-    """Once an id has shown again which shard is next, ids are in their turn or of another shard."""
+def test_a_request_cut_before_its_epoch_may_have_been_full_and_explains_an_id_of_another_shard() -> None:
+    """Once an id has shown again which shard is next, an id of another shard is a disagreement."""
     first, after, then, other = ids(0, 2, 3, 6)
     fetches = (
         Fetch(0, "a", 1, granted=first), Fetch(200, "b", 9, is_epoch_cut=True), Fetch(400, "c", 1, granted=after),
@@ -198,10 +198,10 @@ def test_a_request_cut_before_its_epoch_that_was_no_full_one_changes_nothing() -
     ("shard", "wait_us", "given"),
     [(2, 1, {}), (3, 1, {"other_shard": 1}), (2, None, {}), (3, None, {"response_not_captured": 1})],
 )
-def test_a_full_request_cut_behind_its_epoch_has_its_turn(
+def test_a_full_request_that_is_cut_after_its_epoch_has_its_turn(
     shard: int, wait_us: int | None, given: dict[str, int]
 ) -> None:
-    """Where its response is cut too, it may have been an error."""
+    """If its response is not captured, it may have been an error."""
     first, after = ids(0, shard)
     cut = Fetch(200, "b", 9, is_cut=True, wait_us=wait_us)
     gold = gold_rows(
@@ -212,7 +212,7 @@ def test_a_full_request_cut_behind_its_epoch_has_its_turn(
 
 
 @pytest.mark.parametrize("epoch", [1, -1])
-def test_a_request_of_another_epoch_cut_behind_it_cannot_be_why_an_id_is_of_another_shard(epoch: int) -> None:
+def test_a_cut_request_that_is_not_full_does_not_explain_an_id_of_another_shard(epoch: int) -> None:
     first, after = ids(0, 2)
     cut = Fetch(200, "a", 9, session_id=first, epoch=epoch, is_cut=True)
     gold = gold_rows(
@@ -221,7 +221,7 @@ def test_a_request_of_another_epoch_cut_behind_it_cannot_be_why_an_id_is_of_anot
     assert reasons(gold)["session_shards"] == {"other_shard": 1}
 
 
-def test_ids_tell_the_order_of_responses_that_overlap_one_to_a_full_request_that_is_cut() -> None:
+def test_ids_show_the_order_of_overlapping_responses_though_one_request_is_cut() -> None:
     first, after, then = ids(0, 2, 3)
     overlapping = (
         Fetch(0, "a", 1, granted=first), Fetch(200, "b", 9, is_cut=True, wait_us=30_000),

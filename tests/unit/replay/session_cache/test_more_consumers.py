@@ -1,4 +1,4 @@
-"""`traffic.consumers` says how many slots are needed when several consumers share what one fetches."""
+"""`traffic.consumers`: how many slots are needed if several consumers share the partitions that one fetches."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def with_consumers(*consumers: int, slots: int = 3, shards: int = 1) -> SessionL
 
 
 def of_lane(gold: Gold, lane: str) -> list[list[int]]:
-    """What a lane comes to, by bucket of time; then the slots that it needs."""
+    """The results of a lane by bucket of time, then the slots that it needs."""
     buckets = [[row[name] for name in COUNTED] for row in gold[SESSION_CACHE.name] if row["scenario"] == lane]
     s = SESSION_SLOTS
     return buckets + [
@@ -49,7 +49,7 @@ def of_lane(gold: Gold, lane: str) -> list[list[int]]:
 
 
 def dealt(fetch: Fetch, consumers: int) -> list[Fetch]:
-    """The same fetch as if so many consumers had shared its partitions; a follower's stays."""
+    """The fetches of several consumers that share the partitions of this one. A follower's fetch stays as it is."""
     if fetch.privileged:
         return [fetch]
     sizes = [(fetch.size + consumers - 1 - share) // consumers for share in range(consumers)]
@@ -57,10 +57,10 @@ def dealt(fetch: Fetch, consumers: int) -> list[Fetch]:
 
 
 @given(steps=FETCHES, consumers=st.integers(1, 3), slots=st.sampled_from([1, 3, 8]))
-def test_a_lane_is_as_if_so_many_consumers_had_been_captured(
+def test_a_lane_with_more_consumers_equals_a_capture_with_as_many(
     steps: Sequence[tuple[int, int, bool, int]], consumers: int, slots: int
 ) -> None:
-    """Each client fetches full, as all do whose sessions are refused, the same partitions each time."""
+    """Each client sends full fetches of the same partitions, as all clients do whose sessions are refused."""
     sizes, ms, fetches = dict[str, int](), 0, list[Fetch]()
     for client, size, privileged, after in steps:
         ms += after
@@ -72,7 +72,7 @@ def test_a_lane_is_as_if_so_many_consumers_had_been_captured(
     assert of_lane(grown, "lane-0") == of_lane(gold_rows([captured(*fetches)], lanes(slots)), "lane")
 
 
-def test_consumers_that_come_to_be_more_need_so_many_more_slots_and_followers_none() -> None:
+def test_each_further_consumer_needs_a_slot_and_followers_need_no_more() -> None:
     clients = [Fetch(n, f"c{n}", 6) for n in range(5)] + [Fetch(9, "follower", 6, True)]
     gold = gold_rows([captured(*clients)], with_consumers(1, 2, 4, slots=100))
     assert [row[SESSION_SLOTS.zero_harm_slots] for row in gold[SESSION_SLOTS.name]] == [6, 11, 21]
@@ -86,7 +86,7 @@ def test_members_without_a_partition_need_no_session() -> None:
 
 
 def test_each_consumer_keeps_its_partitions_and_fetches_when_one_of_them_is_wanted() -> None:
-    """The second fetch wants the first partition alone: who has the second one waits, and keeps its session."""
+    """The second fetch wants only the first partition. The consumer of the second one waits, and keeps its session."""
     wanted = [
         Fetch(100 * i, "c", size, session_id=7 if i else 0, epoch=i, granted=7) for i, size in enumerate((2, 1, 2))
     ]
@@ -96,12 +96,12 @@ def test_each_consumer_keeps_its_partitions_and_fetches_when_one_of_them_is_want
     assert [[rows[f"lane-{lane}"][name] for name in names] for lane in range(2)] == [[3, 1, 1], [5, 2, 2]]
 
 
-def test_who_evicts_whom_is_called_by_the_captured_client() -> None:
+def test_evictions_have_the_names_of_the_captured_clients() -> None:
     fetches = [Fetch(0, "idle", 4), Fetch(200_000, "busy", 4)]
     assert evictions(gold_rows([captured(*fetches)], with_consumers(2, slots=2))) == [("busy", "idle")] * 2
 
 
-def test_what_a_fetch_has_is_divided_and_what_a_follower_has_is_not() -> None:
+def test_a_consumers_fetch_is_divided_and_a_followers_is_not() -> None:
     fetches = new_records(
         SESSION_FETCH, 2, owner=[3, 4], privileged=[0, 1], size=[5, 5], listed=[1, 1], returned=[2, 2],
         request_empty=100, request_full=600, request_incremental=200, response_empty=50, response_full=1050,

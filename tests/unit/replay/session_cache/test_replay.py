@@ -1,4 +1,4 @@
-"""What the pass over brokers makes does not depend on how its rows come."""
+"""The tables of a replay do not depend on how its rows come."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_the_tables_do_not_depend_on_how_batches_are_cut(
 
 
 def test_texts_may_come_as_dictionary_columns() -> None:
-    """Each text once in a batch, as rows are dealt to tasks."""
+    """Such columns hold each text once in a batch, as when rows are dealt to tasks."""
     columns = [column.dictionary_encode() if column.type == pa.string() else column for column in BROKERS.columns]
     assert gold_rows([pa.RecordBatch.from_arrays(columns, names=BROKERS.schema.names)], FOUR) == gold_rows(
         [BROKERS], FOUR

@@ -1,4 +1,4 @@
-"""A broker that was restarted has no sessions; the capture shows it."""
+"""A capture shows that a broker was restarted. The broker then has no sessions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NO_ANSWER = Fetch(20, "c8", 1, wait_us=None)
 
 
 def anew(*shards: int) -> list[Fetch]:
-    """The clients come again when all connections had ended; one tries its session, and learns that it is gone."""
+    """The clients fetch again after all connections have ended. One tries its session first, which is not found."""
     lost = Fetch(9000, "c0", 1, session_id=BEFORE[0].granted, epoch=1, error=70, life=1)
     again = [
         Fetch(9001 + n, f"c{n}", 1, granted=session_id + 1, session_id=0 if n == 0 else BEFORE[n].granted, life=1)
@@ -28,12 +28,12 @@ def test_a_broker_that_was_restarted_has_no_session_and_begins_with_the_first_sh
     batch = captured(*BEFORE, NO_ANSWER, *anew(0, 1, 2, 3), Fetch(9100, "late", 9, granted=ids(4)[0], life=1))
     parts = [batch.slice(at, rows) for at in range(0, batch.num_rows, rows)]
     gold = gold_rows(parts, lanes(8, shards=8))
-    assert reasons(gold).keys() == {"session_requests"}  # in a new connection the rules do not tell
+    assert reasons(gold).keys() == {"session_requests"}  # the rules do not say what a client does on a new connection
     assert total(gold, SESSION_CACHE.created) == 13
     assert gold[SESSION_CACHE.name][-1][SESSION_CACHE.live_sessions] == 5
 
 
-def test_what_a_restart_took_needs_no_slot_of_the_sessions_after_it() -> None:
+def test_sessions_that_a_restart_ended_need_no_slot_beside_those_after_it() -> None:
     (slots,) = gold_rows([captured(*BEFORE, *anew(0, 1, 2, 3))], lanes(8, shards=8))[SESSION_SLOTS.name]
     assert slots[SESSION_SLOTS.zero_harm_slots] == 8
 
@@ -54,7 +54,7 @@ def test_a_broker_whose_ids_go_on_where_they_were_was_not_restarted() -> None:
     assert gold[SESSION_CACHE.name][-1][SESSION_CACHE.live_sessions] == 10
 
 
-def test_a_session_of_before_a_restart_holds_no_slot_at_a_refusal_after_it() -> None:
+def test_a_session_from_before_a_restart_holds_no_slot_at_a_refusal_after_it() -> None:
     (first,) = ids(0)
     restarted = [Fetch(9000 + n, f"n{n}", 1, granted=first + n * SHARD_IDS, life=1) for n in range(8)]
     used = [fetch._replace(ms=140_000 + n, session_id=fetch.granted, epoch=1) for n, fetch in enumerate(restarted)]

@@ -1,4 +1,4 @@
-"""What lanes set of a broker's cache of sessions."""
+"""The settings of a broker's session cache in each lane."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_release_has_its_shards_and_its_rules_of_eviction(release: str, shards
     assert captured_lane({KAFKA_RELEASE: release}) == (1000 // shards, shards, 120_000, rules)
 
 
-def test_without_a_release_they_are_todays() -> None:
+def test_without_a_release_shards_and_rules_are_todays() -> None:
     assert captured_lane({}) == (125, 8, 120_000, CURRENT)
 
 
@@ -48,7 +48,7 @@ def test_the_number_of_shards_can_be_stated_whatever_the_release() -> None:
     assert captured_lane({KAFKA_RELEASE: "2.4", CACHE_SHARDS: 3}) == (333, 3, 120_000, OLDEST_CREATED)
 
 
-def test_a_lane_changes_what_it_sets_alone() -> None:
+def test_a_lane_changes_only_what_it_sets() -> None:
     changed: tuple[dict[str, Value], ...] = ({}, {SLOTS: 80}, {KAFKA_RELEASE: "3.7"}, {EVICTION_MS: 5})
     lanes = session_lanes(LaneSettings(("captured", "fewer", "older", "sooner"), changed, IN_FORCE))
     assert lanes.names == ("captured", "fewer", "older", "sooner")

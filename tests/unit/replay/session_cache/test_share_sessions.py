@@ -1,4 +1,4 @@
-"""Share sessions: who gets one, when it goes, what lanes come to, and what the capture shows of the limit."""
+"""Share sessions: who gets one, when it ends, the results of lanes, and what the capture shows about the limit."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ TWO_OF_THREE = [
 
 
 @pytest.mark.parametrize("at_a_time", [1, 7, 10_000])
-def test_the_captured_limit_gives_what_was_captured_and_others_what_they_would(at_a_time: int) -> None:
+def test_the_captured_limit_gives_what_was_captured_and_other_limits_give_other_results(at_a_time: int) -> None:
     gold = share_gold(TWO_OF_THREE, share_lanes(2, 1, 3), at_a_time)
     columns = ("requests", "created", "refused", "closed", "not_found")
     assert sums(gold, "limit=2", *columns) == [8, 3, 2, 1, 0]
@@ -75,7 +75,7 @@ def test_the_captured_limit_gives_what_was_captured_and_others_what_they_would(a
     assert found == [Counter(agreed=5), Counter(agreed=3), Counter(agreed=8)]
 
 
-def test_the_limits_say_what_is_needed_and_what_the_capture_allows() -> None:
+def test_each_lane_shows_how_many_sessions_are_needed_and_which_limits_the_capture_allows() -> None:
     gold = share_gold(TWO_OF_THREE, share_lanes(2, 3))
     [captured, three] = gold[SHARE_LIMITS.name]
     names = ("max_share_sessions", "most_sessions", "needed_sessions", "sessions_at_least", "sessions_at_most")
@@ -93,7 +93,7 @@ def test_a_member_waits_from_its_first_refusal_until_it_has_a_session() -> None:
     assert [row[name] for name in ("group_id", "requests", "created", "refused")] == ["g", 4, 1, 2]
 
 
-def test_a_session_goes_with_the_connection_that_opened_it() -> None:
+def test_a_session_ends_with_the_connection_that_opened_it() -> None:
     rows = [request(1, "a", 0), request(2, "b", 0, REFUSED), ended(3, "a"), request(4, "b", 0)]
     gold = share_gold(rows, share_lanes(1))
     assert sums(gold, "limit=1", "created", "dropped", "refused") == [2, 1, 1]
@@ -101,7 +101,7 @@ def test_a_session_goes_with_the_connection_that_opened_it() -> None:
 
 
 @pytest.mark.parametrize(("marks_stale", "dropped", "error"), [(1, 0, 0), (0, 1, SHARE_SESSION_NOT_FOUND)])
-def test_an_old_connections_end_leaves_a_session_alone_that_another_opened_since_4_2(
+def test_since_4_2_an_old_connections_end_does_not_end_a_session_that_another_opened(
     marks_stale: int, dropped: int, error: int
 ) -> None:
     rows = [
@@ -136,7 +136,7 @@ def test_a_session_from_before_the_capture_needs_a_slot_in_a_lane() -> None:
     assert [sums(gold, lane, "not_found") for lane in ("limit=2", "limit=1")] == [[0], [1]]
 
 
-def test_a_session_that_went_with_its_connection_is_not_there_for_the_next_request() -> None:
+def test_a_session_that_ended_with_its_connection_is_not_found_by_the_next_request() -> None:
     """ShareSessionCache drops the sessions of a connection that ends (KIP-932); the member begins another one."""
     anew = {"connection_id": 7}
     rows = [
@@ -146,7 +146,7 @@ def test_a_session_that_went_with_its_connection_is_not_there_for_the_next_reque
     assert sums(share_gold(rows, share_lanes(2)), "limit=2", "created", "dropped", "not_found") == [2, 1, 1]
 
 
-def test_a_session_from_before_the_capture_is_unknown_until_it_has_shown() -> None:
+def test_a_session_from_before_the_capture_is_unknown_until_a_request_shows_it() -> None:
     old = began_row(time=0, connection_id=ord("z"))
     rows = [old, request(1, "a", 0), request(2, "b", 0, REFUSED), request(3, "z", 9), request(4, "b", 0, REFUSED)]
     gold = share_gold(rows, share_lanes(2))
@@ -156,12 +156,12 @@ def test_a_session_from_before_the_capture_is_unknown_until_it_has_shown() -> No
 
 
 @pytest.mark.parametrize(("limit", "error", "reason"), [(1, 0, "share_granted"), (3, REFUSED, "share_refused")])
-def test_another_limit_than_the_captured_one_shows(limit: int, error: int, reason: str) -> None:
+def test_a_limit_other_than_the_captured_one_disagrees(limit: int, error: int, reason: str) -> None:
     gold = share_gold([request(1, "a", 0), request(2, "b", 0, error)], share_lanes(limit))
     assert verdicts(gold, "share_grants") == Counter({"agreed": 1, reason: 1})
 
 
-def test_what_a_close_decides_that_overlaps_is_unknown() -> None:
+def test_a_grant_that_an_overlapping_close_decides_is_unknown() -> None:
     rows = [request(1, "a", 0), *closed(2, "a"), request(2.05, "b", 0, REFUSED)]
     assert verdicts(share_gold(rows, share_lanes(1)), "share_grants") == Counter(agreed=1, share_close_order=1)
     before = [request(1, "a", 0, ended_time=round(2.05 * S)), request(2, "b", 0), ended(2.05, "a")]
@@ -171,7 +171,7 @@ def test_what_a_close_decides_that_overlaps_is_unknown() -> None:
     assert (row["sessions_at_least"], row["sessions_at_most"]) == (1, 1)
 
 
-def test_in_a_log_a_refusal_may_be_of_a_connection_that_had_not_ended() -> None:
+def test_in_a_log_a_refusal_may_be_due_to_a_connection_that_had_not_ended() -> None:
     rows = [
         request(1, "a", 0, is_logged=True),
         ended(2, "a", is_logged=True),
@@ -181,7 +181,7 @@ def test_in_a_log_a_refusal_may_be_of_a_connection_that_had_not_ended() -> None:
     assert found == Counter(agreed=1, connection_end_not_captured=1)
 
 
-def test_behind_a_lost_response_a_request_shows_what_it_was() -> None:
+def test_a_request_shows_what_the_lost_response_before_it_was() -> None:
     rows = [
         request(1, "a", 0, None),
         request(2, "a", 1),

@@ -1,4 +1,4 @@
-"""What the replay of fetch sessions takes from silver tables."""
+"""What the replay of fetch sessions reads from silver tables."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ONE_LIFE = ByConnection(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 def events_of(**columns: Any) -> list[Row]:
-    """What is made of one fetch."""
+    """The events of one fetch."""
     return plain(fetch_events(silver_rows(EXCHANGES, EXCHANGE_COLUMNS, [FETCH | columns]), ONE_LIFE))
 
 
@@ -42,11 +42,11 @@ def event_of(**columns: Any) -> Row:
 
 
 @pytest.mark.parametrize(("error_code", "is_there"), [(0, True), (70, True), (None, False)])
-def test_a_response_that_is_cut_is_none(error_code: int | None, is_there: bool) -> None:
+def test_a_response_that_is_cut_counts_as_none(error_code: int | None, is_there: bool) -> None:
     assert (event_of(error_code=error_code)[SESSION_EVENTS.response_time] is not None) == is_there
 
 
-def test_of_a_request_that_is_cut_it_is_known_when_it_was_answered() -> None:
+def test_a_request_that_is_cut_still_has_the_time_of_its_response() -> None:
     cut = {"fetch_session_epoch": None, "fetch_replica_id": None, "api_version": FIRST_WITH_SESSIONS}
     e, row = SESSION_EVENTS, event_of(**cut)
     assert (row[e.is_cut], row[e.session_epoch], row[e.response_time] is not None) == (True, None, True)
@@ -55,7 +55,9 @@ def test_of_a_request_that_is_cut_it_is_known_when_it_was_answered() -> None:
 
 
 @pytest.mark.parametrize(("error_code", "is_there"), [(0, True), (None, False)])
-def test_of_a_request_cut_behind_its_epoch_that_is_known_too(error_code: int | None, is_there: bool) -> None:
+def test_a_request_cut_after_its_epoch_also_has_the_time_of_its_response(
+    error_code: int | None, is_there: bool
+) -> None:
     cut = {"fetch_session_id": 7, "fetch_session_epoch": 3, "fetch_replica_id": None, "error_code": error_code}
     e, row = SESSION_EVENTS, event_of(**cut)
     assert [row[column] for column in (e.is_cut, e.session_id, e.session_epoch)] == [True, 7, 3]
@@ -63,16 +65,16 @@ def test_of_a_request_cut_behind_its_epoch_that_is_known_too(error_code: int | N
 
 
 @pytest.mark.parametrize(("replica_id", "is_follower"), [(-1, False), (0, True), (3, True)])
-def test_whose_a_fetch_is_needs_no_partition(replica_id: int, is_follower: bool) -> None:
+def test_a_fetch_is_known_to_be_a_followers_without_any_partition(replica_id: int, is_follower: bool) -> None:
     assert event_of(fetch_replica_id=replica_id)[SESSION_EVENTS.is_follower] == is_follower
 
 
 @pytest.mark.parametrize("columns", [{"api_key": 1, "request_time": None}, {"api_key": 0}, {"api_key": None}])
-def test_what_is_no_fetch_with_a_time_is_left_out(columns: Row) -> None:
+def test_exchanges_that_are_no_fetches_with_a_time_are_left_out(columns: Row) -> None:
     assert events_of(**columns) == []
 
 
-def test_the_size_of_a_message_of_which_bytes_are_missing_is_not_known() -> None:
+def test_the_size_of_a_message_with_missing_bytes_is_not_known() -> None:
     e, sizes = SESSION_EVENTS, {"request_bytes": 90, "response_bytes": 0}
     assert [event_of(**sizes)[column] for column in (e.request_bytes, e.response_bytes)] == [90, None]
     for gap in ("missing_bytes", "unsent_bytes"):
@@ -80,13 +82,13 @@ def test_the_size_of_a_message_of_which_bytes_are_missing_is_not_known() -> None
         assert [row[column] for column in (e.request_bytes, e.response_bytes)] == [None, None]
 
 
-def test_a_response_began_to_come_with_its_first_byte_where_that_is_known() -> None:
+def test_the_time_of_a_response_is_that_of_its_first_byte_if_known() -> None:
     first = TIME - timedelta(seconds=1)
     assert event_of(error_code=0, response_first_time=first)[SESSION_EVENTS.response_time] == TIME_US - 1_000_000
     assert event_of(error_code=0)[SESSION_EVENTS.response_time] == TIME_US
 
 
-def test_of_a_fetch_without_anything_that_can_be_null_there_is_what_its_version_tells() -> None:
+def test_a_fetch_whose_nullable_columns_are_all_null_counts_as_cut() -> None:
     bare = row_of(EXCHANGES, api_key=FETCH_REQUEST.api_key, api_version=FIRST_WITH_SESSIONS, request_time=TIME)
     (row,) = plain(fetch_events(silver_rows(EXCHANGES, EXCHANGE_COLUMNS, [bare]), ONE_LIFE))
     e = SESSION_EVENTS
@@ -95,7 +97,7 @@ def test_of_a_fetch_without_anything_that_can_be_null_there_is_what_its_version_
     assert [row[column] for column in nothing] == [None] * len(nothing)
 
 
-def test_of_a_partition_without_anything_that_can_be_null_there_is_its_topic() -> None:
+def test_a_partition_whose_nullable_columns_are_all_null_still_has_its_topic() -> None:
     bare = row_of(FETCH_PARTITIONS, request_time=TIME, topic="tö")
     rows = plain(partition_events(silver_rows(FETCH_PARTITIONS, PARTITION_COLUMNS, [bare]), ONE_LIFE))
     e = SESSION_EVENTS
@@ -105,7 +107,7 @@ def test_of_a_partition_without_anything_that_can_be_null_there_is_its_topic() -
     assert plain(partition_events(without_time, ONE_LIFE)) == []
 
 
-def test_a_topic_is_known_by_its_id_and_by_its_name_where_it_has_none() -> None:
+def test_a_topic_is_known_by_its_id_or_by_its_name_if_it_has_none() -> None:
     topics = [("t", "id-1"), ("u", "id-1"), ("t", "id-2"), ("t", None), ("id-1", None)]
     rows = [{"topic": topic, "topic_id": topic_id} for topic, topic_id in topics]
     events = plain(partition_events(silver_rows(FETCH_PARTITIONS, PARTITION_COLUMNS, rows), ONE_LIFE))
@@ -121,12 +123,12 @@ def connection(number: int, broker: str | None, first: int, last: int) -> Row:
 
 
 def lives(rows: list[Row]) -> dict[int, int]:
-    """By connection the life of its broker, where that is not the first."""
+    """The life of its broker, by connection, for connections that are not of the first life."""
     by_connection = lives_of(small_rows(CONNECTIONS, LIFE_COLUMNS, rows))
     return dict(zip(by_connection.connection_id.tolist(), by_connection.number.tolist(), strict=True))
 
 
-def test_a_broker_has_another_life_where_all_connections_to_it_had_ended() -> None:
+def test_a_broker_begins_another_life_once_all_connections_to_it_have_ended() -> None:
     rows = [
         connection(1, "1", 0, 10), connection(2, "1", 5, 20), connection(3, "1", 12, 14),
         connection(4, "1", 21, 40), connection(5, "1", 22, 23), connection(6, "1", 30, 41), connection(7, "1", 42, 50),

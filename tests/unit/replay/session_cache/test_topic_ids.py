@@ -1,4 +1,4 @@
-"""A session's fetches name topics by id, or all by name: one that does otherwise is refused (KIP-516).
+"""A session's fetches either all name topics by id, or all by name. One that does otherwise is refused (KIP-516).
 
 The session stays, with its epoch, until the client's full fetch closes it (FetchManager.newContext and
 FetchSessionHandler.handleResponse, Kafka 4.3).
@@ -44,7 +44,7 @@ def test_a_fetch_with_other_use_of_topic_ids_is_refused_once(then: list[Fetch], 
     assert sums(gold_rows([captured(OPENED, REFUSED, *then)], lanes(2))) == expected
 
 
-def test_what_kafka_refuses_for_its_topic_ids_agrees() -> None:
+def test_a_fetch_that_kafka_refuses_for_its_topic_ids_agrees() -> None:
     gold = gold_rows([captured(OPENED, REFUSED, FULL)], lanes(1))
     errors = [row for row in gold[FIDELITY.name] if row[FIDELITY.metric] == "session_errors"]
     assert [(row[FIDELITY.checked], row[FIDELITY.agreed]) for row in errors] == [(1, 1)]
@@ -57,16 +57,16 @@ def test_a_refused_session_holds_its_slot_until_the_full_fetch() -> None:
     assert (total(gold, SESSION_CACHE.created), total(gold, SESSION_CACHE.refused)) == (2, 1)
 
 
-def test_where_the_session_was_evicted_it_is_not_found_instead() -> None:
+def test_if_the_session_was_evicted_it_is_not_found_instead() -> None:
     follower = Fetch(1000, "f", 9, True, granted=SESSION + 2)
     assert sums(gold_rows([captured(OPENED, follower, REFUSED, FULL)], lanes(1))) == (4, 3, 1)
 
 
-def test_where_the_client_has_no_session_its_full_fetch_is_all_that_it_asks() -> None:
+def test_a_client_without_a_session_sends_only_full_fetches() -> None:
     assert sums(gold_rows([captured(OPENED, REFUSED, FULL)], lanes(0))) == (2, 2, 0)
 
 
-def test_the_bytes_of_what_is_refused_are_those_captured() -> None:
+def test_a_refused_fetch_has_its_captured_bytes() -> None:
     batch = captured(OPENED, REFUSED)
     sizes = {"request_bytes": [100, 70], "response_bytes": [200, 30]}
     fetch_at = [n for n, position in enumerate(batch["position"].to_pylist()) if position == -1]
@@ -84,13 +84,13 @@ def test_a_refused_fetch_shows_that_its_session_is_alive() -> None:
     assert (row[SESSION_SLOTS.slots_at_least], row[SESSION_SLOTS.slots_at_most]) == (1, 1)
 
 
-def test_a_broker_that_takes_other_use_of_topic_ids_disagrees_once() -> None:
+def test_a_broker_that_accepts_other_use_of_topic_ids_disagrees_once() -> None:
     by_id = [Fetch(10 * n, "a", 5, session_id=SESSION, epoch=n, granted=SESSION, version=BY_ID) for n in (1, 2, 3)]
     assert reasons(gold_rows([captured(OPENED, *by_id)], lanes(1))) == {"session_errors": {"other_error": 1}}
 
 
 def test_a_refused_fetch_shows_the_sessions_epoch() -> None:
-    """The broker looks at the epoch first: the fetches before this one were not captured."""
+    """The broker checks the epoch first, so this shows that fetches before this one were not captured."""
     given = reasons(gold_rows([captured(OPENED, REFUSED._replace(epoch=4), FULL)], lanes(1)))
     assert given == {
         "session_errors": {"response_not_captured": 1}, "session_requests": {"response_not_captured": 1}

@@ -1,4 +1,4 @@
-"""What a captured fetch is judged by, for every combination of what it may show."""
+"""The verdicts on a captured fetch, for every combination of what it may show."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def test_a_request_is_judged_by_what_its_client_was_expected_to_send_where_that_
 
 
 @pytest.mark.parametrize("name", ["response_us", "error", "is_throttled", "epoch"])
-def test_partitions_are_judged_by_whole_answers_within_a_session(name: str) -> None:
-    """Not without a response, with an error, throttled, or without a session."""
+def test_partitions_are_judged_only_by_whole_responses_that_give_or_use_a_session(name: str) -> None:
+    """They are not judged without a response, with an error, if throttled, or without a session."""
     spoilt = {"response_us": NO_TIME, "error": 70, "is_throttled": 1, "epoch": -1}[name]
     verdicts = np.zeros((len(METRICS), VERDICTS), np.int64)
     whole = {"response_us": 9, "is_known": 1, "epoch": 0}
@@ -78,7 +78,7 @@ def test_partitions_and_those_of_an_incremental_response_have_a_verdict_each() -
 
 
 def test_a_session_that_is_not_seen_is_as_idle_as_the_capture_is_long() -> None:
-    """It took a slot in each shard when the capture began; 121 s later it makes room where all others were used."""
+    """Such sessions took a slot in each shard when the capture began. After 121 s one makes room for a new session."""
     first, begin = ids(*range(8)), 1_000_000
     granted = [Fetch(begin + n, f"c{n}", 1, granted=session) for n, session in enumerate(first)]
     refused = [Fetch(begin + 1000 + n, f"r{n}", 1) for n in range(8)]
@@ -90,7 +90,7 @@ def test_a_session_that_is_not_seen_is_as_idle_as_the_capture_is_long() -> None:
 
 @pytest.mark.parametrize(("waited_ms", "is_from_before"), [(120_000, True), (120_001, False)])
 @pytest.mark.parametrize("begin_ms", [0, 1_000_000])
-def test_a_refusal_may_be_for_a_session_that_is_not_seen_until_it_would_be_idle(
+def test_a_refusal_may_be_due_to_a_session_that_is_not_seen_until_that_would_be_idle(
     waited_ms: int, is_from_before: bool, begin_ms: int
 ) -> None:
     granted = [Fetch(begin_ms, f"c{n}", 1, granted=session, wait_us=n) for n, session in enumerate(ids(*range(8)))]

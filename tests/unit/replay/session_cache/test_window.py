@@ -1,4 +1,4 @@
-"""A window: sessions from before it are there, and what happens in it alone counts."""
+"""A window counts only what happens in it. Sessions from before it are there."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def gold_of(begin: int | None = None, end: int | None = None, batch: Any = MANY)
 
 
 def counts(gold: Gold) -> Counter[tuple[str, ...]]:
-    """Whatever is counted: by lane and broker, by who evicts whom, and by what was compared."""
+    """All counts: by lane and broker, by who evicts whom, and by metric of fidelity."""
     found = Counter[tuple[str, ...]]()
     for row in gold[SESSION_CACHE.name]:
         found.update({("cache", row["scenario"], row["broker"], name): row[name] for name in COUNTED})
@@ -46,12 +46,12 @@ def counts(gold: Gold) -> Counter[tuple[str, ...]]:
 
 
 @pytest.mark.parametrize("batch", [MANY, BROKERS], ids=["many", "brokers"])
-def test_a_window_over_everything_is_no_window(batch: Any) -> None:
+def test_a_window_over_everything_changes_nothing(batch: Any) -> None:
     assert gold_of(0, LAST_US // BUCKET_US * BUCKET_US + 2 * BUCKET_US, batch) == gold_of(batch=batch)
 
 
 @pytest.mark.parametrize("cut", CUTS)
-def test_what_is_before_a_time_and_what_is_from_it_on_add_up(cut: int) -> None:
+def test_the_counts_before_a_time_and_from_it_on_add_up(cut: int) -> None:
     before, after = counts(gold_of(end=cut)), counts(gold_of(begin=cut))
     assert before + after == counts(gold_of())
     assert before[("cache", "a", "1", "fetches")]
@@ -71,7 +71,7 @@ IN_SESSION = [
     Fetch(10_500, "c", 3, session_id=9, epoch=1, granted=9),
     Fetch(12_000, "d", 5),
 ]
-"""A client's session fills the only slot before the window; in it the client goes on, and another asks in vain."""
+"""A client's session takes the only slot before the window. In the window it goes on, and another client is refused."""
 
 
 def test_a_session_from_before_the_window_is_in_the_cache() -> None:
@@ -82,8 +82,8 @@ def test_a_session_from_before_the_window_is_in_the_cache() -> None:
     assert (slots[SESSION_SLOTS.most_sessions], slots[SESSION_SLOTS.zero_harm_slots]) == (1, 2)
 
 
-def test_evictions_a_second_are_of_the_time_that_the_window_has() -> None:
-    """The second client takes, at 130 s, the slot of one that was idle for two minutes; the window ends at 134 s."""
+def test_evictions_per_second_count_only_the_time_in_the_window() -> None:
+    """At 130 s the second client takes the slot of one that was idle for two minutes. The window ends at 134 s."""
     rows = captured(Fetch(0, "c", 3, granted=9), Fetch(130_000, "d", 5, granted=8))
     gold = gold_rows([rows], replace(lanes(1), window=Window(126_000_000, 134_000_000)))
     (row,) = gold[SESSION_CACHE.name]
