@@ -1,4 +1,4 @@
-"""Whose client a connection's requests show, by what they say of it and by what they ask for."""
+"""A connection's requests show its client software by the name that they give and by the versions that they use."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def software(rows: list[Row], batch_rows: int = 10_000) -> dict[int, Software]:
 
 
 def java(rows: list[Row]) -> dict[int, bool]:
-    """Of connections of which that is said, whether their client may be Kafka's own."""
+    """Whether the client may be Kafka's own, by connection, for connections whose requests show that."""
     clients = java_clients(software(rows))
     return dict(zip(clients.connection_id.tolist(), (clients.number == 1).tolist(), strict=True))
 
@@ -45,8 +45,8 @@ def request(connection: int, api_key: int, version: int | None, name: str | None
     )  # fmt: skip
 
 
-def test_a_producer_is_a_java_client_by_its_name_or_unless_it_does_what_that_client_does_not() -> None:
-    """Clients before Kafka 2.4 have no name; the fourth produces as later ones do."""
+def test_a_producer_is_a_java_client_by_its_name_or_if_it_behaves_like_one() -> None:
+    """Clients before Kafka 2.4 give no name. The fourth client gives none and produces as later ones do."""
     names = {1: JAVA, 2: "librdkafka", 3: None, 4: None}
     versions = {1: 12, 2: 10, 3: 7, 4: 8}
     rows = [request(connection, API_VERSIONS, 0, name) for connection, name in names.items()]
@@ -58,7 +58,7 @@ def test_a_producer_is_a_java_client_by_its_name_or_unless_it_does_what_that_cli
     ("asks", "produces", "is_nameless"),
     [(0, 8, True), (2, 7, False), (3, 8, False), (None, 8, False), (0, None, False), (2, 9, True)],
 )
-def test_a_client_that_produces_as_since_2_4_and_asks_for_versions_as_before_has_left_its_name_out(
+def test_a_client_that_produces_as_since_2_4_and_asks_for_versions_as_before_is_nameless(
     asks: int | None, produces: int | None, is_nameless: bool
 ) -> None:
     rows = [request(1, key, of) for key, of in ((API_VERSIONS, asks), (PRODUCE, produces)) if of is not None]
@@ -66,19 +66,19 @@ def test_a_client_that_produces_as_since_2_4_and_asks_for_versions_as_before_has
     assert software(rows)[1].is_nameless == is_nameless
 
 
-def test_the_newest_version_that_a_client_asks_for_counts() -> None:
+def test_the_newest_version_that_a_client_uses_counts() -> None:
     rows = [request(1, API_VERSIONS, version) for version in (0, 3)] + [request(1, PRODUCE, 8)]
     assert not software(rows)[1].is_nameless
     rows = [request(1, PRODUCE, version) for version in (7, 8, 3)] + [request(1, API_VERSIONS, 0)]
     assert software(rows)[1].is_nameless
 
 
-def test_a_connection_with_neither_of_these_requests_is_not_said_to_be_a_java_clients_or_not() -> None:
+def test_without_either_request_a_connection_does_not_show_whether_its_client_is_java() -> None:
     assert java([request(1, HEARTBEAT, 4, "librdkafka"), row_of(EXCHANGES, connection_id=2)]) == {}
 
 
 @pytest.mark.parametrize(("text", "code"), [("1.5", 1005), ("2.16.1", 2016), ("2", 0), ("", 0), ("two.one", 0)])
-def test_a_release_is_a_number_by_which_later_ones_are_greater(text: str, code: int) -> None:
+def test_later_releases_have_greater_numbers(text: str, code: int) -> None:
     assert release_code_of_text(text) == code
 
 
@@ -92,7 +92,7 @@ def test_of_several_names_and_versions_the_greatest_counts() -> None:
 
 
 @pytest.mark.parametrize("batch_rows", [1, 7])
-def test_software_is_the_same_however_exchanges_come(batch_rows: int) -> None:
+def test_software_does_not_depend_on_how_exchanges_are_cut(batch_rows: int) -> None:
     draw = np.random.default_rng(5)
 
     def one_of(values: list[Any]) -> Any:
@@ -121,7 +121,7 @@ def test_software_is_the_same_however_exchanges_come(batch_rows: int) -> None:
         ("librdkafka", "unknown", 0), (JAVA, "4.3.1", None), (None, None, None),
     ],
 )  # fmt: skip
-def test_a_client_that_uses_librdkafka_says_which_release(
+def test_a_client_that_uses_librdkafka_shows_its_release(
     name: str | None, version: str | None, release: int | None
 ) -> None:
     shown = request(1, API_VERSIONS, 3, name) | {"client_software_version": version}

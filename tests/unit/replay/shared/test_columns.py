@@ -13,7 +13,7 @@ from udfs.replay.shared.silver_columns import number_of_all
 LARGEST = (1 << 31) - 1
 
 
-def test_rows_are_alike_where_all_columns_have_the_same_and_null_is_a_value() -> None:
+def test_rows_are_alike_if_all_columns_have_the_same_value_and_null_is_a_value() -> None:
     name = pa.array(["a", "b", "a", None, None]).dictionary_encode()
     number, first = rows_alike(5, name, pa.array([1, 1, 1, 1, 1]))
     assert number[0] == number[2]
@@ -23,7 +23,7 @@ def test_rows_are_alike_where_all_columns_have_the_same_and_null_is_a_value() ->
 
 
 def test_however_far_apart_values_are_no_two_rows_become_alike() -> None:
-    """1 << 25 times the values that the other two columns can have is 0 in 64 bits."""
+    """1 << 25, multiplied by the number of values that the other two columns can have, is 0 in 64 bits."""
     columns = [0, 1 << 25, LARGEST], [0, 0, 255], [0, 0, LARGEST]
     number, _ = rows_alike(3, *(pa.array(values, pa.int64()) for values in columns))
     assert len(set(number.tolist())) == 3

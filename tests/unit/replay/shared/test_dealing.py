@@ -1,4 +1,4 @@
-"""Rows that are dealt to tasks come to each in order, whatever the parts in which they travel."""
+"""Rows that are dealt to tasks come to each task in order, however they are cut into parts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def batch_of(visits: Iterable[Visit]) -> pa.RecordBatch:
 
 
 def by_task(batches: Iterable[pa.RecordBatch], shards: int) -> dict[int, list[pa.RecordBatch]]:
-    """What each task is given: Spark brings it the parts of its shard by their first unit and value."""
+    """The parts that each task gets. Spark brings it the parts of its shard, ordered by their first unit and value."""
     parts = [row for dealt in deal(batches, STEP, shards) for row in dealt.to_pylist()]
     tasks: dict[int, list[pa.RecordBatch]] = {}
     for part in sorted(parts, key=lambda part: (part["unit"], part["first"])):
@@ -94,14 +94,14 @@ def test_each_task_takes_whole_units_one_after_the_other_and_each_in_order(shard
     check()
 
 
-def test_units_that_are_led_by_the_same_text_come_to_one_task(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_units_that_begin_with_the_same_text_come_to_one_task(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dealing, "PART_ROWS", 1)
     led = STEP._replace(leads=True)
     visits = [(who, where, 0, where) for where in range(40) for who in ("", "a", "b")]
     dealt = [row for part in deal([batch_of(visits)], led, 5) for row in part.to_pylist()]
     shards = {who: {part["shard"] for part in dealt if part["unit"].split("\0")[0] == who} for who in ("", "a", "b")}
     assert (len(shards["a"]), len(shards["b"])) == (1, 1)
-    assert len(shards[""]) > 1, "those that nothing leads are dealt one by one"
+    assert len(shards[""]) > 1, "units that begin with no text are dealt one by one"
 
 
 def test_columns_that_some_rows_lack_are_null() -> None:
@@ -114,7 +114,7 @@ def test_columns_that_some_rows_lack_are_null() -> None:
 
 
 def test_a_task_holds_no_more_than_the_parts_that_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One unit that has all rows, dealt by many tasks in the order of time, as a capture in many files has it."""
+    """One unit has all rows. Many tasks deal them in the order of time, as for a capture in many files."""
     monkeypatch.setattr(dealing, "PART_ROWS", 10)
     monkeypatch.setattr(dealing, "SORTED_BYTES", 1)
     batches = [batch_of([("a", 1, time, time) for time in range(first, first + 10)]) for first in range(0, 500, 10)]
@@ -126,7 +126,7 @@ def test_a_task_holds_no_more_than_the_parts_that_overlap(monkeypatch: pytest.Mo
 
 @pytest.mark.usefixtures("parts")
 def test_rows_of_a_unit_and_a_time_come_in_one_batch() -> None:
-    """As the partitions of a fetch do, wherever the parts are cut and however many runs there are."""
+    """The partitions of a fetch are such rows. It holds wherever parts are cut and however many runs there are."""
     visits = [("ab"[number % 2], 1, number // 8, number) for number in range(200)]
     batches = [batch_of(visits[at::7]) for at in range(7)]
     (dealt,) = by_task(batches, 1).values()
@@ -134,7 +134,7 @@ def test_rows_of_a_unit_and_a_time_come_in_one_batch() -> None:
     assert sum(map(len, seen)) == len(set().union(*seen))
 
 
-def test_a_part_has_no_more_bytes_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_has_no_more_bytes_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = batch_of([("a", 1, time, time) for time in range(1000)])
     row_bytes = rows.get_total_buffer_size() // 1000
     most = 100 * (row_bytes - 1)

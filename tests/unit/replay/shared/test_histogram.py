@@ -1,4 +1,4 @@
-"""Quantiles of byte counts are within the width of a bucket."""
+"""Quantiles of byte counts are right to within the width of a bucket."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_quantile_of_large_values_is_the_middle_of_its_bucket_but_no_more_than
         assert quantile_within(counts, 0.5, largest) == quantile_of(counts, 3, 0.5, largest) == min(middle, largest)
 
 
-def test_nothing_has_no_quantile() -> None:
+def test_without_values_there_is_no_quantile() -> None:
     counts = counted([])
     assert (quantile(counts, 0.5), quantile_within(counts, 0.5, 9)) == (None, None)
     assert quantile_of(counts, 0, 0.5, 9) == 0

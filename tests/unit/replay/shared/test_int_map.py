@@ -23,12 +23,12 @@ def test_the_last_value_of_a_key_counts_and_the_map_grows_with_its_keys(puts: li
     assert known.values[place_of_key(known, 1 << 40)] == expected.get(1 << 40, ABSENT)
 
 
-def test_keys_are_spread_over_the_places_so_that_each_is_soon_there() -> None:
-    """Half of the places would be empty, were they given at random; so few distinct ones make the map slow."""
+def test_keys_are_spread_over_the_places_so_that_each_is_found_soon() -> None:
+    """If places were random, 1,000 keys would have about 790 different ones. Far fewer would make the map slow."""
     known = new_map(2048)
     assert len({place_of_key(known, key) for key in range(1000)}) > 700
 
 
-def test_a_map_grows_only_where_it_would_be_more_than_half_full() -> None:
+def test_a_map_grows_only_if_it_would_be_more_than_half_full() -> None:
     assert len(with_room_for(new_map(8), 4).keys) == 8
     assert len(with_room_for(new_map(8), 5).keys) == 16

@@ -1,4 +1,4 @@
-"""How long something takes at all, and how much longer for each unit."""
+"""A line is fitted to times: the time for an amount of 0, and the additional time for each unit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from udfs.replay.shared.line_fit import fit_line
     ids=["nothing", "no amounts", "idle times", "from the shortest", "half way to the median", "shorter than idle",
          "as long as idle"],
 )  # fmt: skip
-def test_the_times_come_to_the_same_sum_as_the_line(
+def test_the_line_has_the_same_sum_as_the_times(
     amounts: list[int], times: list[int], share: float, line: tuple[float, float]
 ) -> None:
     assert fit_line(np.array(amounts, np.int64), np.array(times, np.int64), share) == pytest.approx(line)

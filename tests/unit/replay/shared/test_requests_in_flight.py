@@ -1,4 +1,4 @@
-"""What surely came before a produce request."""
+"""The last event that surely came before a produce request."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def resent(*rows: Sent, stream: tuple[int, ...] = ()) -> list[tuple[int, int]]:
 
 
 def test_a_batch_with_the_sequence_of_an_earlier_one_repeats_it_or_a_part_of_it() -> None:
-    """Idempotent producers number their records (KIP-98), and go on with the number behind the last one."""
+    """Idempotent producers number their records (KIP-98), and go on with the number after the last one."""
     whole, again, part, next_one = (
         (0, 9, 8, 0, 0, 1, 1),
         (10, 19, 8, 0, 0, 1, 1),
@@ -29,8 +29,8 @@ def test_a_batch_with_the_sequence_of_an_earlier_one_repeats_it_or_a_part_of_it(
         (30, 39, 1, 8, 0, 1, 1),
     )
     assert resent(whole, again, part, next_one) == [(NONE, 0), (0, 0), (0, 4), (NONE, 0)]
-    assert resent(whole, again, stream=(0, 1)) == [(NONE, 0)] * 2, "of other partitions"
-    assert resent(whole, next_one, part) == [(NONE, 0), (NONE, 0), (0, 4)], "behind one that came meanwhile"
+    assert resent(whole, again, stream=(0, 1)) == [(NONE, 0)] * 2, "the batches are of two partitions"
+    assert resent(whole, next_one, part) == [(NONE, 0), (NONE, 0), (0, 4)], "another batch came in between"
 
 
 def test_without_sequences_a_batch_repeats_one_that_failed_and_had_its_records() -> None:

@@ -19,7 +19,7 @@ def assert_sorted(unit: Ints, columns: list[Ints]) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), *[st.sampled_from([*FAR, 1, 2])] * 3), max_size=60))
-def test_rows_come_by_unit_and_then_by_each_column_and_stay_in_turn(rows: list[tuple[int, ...]]) -> None:
+def test_rows_come_by_unit_and_then_by_each_column_and_equal_ones_keep_their_order(rows: list[tuple[int, ...]]) -> None:
     unit, *columns = (
         (np.array(list(column), np.int64) for column in zip(*rows, strict=True)) if rows else [np.arange(0)]
     )

@@ -38,7 +38,7 @@ def cut(file: Path) -> None:
 
 
 def zeroed(file: Path) -> None:
-    """With its footer, and none of its pages."""
+    """Keep the footer, and overwrite all pages with zeros."""
     content = file.read_bytes()
     footer = int.from_bytes(content[-8:-4], "little") + 8
     file.write_bytes(content[:4] + bytes(len(content) - 4 - footer) + content[-footer:])
@@ -51,7 +51,7 @@ def test_the_columns_of_a_whole_file_are_read(file: Path) -> None:
     assert rows["server"].to_pylist() == ["a:1"] * 3
 
 
-def test_a_file_is_cut_into_parts_of_so_many_bytes_or_a_row_group(tmp_path: Path) -> None:
+def test_a_file_is_cut_into_parts_of_a_given_size_or_a_row_group(tmp_path: Path) -> None:
     rows = pa.table({"connection_id": range(5)})
     pq.write_table(rows, tmp_path / "five.parquet", row_group_size=1)
     each = [part.size for part in file_parts(str(tmp_path / "five.parquet"), 1)]
@@ -70,7 +70,7 @@ def test_a_files_footer_says_which_values_it_cannot_have(tmp_path: Path) -> None
     assert not may_have(path, "none", -1)
     assert not may_have(path, "a column of a later release", -1)
     pq.write_table(rows, path, write_statistics=False)
-    assert may_have(path, "replica", 3), "nothing says that it has not"
+    assert may_have(path, "replica", 3), "without statistics it may"
 
 
 def test_columns_that_the_file_of_an_older_release_lacks_are_null(file: Path) -> None:
@@ -83,7 +83,7 @@ def test_columns_that_the_file_of_an_older_release_lacks_are_null(file: Path) ->
 
 
 @pytest.mark.parametrize("damage", [gone, cut])
-def test_parts_of_a_file_that_cannot_be_read_are_refused_by_its_name(
+def test_an_error_about_parts_of_a_file_that_cannot_be_read_names_the_file(
     file: Path, damage: Callable[[Path], None]
 ) -> None:
     damage(file)
@@ -93,7 +93,7 @@ def test_parts_of_a_file_that_cannot_be_read_are_refused_by_its_name(
 
 
 @pytest.mark.parametrize("damage", [gone, cut, zeroed])
-def test_columns_of_a_file_that_cannot_be_read_are_refused_by_its_name(
+def test_an_error_about_columns_of_a_file_that_cannot_be_read_names_the_file(
     file: Path, damage: Callable[[Path], None]
 ) -> None:
     damage(file)
@@ -103,7 +103,7 @@ def test_columns_of_a_file_that_cannot_be_read_are_refused_by_its_name(
     from_worker = (
         f"Traceback (most recent call last):\n  File x\nudfs.errors.LakeError: {raised.value}\n\n\tat org.apache"
     )
-    assert root_cause(from_worker) == f"LakeError: {raised.value}", "and so says a command whose worker reads it"
+    assert root_cause(from_worker) == f"LakeError: {raised.value}", "a command whose worker reads it says the same"
 
 
 def assert_told(message: str, file: Path) -> None:

@@ -1,4 +1,4 @@
-"""Rows of several batches in another order have the values that they had."""
+"""Rows that are taken from several batches in another order keep their values."""
 
 from __future__ import annotations
 
