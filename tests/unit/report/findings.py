@@ -1,4 +1,4 @@
-"""What the tables hold of a run, as plain rows: for tests of sentences, plots and the page."""
+"""The findings of a run as plain rows, for tests of sentences, plots and the page."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def row_of(table: Table, **values: Any) -> Row:
 
 
 def one_of_one(row: Row, in_all: int = 1) -> Row:
-    """The row as a query of the first ones gives it."""
+    """The row as a query gives it that returns only the first rows. in_all: how many rows there are."""
     return Row(**row.asDict(), **{IN_ALL: in_all})
 
 
@@ -59,7 +59,7 @@ def findings(
     lanes: Mapping[str, Sequence[str]] | None = None,
     refused: Mapping[str, str] | None = None,
 ) -> Findings:
-    """A run of a small, sound capture, of which further queries found these rows."""
+    """The findings of a small capture without faults, with these rows of further queries."""
     always: dict[Query, list[Row]] = {query: [] for query in (*CONTENT_QUERIES, fidelity_by_reason)}
     always[captured_files] = [one_of_one(row_of(CAPTURES, path="/captures/a.pcap", packets=9))]
     always[requests_by_api] = [Row(api_name="FETCH", count=7, answered=7)]
@@ -70,7 +70,7 @@ def findings(
 
 
 def known(run_id: str = "run", cluster_id: str | None = None) -> KnownRun:
-    """The run that the findings are of."""
+    """The run of the findings."""
     told = {"run_id": run_id, "cluster_id": cluster_id, "scenario_json": '{"captured": {}, "replay": {}}'}
     row = row_of(RUNS, capture_id="capture", refetch_version="0.0", **told)
     listed = Row(**{RUNS.run_id: run_id, RUNS.capture_id: "capture", RUNS.run_at: AT, "replays": ["fetch_max_bytes"]})
@@ -78,7 +78,7 @@ def known(run_id: str = "run", cluster_id: str | None = None) -> KnownRun:
 
 
 def verdict(found: Findings, *made: Recommendation, of: KnownRun | None = None) -> Verdict:
-    """A run with what was found of it, and these recommendations."""
+    """A run with its findings and these recommendations."""
     return Verdict(of or known(), found, made)
 
 

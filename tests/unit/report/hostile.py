@@ -1,4 +1,4 @@
-"""Names that a topic or client may have, for whatever they would do to a screen or page that obeyed them."""
+"""Names of topics and clients that would do harm if a screen or page obeyed them."""
 
 from __future__ import annotations
 

@@ -86,14 +86,14 @@ def test_a_lane_with_a_quota_advises_no_limits(quota: str) -> None:
 
 
 def within(low: float, high: float | None) -> Row:
-    """Between what a time lies when pace is drawn anew."""
+    """The range of a time when pace is drawn anew."""
     return Row(value=low, p10=low, p90=high)
 
 
 @pytest.mark.parametrize(
     ("other", "verdict"), [((150, 249), "change"), ((150, 251), "keep"), ((150, None), "keep"), ((291, 295), "keep")]
 )
-def test_a_time_is_shorter_only_where_its_range_ends_before_the_other_begins(
+def test_a_time_is_shorter_only_if_its_range_ends_before_the_other_begins(
     other: tuple[float, float | None], verdict: str
 ) -> None:
     captured = consumer("captured", catch_up_ms=300.0, catch_up_ms_range=within(250, 500))
@@ -128,7 +128,7 @@ def test_a_shorter_wait_is_not_bought_with_a_longer_catch_up_or_many_more_fetche
         assert {one[0] for one in told(limits(consumer("captured", **WAITS), consumer(SMALL, **worse)))} == {"keep"}
 
 
-def test_of_lanes_that_are_as_good_the_one_that_changes_least_is_advised_then_the_one_with_the_lower_bound() -> None:
+def test_of_equally_good_lanes_the_one_with_fewest_changes_and_then_the_lowest_bound_is_advised() -> None:
     rows = [
         consumer("captured", **WAITS),
         consumer(BOTH, bound=1 << 20),
@@ -152,7 +152,7 @@ def test_clients_come_in_the_order_of_what_they_gain() -> None:
     assert [one[1] for one in told(limits(*rows))] == ["starved", "slow"]
 
 
-def test_what_nobody_can_set_is_not_advised() -> None:
+def test_a_change_that_nobody_can_make_is_not_advised() -> None:
     assert told(limits(consumer("captured", **WAITS), consumer("order=shuffle"))) == []
 
 
@@ -162,7 +162,7 @@ def test_a_change_of_which_nothing_could_be_checked_is_withheld() -> None:
     assert (one.verdict, one.reason) == ("withheld", "Nothing of its replay could be checked against the capture.")
 
 
-def test_what_a_replay_below_its_floor_supports_is_withheld_with_the_floor() -> None:
+def test_advice_from_a_replay_below_its_floor_is_withheld_with_the_floor() -> None:
     found = limits(consumer("captured", **WAITS), consumer(SMALL))
     low = Row(
         algorithm="fetch_max_bytes", metric="empty_fetches", reader="consumer", checked=100, agreed=40, floor=0.99
@@ -175,7 +175,7 @@ def test_what_a_replay_below_its_floor_supports_is_withheld_with_the_floor() -> 
     assert one.verdict == "change"
 
 
-def test_what_a_gate_refused_is_withheld() -> None:
+def test_advice_from_tables_that_a_gate_refused_is_withheld() -> None:
     found = limits(consumer("captured", **WAITS), consumer(SMALL))
     refused = row_of(GATE_RESULTS, gate="gold", rule="reader_totals_add_up", table_name="fetch_consumers")
     (one,) = make_recommendations(replace(found, rows={**found.rows, gate_refusals: [refused]}))
@@ -226,7 +226,7 @@ def test_too_few_slots_are_raised_to_the_number_that_harms_nobody() -> None:
     assert found == ("change", "stated", "16", "75.0 % of fetches that want a session refused -> none")
 
 
-def test_stated_slots_are_told_as_stated_and_that_shards_share_them() -> None:
+def test_stated_slots_are_shown_as_stated_with_how_shards_share_them() -> None:
     (one,) = make_recommendations(sessions(enough=8, taken=8, stated=12))
     assert one.now.value == "12"
     assert one.reason.endswith("The 12 stated are 8: 8 shards have the same number each, rounded down.")
@@ -260,7 +260,7 @@ def test_buffers_in_which_nothing_waits_are_kept_and_others_become_the_smallest_
     assert (one.verdict, one.recommended) == ("withheld", None)
 
 
-def test_a_buffer_is_advised_whatever_a_lane_sets_for_consumers_but_nothing_else_of_producers() -> None:
+def test_a_buffer_is_advised_from_a_lane_that_also_sets_consumers_but_nothing_else_of_producers() -> None:
     consumers = "consumer.buffer.memory=1MiB,producer.buffer.memory=64MiB"
     also_batches = "producer.batch.size=4KiB,producer.buffer.memory=48MiB"
     lanes = [producer(consumers, buffer=64 << 20), producer(also_batches, buffer=48 << 20)]
@@ -273,8 +273,8 @@ def pool(of: str, **told: Any) -> Row:
     return Row(of=of, scenario="captured", **usual | told)
 
 
-def test_no_pool_of_a_broker_is_advised_that_kafka_does_not_take() -> None:
-    """queued.max.request.bytes is not below socket.request.max.bytes, 100 MiB unless stated (KafkaConfig)."""
+def test_no_pool_of_a_broker_is_advised_that_kafka_does_not_accept() -> None:
+    """queued.max.request.bytes must not be below socket.request.max.bytes, 100 MiB unless stated (KafkaConfig)."""
     (one,) = make_recommendations(memory(pools=(pool("brokers"),)))
     assert (one.verdict, one.now.value, one.enough) == ("keep", "none", str(100 << 20))
 
@@ -314,7 +314,7 @@ def test_the_largest_batch_size_with_few_splits_is_advised_where_many_are_split(
 
 
 def test_a_batch_size_is_advised_only_if_it_splits_few_batches_and_fewer_than_now_at_whatever_pace() -> None:
-    """At another pace the smaller one may split 3 %; or the producer as captured no more than the smaller one."""
+    """It is withheld if it may split 3 % at another pace, or if the captured size may then split no more than it."""
     small = "producer.batch.size=8KiB"
     captured = batches("captured", 0.085, 37_000, ends=(0.04, 0.12))
     (one,) = make_recommendations(split(captured, batches(small, 0.002, 8 << 10, ends=(0.0, 0.009))))

@@ -1,4 +1,4 @@
-"""What screen and advice say of an aim: the setting that meets it, or what to relax."""
+"""What screen and advice say about an aim: the setting that meets it, or what to relax."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def usual(key: str) -> Recommendation:
     return Recommendation("fetch_max_bytes", Scope(), key, KEEP, now, "1", Confidence(), "as usual")
 
 
-def test_the_screen_says_what_meets_the_aim_what_does_as_well_and_what_others_trade_for_it() -> None:
+def test_the_screen_shows_what_meets_the_aim_which_values_do_as_well_and_what_other_lanes_trade() -> None:
     found = of(
         setting(binds=["held <= 8MiB"]),
         lane(LANE, MEETS, is_met=True, is_chosen=True),
@@ -100,7 +100,7 @@ def test_a_trade_off_of_two_settings_and_three_outcomes_fits_a_screen() -> None:
     assert told[-1].split() == ["*", "fetch.max.bytes", "·", "max.partition.fetch.bytes"]
 
 
-def test_where_a_screen_has_room_for_a_part_of_the_trade_off_it_shows_what_is_next_to_the_chosen_lane() -> None:
+def test_a_screen_with_room_for_a_part_of_the_trade_off_shows_the_lanes_next_to_the_chosen_one() -> None:
     names = [f"{FETCH}={n}MiB" for n in range(1, 9)]
     lanes = [lane(name, MEETS, is_met=True, is_chosen=name == names[5]) for name in names]
     of_run = {"fetch_max_bytes": ("captured", *names)}
@@ -121,7 +121,7 @@ def test_an_aim_for_the_least_value_of_a_setting_says_that_the_value_is_the_gain
     assert made.gain.text == f"least {FETCH} of those that meet the aim; held 4 MiB, unchanged"
 
 
-def test_where_a_screen_has_no_room_it_says_what_meets_the_aim_and_leaves_the_trade_off_to_the_report() -> None:
+def test_a_screen_without_room_shows_what_meets_the_aim_and_leaves_the_trade_off_to_the_report() -> None:
     found = of(
         setting(binds=["held <= 8MiB"]),
         lane(LANE, MEETS, is_met=True, is_chosen=True),
@@ -138,7 +138,7 @@ def test_where_a_screen_has_no_room_it_says_what_meets_the_aim_and_leaves_the_tr
     assert [line.split()[0] for line in least] == ["AIM", "met", "what"]
 
 
-def test_the_trade_off_is_drawn_with_the_chosen_lane_by_what_each_pays_at_the_p90() -> None:
+def test_the_trade_off_is_drawn_with_the_chosen_lane_marked_and_the_bounded_outcome_at_its_p90() -> None:
     small = {"catch_up": 400.0, "catch_up_p90": 500.0, "held": 2.0 * MiB, "held_p90": 3.0 * MiB}
     lanes = [lane(LANE, MEETS, is_chosen=True), lane("captured", small)]
     plot = trade_off_plot(of(setting(), *lanes), setting())
@@ -151,9 +151,7 @@ def test_the_trade_off_is_drawn_with_the_chosen_lane_by_what_each_pays_at_the_p9
 
 
 @pytest.mark.parametrize(("least_ms", "in_doublings"), [(400.0, False), (4.0, True), (0.0, False)])
-def test_outcomes_that_are_far_apart_are_drawn_in_doublings_if_none_is_nothing(
-    least_ms: float, in_doublings: bool
-) -> None:
+def test_outcomes_that_are_far_apart_are_drawn_in_doublings_if_none_is_0(least_ms: float, in_doublings: bool) -> None:
     small = {"catch_up": least_ms, "catch_up_p90": least_ms, "held": 2.0 * MiB, "held_p90": 3.0 * MiB}
     plot = trade_off_plot(of(setting(), lane(LANE, MEETS), lane("captured", small)), setting())
     assert (plot.x.log, plot.y.log) == (False, in_doublings)
@@ -167,7 +165,7 @@ def test_lanes_that_never_end_and_aims_of_one_outcome_are_not_drawn() -> None:
         trade_off_plot(of(alone, lane(LANE, MEETS)), alone)
 
 
-def test_the_page_has_each_aim_with_what_it_comes_to() -> None:
+def test_the_page_has_each_aim_with_its_result() -> None:
     found = of(setting(binds=["held <= 8MiB"]), lane(LANE, MEETS, is_met=True, is_chosen=True))
     (part,) = (aim_part(found, rows) for rows in rows_by_aim(found))
     assert part.asks == "fetch_max_bytes: least catch_up where held <= 8MiB"
@@ -180,7 +178,7 @@ def test_the_screen_says_what_to_relax() -> None:
     assert "no setting meets it: relax it to held <= 9MiB or to longest_wait <= 2s" in "\n".join(aim_lines(found))
 
 
-def test_an_aim_advises_on_its_settings_in_the_place_of_the_usual_advice() -> None:
+def test_an_aim_advises_on_its_settings_instead_of_the_usual_advice() -> None:
     other, own = replace_by_aims(of(setting()), [usual(FETCH), usual("consumer.max.poll.records")])
     assert (other.setting, other.reason) == ("consumer.max.poll.records", "as usual")
     assert (own.setting, own.verdict, own.recommended, own.enough) == (FETCH, CHANGE, str(2 * MiB), str(MiB))
@@ -188,7 +186,7 @@ def test_an_aim_advises_on_its_settings_in_the_place_of_the_usual_advice() -> No
     assert own.cost.text == "held 1 MiB -> 4 MiB"
 
 
-def test_what_exists_in_the_model_alone_is_found_and_not_advised() -> None:
+def test_a_setting_that_exists_only_in_the_model_is_not_advised() -> None:
     growth = setting(setting="traffic.speed", value="2", value_from="2", value_to="2")
     assert list(replace_by_aims(of(growth), [usual(FETCH)])) == [usual(FETCH)]
 
@@ -212,12 +210,12 @@ def test_settings_in_force_that_are_as_good_are_kept() -> None:
         (MiB // 2, "catch_up without end -> 250 ms, p90 300 ms; held 1 MiB -> 512 KiB", ""),
     ],
 )
-def test_an_outcome_that_gets_better_is_a_gain_whatever_it_was_named_for(held: int, gain: str, cost: str) -> None:
+def test_an_outcome_that_gets_better_is_a_gain_even_if_the_aim_only_bounds_it(held: int, gain: str, cost: str) -> None:
     (made,) = replace_by_aims(of(setting(outcomes=MEETS | {"held": float(held), "held_p90": float(held)})), [])
     assert (made.gain.text, made.cost.text) == (gain, cost)
 
 
-def test_what_is_0_before_and_after_costs_nothing() -> None:
+def test_an_outcome_that_is_0_before_and_after_costs_nothing() -> None:
     nothing = {"held": 0.0, "held_p90": 0.0}
     (made,) = replace_by_aims(of(setting(outcomes=MEETS | nothing, captured=CAPTURED | nothing)), [])
     assert made.cost.text == ""
@@ -259,7 +257,7 @@ def test_a_client_that_is_better_off_as_captured_keeps_what_it_has() -> None:
     assert (own.scope, own.verdict, own.recommended) == (Scope(OF_CLIENT, "b"), KEEP, own.now.value)
 
 
-def test_where_nothing_suits_all_a_client_that_something_suits_is_told() -> None:
+def test_if_no_setting_suits_all_clients_one_that_suits_a_single_client_is_shown() -> None:
     found = findings({aim_settings: [setting(is_met=False, relax=["held <= 9MiB"]), alone("b")]}, LANES)
     every, own = replace_by_aims(found, [])
     assert (every.verdict, own.verdict) == (WITHHELD, CHANGE)
@@ -268,7 +266,7 @@ def test_where_nothing_suits_all_a_client_that_something_suits_is_told() -> None
     assert any(line.strip() == f"b alone: fetch.max.bytes=8 MiB: {told}" for line in aim_lines(found))
 
 
-def test_a_topic_is_told_with_its_limit_and_the_batch_size_of_its_producers() -> None:
+def test_a_topic_is_shown_with_its_limit_and_the_batch_size_of_its_producers() -> None:
     aim = "batch_split: most producer.batch.size where split_rate <= 1% over producer.batch.size=1KiB..1MiB"
     none = {"split_rate": 0.0, "split_rate_p90": 0.0}
     told = {"algorithm": "batch_split", "setting": "producer.batch.size", "aim": aim, "outcomes": none}
@@ -284,7 +282,7 @@ def test_a_topic_is_told_with_its_limit_and_the_batch_size_of_its_producers() ->
     assert line == "topic orders (1 MiB at most) alone: batch.size=64 KiB instead of batch.size=4 KiB"
 
 
-def test_topics_of_one_limit_are_told_together_with_the_batch_sizes_of_their_producers() -> None:
+def test_topics_of_one_limit_are_shown_together_with_the_batch_sizes_of_their_producers() -> None:
     aim = "batch_split: most producer.batch.size where split_rate <= 1% over producer.batch.size=1KiB..1MiB"
     none = {"split_rate": 0.0, "split_rate_p90": 0.0}
     told = {"algorithm": "batch_split", "setting": "producer.batch.size", "aim": aim, "outcomes": none}
@@ -310,7 +308,7 @@ def test_topics_of_one_limit_are_told_together_with_the_batch_sizes_of_their_pro
     assert owners_text([made]) == "topics of max.message.bytes=1 MiB"
 
 
-def test_an_aim_for_some_clients_is_advice_for_each_of_them_and_leaves_the_others_theirs() -> None:
+def test_an_aim_for_some_clients_gives_advice_for_each_of_them_and_none_for_others() -> None:
     named = setting(aim=AIM.replace("where", "for client=orders-* where"))
     clients = [{CLIENT: name, "scenario": "captured", SHOWN[FETCH]: [1 * MiB]} for name in ("orders-1", "billing")]
     own = [alone("orders-2", aim=named[AIM_SETTINGS.aim])]
@@ -341,7 +339,7 @@ def test_lanes_of_many_settings_have_their_values_in_a_column_and_the_names_belo
     assert lanes_column(["captured"]) == ("lane", ["replayed as captured"], [])
 
 
-def test_a_batch_size_for_all_is_beside_those_that_producers_have_and_says_what_more_batches_it_costs() -> None:
+def test_a_batch_size_for_all_is_shown_with_those_that_producers_have_and_the_batches_that_it_costs() -> None:
     aim = f"batch_split: most {BATCH} where split_rate <= 0.01 over {BATCH}=1KiB..1MiB"
     figures = {"split_rate": 0.05, "split_rate_p90": 0.1, "batches": 100.0, "batches_p90": 100.0}
     row = setting(

@@ -1,4 +1,4 @@
-"""Question 6: what is not yet read, and what is held meanwhile, over the time of the consumer that lags most."""
+"""Question 6: the bytes that the consumer with the largest lag has not read yet, and those that it holds, over time."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ LANES = ("captured", "consumer.fetch.max.bytes=1MiB", "consumer.fetch.max.bytes=
 
 
 def lagging(lags: dict[str, list[int]], held: dict[str, list[int]], cut_off: Sequence[str] = ()) -> Findings:
-    """Buckets of 20 ms: by lane the bytes not yet read at their ends, and the most held in them; lanes that are cut off
-    before all was read.
+    """Rows of buckets of 20 ms. lags, held: by lane, the bytes not yet read at the end of each bucket, and the most
+    held in it. cut_off: lanes that are cut off before all was read.
     """
     t, m, c = FETCH_TIMELINE, FETCH_MEMORY, FETCH_CONSUMERS
     who = {t.client_id: "billing", t.client_address: "10.0.0.1"}
@@ -54,7 +54,7 @@ def curves(plot: Plot) -> dict[str, list[tuple[float, int]]]:
     return found
 
 
-def test_lag_stands_at_the_end_of_its_bucket_until_all_is_read_in_every_lane() -> None:
+def test_lag_is_drawn_at_the_end_of_its_bucket_until_all_is_read_in_every_lane() -> None:
     assert curves(lag_curves(FOUND)) == {
         "captured": [(20, 900), (40, 500), (60, 100), (80, 0)],
         "1 MiB": [(20, 900), (40, 0), (60, 0), (80, 0)],
@@ -67,7 +67,7 @@ def test_the_curve_of_a_lane_that_is_cut_off_ends_with_what_is_not_read() -> Non
     assert found["captured"][-1] == (80, 0)
 
 
-def test_a_curve_is_called_by_what_concerns_consumers() -> None:
+def test_a_curve_is_named_by_the_settings_that_concern_consumers() -> None:
     lane = f"{LANES[1]},replica.fetch.max.bytes=2KiB"
     found = replace(lagging({LANES[0]: SLOW, lane: FAST}, {}), lanes={algorithms.FETCH_MAX_BYTES: (LANES[0], lane)})
     plot = lag_curves(found)
@@ -82,13 +82,13 @@ def test_what_is_held_is_shown_until_all_is_read_in_every_lane() -> None:
     assert held["1 MiB"] == [(0, 5), (20, 9), (40, 4), (60, 0), (80, 7)]
 
 
-def test_a_lane_whose_rows_are_left_out_has_no_curve_at_nothing() -> None:
+def test_a_lane_without_rows_has_no_curve() -> None:
     found = lagging({LANES[0]: SLOW, LANES[1]: FAST}, {})
     assert list(curves(lag_curves(found))) == ["captured", "1 MiB"]
 
 
 @pytest.mark.parametrize("plotted", [lag_curves, held_curves])
-def test_without_a_lag_there_is_nothing_to_show_and_that_is_said(plotted: object) -> None:
+def test_without_a_lag_no_curve_is_drawn_and_the_reason_is_given(plotted: object) -> None:
     assert callable(plotted)
     with pytest.raises(Unplotted, match="no consumer lagged"):
         plotted(lagging({LANES[0]: [0, 0]}, {LANES[0]: [9]}))
@@ -97,7 +97,7 @@ def test_without_a_lag_there_is_nothing_to_show_and_that_is_said(plotted: object
 
 
 def caught_up(*ranges: tuple[float, float, float | None]) -> Findings:
-    """Lanes with the time of their slowest backlog, p10 and p90 of it."""
+    """Lanes with the time of their slowest backlog, and its p10 and p90."""
     rows = [
         Row(
             reader="consumer", scenario=lane, took=took, never=False, catch_up_ms_range=within(p10, p90),
@@ -108,7 +108,7 @@ def caught_up(*ranges: tuple[float, float, float | None]) -> Findings:
     return findings({closed_lanes: rows}, {algorithms.FETCH_MAX_BYTES: LANES[: len(rows)]})
 
 
-def test_each_lane_is_drawn_with_its_range_but_one_that_a_slow_pace_never_ends() -> None:
+def test_each_lane_is_drawn_with_its_range_unless_it_never_ends_at_a_slow_pace() -> None:
     plot = catch_up_by_lane(caught_up((146, 120, 210), (900, 700, None), (31, 31, 31)))
     assert [tuple(row.values()) for row in plot.rows] == [("captured", 146, 120, 210), ("8 MiB", 31, 31, 31)]
     with pytest.raises(Unplotted, match="at every pace"):
@@ -130,9 +130,7 @@ def within(p10: float | None, p90: float | None) -> Row:
         (0, 0, 0, "0 ms"),
     ],
 )
-def test_a_time_is_told_with_the_range_in_which_it_lies_at_other_paces(
-    value: float, p10: float, p90: float | None, text: str
-) -> None:
+def test_a_time_is_shown_with_its_range_at_other_paces(value: float, p10: float, p90: float | None, text: str) -> None:
     assert time_with_range(value, within(p10, p90)) == text
     assert time_with_range(value, None) == text.partition(" (")[0]
 
@@ -141,7 +139,7 @@ def test_a_time_is_told_with_the_range_in_which_it_lies_at_other_paces(
     ("one", "other", "apart"),
     [((10, 20), (21, 30), True), ((10, 20), (19, 30), False), ((10, None), (5, 7), True), ((10, 20), (10, 20), False)],
 )
-def test_lanes_are_told_apart_by_ranges_that_do_not_meet(
+def test_lanes_differ_if_their_ranges_do_not_meet(
     one: tuple[float, float | None], other: tuple[float, float | None], apart: bool
 ) -> None:
     assert are_apart(*(with_range(ends[0], within(*ends)) for ends in (one, other))) is apart

@@ -1,4 +1,4 @@
-"""What screen and page say of lanes in which records are produced faster than captured, or groups have more members."""
+"""What screen and page say about lanes in which records are produced faster, or groups have more members."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ KIB = 1024
 def lane(
     name: str, wait: float = 0.0, end_lag: tuple[int, int, int] = (0, 0, 0), never: bool = False, held: int = 0
 ) -> Row:  # fmt: skip
-    """How consumers fare in a lane. end_lag: at the captured pace, and its p10 and p90."""
+    """The results of consumers in a lane. end_lag: at the captured pace, and its p10 and p90."""
     within = {**dict(zip(("value", "p10", "p90"), map(float, end_lag), strict=True)), "client_id": "slow-reader"}
     return Row(
         reader="consumer", scenario=name, took=None if never else 100.0, never=never, catch_up_ms_range=None,
@@ -41,7 +41,7 @@ def of_lanes(*rows: Row) -> Findings:
     return findings({closed_lanes: list(rows)}, {algorithms.FETCH_MAX_BYTES: names})
 
 
-def test_what_is_not_read_at_the_end_says_who_does_not_keep_up() -> None:
+def test_bytes_that_are_not_read_at_the_end_are_shown_with_the_consumer_that_does_not_keep_up() -> None:
     found = of_lanes(lane("captured"), lane(TWICE), lane(FOUR_TIMES, end_lag=(300 * KIB, 200 * KIB, 500 * KIB)))
     assert [*growth_by_lane(found)] == [
         (TWICE, ALIKE),
@@ -49,19 +49,19 @@ def test_what_is_not_read_at_the_end_says_who_does_not_keep_up() -> None:
     ]
 
 
-def test_what_no_pace_tells_apart_is_not_called_growth() -> None:
+def test_lanes_that_do_not_differ_at_any_pace_are_called_alike() -> None:
     captured = lane("captured", end_lag=(100 * KIB, 50 * KIB, 200 * KIB))
     assert [*growth_by_lane(of_lanes(captured, lane(TWICE, end_lag=(300 * KIB, 150 * KIB, 500 * KIB))))] == [
         (TWICE, ALIKE)
     ]
 
 
-def test_a_backlog_that_is_never_read_and_longer_waits_are_said() -> None:
+def test_a_backlog_that_is_never_read_and_longer_waits_are_shown() -> None:
     found = of_lanes(lane("captured"), lane(TWICE, wait=40.0, never=True))
     assert [*growth_by_lane(found)] == [(TWICE, "catch-up 100 ms -> not all; longest wait 0 ms -> 40 ms")]
 
 
-def test_what_more_consumers_change_is_said_as_well() -> None:
+def test_what_more_consumers_change_is_shown_as_well() -> None:
     captured = lane("captured", end_lag=(300 * KIB, 200 * KIB, 500 * KIB))
     assert [*growth_by_lane(of_lanes(captured, lane(MORE)))] == [
         (MORE, "not read at the end 300.0 KiB (200.0 to 500.0 KiB) -> 0")
@@ -109,7 +109,7 @@ def test_more_consumers_need_more_slots_however_many_a_lane_has() -> None:
     assert (card.title, card.question) == ("brokers", 9)
 
 
-def test_screen_and_page_say_how_sure_it_is() -> None:
+def test_screen_and_page_say_how_sure_the_results_are() -> None:
     found = of_lanes(lane("captured"), lane(TWICE, wait=40.0))
     first, *rest = growth_lines(found)
     assert first.startswith("GROWTH    traffic.speed=2  longest wait 0 ms -> 40 ms")
@@ -118,7 +118,7 @@ def test_screen_and_page_say_how_sure_it_is() -> None:
     assert ("Sure", f"{EXTRAPOLATED}; {BESIDE_LIVE_RUNS}") in card.terms
 
 
-def test_it_says_so_where_the_replay_as_captured_is_far_from_the_capture() -> None:
+def test_the_screen_says_so_if_the_captured_lane_is_far_from_the_capture() -> None:
     of = {"algorithm": algorithms.FETCH_MAX_BYTES, "metric": "closed_loop_bytes", "reader": "consumer"}
     low = Row(**of, checked=40, agreed=30, floor=0.9)
     captured, twice = lane("captured"), lane(TWICE, wait=40.0)
@@ -128,7 +128,7 @@ def test_it_says_so_where_the_replay_as_captured_is_far_from_the_capture() -> No
     assert "closed loop bytes of consumers equal the capture in 75.00 % of 40, below 90.0 %" in told
 
 
-def test_without_such_lanes_nothing_is_said() -> None:
+def test_without_lanes_of_growth_nothing_is_said() -> None:
     found = of_lanes(lane("captured"), lane("consumer.fetch.max.bytes=1MiB"))
     assert [*growth_lines(found), *growth_cards(found)] == []
 

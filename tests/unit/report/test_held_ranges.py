@@ -1,4 +1,4 @@
-"""What a reader holds, with its range, and beside it that equal runs leave such ranges too often."""
+"""Bytes that a reader holds are shown with their range, and with how many equal runs lay in such ranges."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_beside_the_range_of_a_catch_up_is_how_many_equal_runs_lie_in_such_a_ran
     assert held_table(found(rows)).notes[1:] == (says,)
 
 
-def test_the_page_says_so_in_the_answer_and_below_the_table() -> None:
+def test_the_page_has_the_figure_in_the_answer_and_below_the_table() -> None:
     told = sentence(found(RANGED), 6)
     assert f"A consumer holds up to 500 B of records meanwhile. O{NARROW} It can hold at most 8.0 MiB" in told
     table = held_table(found(RANGED))
@@ -73,12 +73,12 @@ def test_the_page_says_so_in_the_answer_and_below_the_table() -> None:
     assert table.notes[1:] == (f"held: o{NARROW}",)
 
 
-def test_the_answer_on_memory_says_so_too() -> None:
+def test_the_answer_on_memory_has_the_figure_too() -> None:
     told = other_limits_text(found(RANGED))
     assert "a consumer holds at most 2.0 KiB (1.0 to 4.0 KiB) of records with fetch.max.bytes=50 MiB. It holds" in told
     assert told.endswith(f". O{NARROW[:-1]}")
 
 
-def test_of_memory_that_is_the_same_at_any_pace_nothing_is_said_of_ranges() -> None:
+def test_memory_that_is_the_same_at_any_pace_has_no_range() -> None:
     texts = [*closed_table(EXACT, LANES).notes, sentence(found(EXACT), 6), *held_table(found(EXACT)).notes]
     assert not [text for text in (*texts, other_limits_text(found(EXACT))) if "equal runs" in text or "(2.0" in text]

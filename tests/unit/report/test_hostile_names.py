@@ -1,4 +1,4 @@
-"""Topics and clients may be called anything: on the screen, on the page and in plots a name shows and does nothing."""
+"""Topics and clients may have any name. Screen, page and plots show it as text, and it has no other effect."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def plotted(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
-def test_a_page_shows_the_name_and_has_no_element_or_handler_of_it(name: str) -> None:
+def test_a_page_shows_the_name_and_has_no_element_or_handler_from_it(name: str) -> None:
     told = Text()
     told.feed(page_text("/lake", verdict(named(name))))
     assert printable_text(name) in told.text
@@ -69,7 +69,7 @@ def test_a_plot_shows_the_name_as_text(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
-def test_the_summary_moves_no_cursor(name: str) -> None:
+def test_a_name_moves_no_cursor_in_the_summary(name: str) -> None:
     told = run_summary("/lake", known(), named(name))
     assert "which sent most, half of the responses" in " ".join(told.split())
     assert OBEYED.search(told) is None
@@ -82,10 +82,10 @@ def test_a_row_of_the_screen_stays_a_line_of_bounded_length(name: str) -> None:
     assert len(row) <= len("    ") + WIDTH + len("count")
 
 
-def test_what_is_printable_stays_as_it_is() -> None:
+def test_printable_names_stay_as_they_are() -> None:
     assert [name for name in ("orders", "\N{UNICORN FACE}", "größe") if printable_text(name) != name] == []
 
 
-def test_what_is_spelt_out_can_be_read_back() -> None:
+def test_escaped_characters_can_be_read_back() -> None:
     assert json.loads(f'"{printable_text(chr(0x202E))}"') == chr(0x202E)
     assert printable_text("a\x1b[2J\n") == r"a\x1b[2J\n"

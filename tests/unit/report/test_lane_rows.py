@@ -1,4 +1,4 @@
-"""Tables by lane say what a lane changes, and not the same again for settings that change nothing."""
+"""Tables by lane show each result once, and no further rows for settings that change nothing."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ def test_a_lane_that_changes_nothing_for_its_subject_is_left_out() -> None:
     ]
 
 
-def test_what_decides_nothing_is_told_with_all_its_values_for_the_captured_one_is_none_of_them() -> None:
-    """Where fetch.max.bytes was 150000 a lane of max.partition.fetch.bytes alone may come to something else."""
+def test_a_setting_that_changes_nothing_is_named_with_all_its_values() -> None:
+    """It is named because the captured value is none of these, and may have other results."""
     grid = [("consumers", f"a={a}  b={b}", str(a)) for a in (1, 2) for b in (7, 8)]
     assert named(("consumers", "captured", "0"), *grid) == [("captured", "0"), ("a=1  b=7|8", "1"), ("a=2  b=7|8", "2")]
     more = [("consumers", f"a={a}  b={b}", str(a)) for a in (1, 2) for b in (7, 8, 9)]
     assert named(("consumers", "captured", "0"), *more)[1:] == [("a=1  b=7..9", "1"), ("a=2  b=7..9", "2")]
 
 
-def test_what_is_of_others_than_the_subject_is_left_out_where_it_decides_nothing() -> None:
+def test_a_setting_of_others_than_the_subject_is_left_out_if_it_changes_nothing() -> None:
     grid = [("consumers", f"a={a}  producer.b={b}", str(a)) for a in (1, 2) for b in (7, 8)]
     assert named(("consumers", "captured", "0"), *grid) == [("captured", "0"), ("a=1", "1"), ("a=2", "2")]
     kept = [("producers", f"a={a}  b={b}", str(b)) for a in (1, 2) for b in (7, 8)]
     assert named(("producers", "captured", "0"), *kept)[1:] == [("a=1|2  b=7", "7"), ("a=1|2  b=8", "8")]
 
 
-def test_a_lane_keeps_what_tells_it_from_one_that_comes_to_something_else() -> None:
+def test_a_lane_keeps_the_settings_that_distinguish_it_from_a_lane_with_other_results() -> None:
     rows = [("consumers", "a=1  b=1", "x"), ("consumers", "a=1  b=2", "y"), ("consumers", "a=2  b=1", "z"),
             ("consumers", "a=2  b=2", "z")]  # fmt: skip
     assert named(("consumers", "captured", "0"), *rows) == [
@@ -39,7 +39,7 @@ def test_a_lane_keeps_what_tells_it_from_one_that_comes_to_something_else() -> N
     ]  # fmt: skip
 
 
-def test_what_all_lanes_set_stays_in_their_names() -> None:
+def test_settings_that_all_lanes_have_stay_in_their_names() -> None:
     assert named(("consumers", "captured", "0"), ("consumers", "a=1  b=1", "x"), ("consumers", "a=2  b=1", "y")) == [
         ("captured", "0"), ("a=1  b=1", "x"), ("a=2  b=1", "y"),
     ]  # fmt: skip
@@ -51,7 +51,7 @@ def test_subjects_are_not_mixed() -> None:
     ]  # fmt: skip
 
 
-def test_a_setting_that_some_lanes_leave_as_captured_is_told_with_its_only_value() -> None:
+def test_a_setting_that_some_lanes_leave_as_captured_is_named_with_its_only_value() -> None:
     rows = [("consumers", "a=1  b=7", "x"), ("consumers", "a=1", "x"), ("consumers", "b=7", "y")]
     assert named(("consumers", "captured", "0"), *rows) == [
         ("captured", "0"), ("a=1  b=7", "x"), ("a=1", "x"), ("b=7", "y"),

@@ -38,14 +38,14 @@ def test_a_lane_says_what_became_of_every_change() -> None:
     assert (cells["changes"], cells["failed otherwise"]) == ("5", "1")
 
 
-def test_growth_over_seconds_is_no_date() -> None:
+def test_growth_over_seconds_gives_no_date() -> None:
     told = nearest_limit_text(near_limit(1e9), span=2000.0)
     assert ". Under the proposal's max.broker.partitions=100 there would be room for 94 more. Topics changed" in told
     assert "too short for a date" in told
     assert "2026" not in told
 
 
-def test_what_a_limit_leaves_is_told_with_what_it_has_refused() -> None:
+def test_the_room_that_a_limit_leaves_is_shown_with_the_changes_that_it_has_refused() -> None:
     found, t = near_limit(0.0), PARTITION_LIMITS
     lane = row_of(t, scenario="max.broker.partitions=100", refused_by_broker_limit=3)
     found = findings({**found.rows, limit_lanes: [lane]})
@@ -59,13 +59,13 @@ def test_what_a_limit_leaves_is_told_with_what_it_has_refused() -> None:
     )
 
 
-def test_growth_over_days_is_a_date() -> None:
+def test_growth_over_days_gives_a_date() -> None:
     told = nearest_limit_text(near_limit(12.0), span=3.0 * SPAN_FOR_A_DATE_MS)
     assert told.endswith("reached on 2026-01-31 at 12 replicas a day")
 
 
 @pytest.mark.parametrize(("reason", "is_said"), [("not_in_metadata", True), ("impossible_draw", False), (None, False)])
-def test_where_replicas_were_drawn_the_fullest_broker_is_called_a_guess(reason: str | None, is_said: bool) -> None:
+def test_if_replicas_were_drawn_the_answer_on_the_fullest_broker_says_so(reason: str | None, is_said: bool) -> None:
     on_brokers = [Row(**row_of(PARTITIONS_PER_BROKER, broker=n).asDict(), last=last) for n, last in ((1, 4), (2, 3))]
     rows: dict[Query, list[Row]] = {
         brokers_over_time: on_brokers,
@@ -78,7 +78,7 @@ def test_where_replicas_were_drawn_the_fullest_broker_is_called_a_guess(reason: 
     assert ("Placement by 1 change is drawn" in told) is is_said
 
 
-def test_what_a_limit_of_unknown_brokers_refuses_is_said_to_be_unknown() -> None:
+def test_what_a_limit_per_broker_refuses_is_called_unknown_if_brokers_are() -> None:
     t, c = PARTITION_LIMITS, PARTITION_LIMIT_CURVE
     lanes, names = [row_of(t, scenario="captured", tried=3)], {"partition_limits": ("captured",)}
     limits = [Row(**{c.refused_by: f"max.{of}partitions", c.limit_from: 26}) for of in ("broker.", "")]
@@ -93,12 +93,12 @@ def test_what_a_limit_of_unknown_brokers_refuses_is_said_to_be_unknown() -> None
 
 
 def refusal(lane: str, client: str, by: str, count: int) -> Row:
-    """A row of the query."""
+    """A row of the query `refused_changes`."""
     r = PARTITION_LIMIT_REFUSALS
     return Row(**{r.scenario: lane, r.client_id: client, r.refused_by: by, "refused": count, "topic": "t"})
 
 
-def test_of_lanes_that_refuse_as_much_the_first_asked_for_is_told_and_what_both_limits_refuse_of_a_client() -> None:
+def test_of_lanes_that_refuse_as_much_the_first_is_shown_with_what_both_limits_refuse_of_a_client() -> None:
     t, names = PARTITION_LIMITS, ("captured", "max.partitions=9", "max.partitions=12")
     counts = {t.refused_by_broker_limit: 2, t.refused_by_cluster_limit: 4}
     lanes = [row_of(t, scenario=name, tried=9, **({} if name == "captured" else counts)) for name in names]
@@ -110,7 +110,7 @@ def test_of_lanes_that_refuse_as_much_the_first_asked_for_is_told_and_what_both_
     )
 
 
-def test_what_kafka_itself_refuses_is_not_told_as_refused_by_a_limit() -> None:
+def test_changes_that_kafka_itself_refuses_do_not_count_as_refused_by_a_limit() -> None:
     t, names = PARTITION_LIMITS, ("captured", "max.partitions=9", "kafka=kip,max.partitions=9")
 
     def told(refused: int) -> str:
@@ -131,7 +131,7 @@ def test_brokers_that_have_as_many_replicas_as_the_fullest_are_counted() -> None
     assert "broker 1 has most replicas, as many as 2 others, 4 of 12 on 3 brokers" in sentence(found, 3)
 
 
-def test_requests_that_only_a_refusal_brings_about_are_told_apart_from_captured_changes() -> None:
+def test_requests_that_only_a_refusal_causes_are_counted_apart_from_captured_changes() -> None:
     """A client asks by Metadata, again and again, for a topic that is not there."""
     t, names = PARTITION_LIMITS, ("captured", "max.partitions=9,controller_mutation_rate=none")
     lanes = [
@@ -149,7 +149,7 @@ def test_requests_that_only_a_refusal_brings_about_are_told_apart_from_captured_
     )
 
 
-def test_a_limit_is_told_with_what_its_lane_sets_beside_it() -> None:
+def test_a_limit_is_named_with_other_settings_of_its_lane_unless_they_change_nothing() -> None:
     h = PARTITION_LIMIT_HEADROOM
     rate = "controller_mutation_rate=0.5"
     nearest = Row(headroom=0, limit_value=9, partitions=9, growth_per_day=0.0, breach_at=None, broker=None)

@@ -1,4 +1,4 @@
-"""The answers on memory: what each lane costs, and why nothing goes on where nothing does."""
+"""The answers on memory: what each lane costs, and why connections get stuck."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def cells(*rows: Row) -> list[dict[str, str]]:
     return [dict(zip(HEAD, found, strict=True)) for found in lanes_table(list(rows), LANES).rows]
 
 
-def test_it_says_why_connections_are_stuck() -> None:
+def test_the_table_says_why_connections_are_stuck() -> None:
     _, small, other = cells(
         row("consumers", LANES[0]),
         row("consumers", LANES[1], stuck=1, why="response_larger_than_pool"),
@@ -45,10 +45,10 @@ def test_it_says_why_connections_are_stuck() -> None:
     assert (other["stuck"], other["remarks"], other["starved"]) == ("2", "pinned by partitions not fetched again", "1")
     assert other["lane"] == "fetch.max.bytes=1MiB  buffer.memory=1KiB"
     assert small["bound"] == "4.0 KiB"
-    assert {small["no wait from*"], other["no wait from*"]} == {"-"}, "what is stuck asks for no more"
+    assert {small["no wait from*"], other["no wait from*"]} == {"-"}, "a stuck connection asks for no more"
 
 
-def test_what_is_held_by_times_of_the_closed_loop_is_in_columns_of_its_own() -> None:
+def test_bytes_that_are_held_at_times_of_the_closed_loop_have_columns_of_their_own() -> None:
     captured, bounded, limited = cells(
         row("consumers", LANES[0]), row("consumers", LANES[1], p99=90),
         row("consumers", LANES[2], p99=None, p99_in_loop=80, most=None, most_in_loop=150),
@@ -58,7 +58,7 @@ def test_what_is_held_by_times_of_the_closed_loop_is_in_columns_of_its_own() -> 
     assert [(lane["most"], lane["most in loop"]) for lane in (captured, limited)] == [("200 B", "-"), ("-", "150 B")]
 
 
-def test_what_a_variant_counts_is_told_where_it_is_more_than_is_used_by_either_time() -> None:
+def test_the_bytes_that_a_variant_counts_are_shown_if_they_are_more_than_the_bytes_in_use() -> None:
     remarks = [
         cells(row("producers", LANES[0], reckoned=201, most=most, most_in_loop=in_loop))[0]["remarks"]
         for most, in_loop in ((200, None), (None, 200), (100, 200), (201, 100), (100, 201))
@@ -66,12 +66,12 @@ def test_what_a_variant_counts_is_told_where_it_is_more_than_is_used_by_either_t
     assert remarks == ["counts 201 B"] * 3 + ["-"] * 2
 
 
-def test_a_pool_that_the_prototype_does_not_start_with_is_said_to_be_one() -> None:
+def test_a_pool_with_which_the_prototype_does_not_start_is_marked() -> None:
     _, refused = cells(row("consumers", LANES[0]), row("consumers", LANES[1], taken=False))
     assert refused["remarks"] == "not above fetch.max.bytes"
 
 
-def test_the_smallest_pool_is_told_beside_what_the_prototype_starts_with() -> None:
+def test_the_smallest_pool_is_shown_with_the_one_that_the_prototype_requires() -> None:
     asked = {fetching_consumers: [Row(max_bytes=50 << 20)]}
     found: dict[Query, list[Row]] = {
         lanes: [row("consumers", LANES[0])],
@@ -85,7 +85,7 @@ def test_the_smallest_pool_is_told_beside_what_the_prototype_starts_with() -> No
     )
 
 
-def test_pools_in_which_nobody_would_wait_are_told_by_the_smallest() -> None:
+def test_if_nobody_would_wait_in_any_pool_the_smallest_one_is_shown() -> None:
     rows = [row("consumers", LANES[0]), row("consumers", LANES[1])]
     found: dict[Query, list[Row]] = {lanes: rows, hungry_consumers: [row_of(CONSUMER_MEMORY)], slowed_consumers: []}
     found[fetching_consumers] = [Row(max_bytes=64)]
@@ -93,7 +93,7 @@ def test_pools_in_which_nobody_would_wait_are_told_by_the_smallest() -> None:
     assert told.endswith(". Nobody would wait in any of the replayed pools, the smallest of which is 1.0 KiB.")
 
 
-def test_it_says_how_much_a_variant_takes_for_used_beyond_what_is() -> None:
+def test_the_table_shows_how_many_bytes_a_variant_counts_as_used() -> None:
     _, rejected = cells(row("consumers", LANES[0]), row("consumers", LANES[1], reckoned=4096, waits=1))
     assert rejected["remarks"] == "counts 4.0 KiB"
     (stuck,) = cells(row("consumers", LANES[1], reckoned=4096, stuck=1, why="buffer_below_fetch_max_bytes"))
@@ -111,7 +111,7 @@ def one_of_client(others: int = 0, **columns: object) -> Row:
     return Row(**row_of(CONSUMER_MEMORY, **columns).asDict(), others=others)
 
 
-def test_what_is_held_is_told_in_words_and_that_processes_are_not_told_apart() -> None:
+def test_the_answer_says_what_is_held_and_whether_processes_seem_to_share_a_client_id() -> None:
     def told(**columns: int) -> str:
         return needed_memory_answer(
             findings({lanes: [], hungry_consumers: [one_of_client(**columns)]}, {algorithms.CONSUMER_MEMORY: LANES})
@@ -142,7 +142,7 @@ def answer(
     return question(findings(found, {algorithms.CONSUMER_MEMORY: names}))
 
 
-def test_a_pool_that_gets_stuck_is_the_answer_before_one_that_is_slow() -> None:
+def test_the_answer_names_a_pool_that_gets_stuck_before_one_that_is_slow() -> None:
     rows = (
         row("consumers", LANES[0]), row("consumers", LANES[1], stuck=1, why="response_larger_than_pool"),
         row("consumers", LANES[2]),
@@ -154,7 +154,7 @@ def test_a_pool_that_gets_stuck_is_the_answer_before_one_that_is_slow() -> None:
     assert "stuck" not in answer(bounded_memory_answer, rows[0], rows[2], slow=slow)
 
 
-def test_what_a_pool_costs_is_told_of_the_one_consumer_that_it_slows_most() -> None:
+def test_the_cost_of_a_pool_is_shown_for_the_consumer_that_it_slows_most() -> None:
     slow = (
         slowed(LANES[1], "app", wait_ms_max=40.0, depleted_share=0.25, throughput_ratio=0.95),
         slowed(LANES[2], "other", wait_ms_max=90.0, throughput_ratio=None),
@@ -172,14 +172,14 @@ def test_what_a_pool_costs_is_told_of_the_one_consumer_that_it_slows_most() -> N
     )
 
 
-def test_a_consumer_that_is_slow_by_its_fetch_limits_alone_does_not_wait_for_memory() -> None:
-    """In closed loop small limits alone are slower than the captured ones, whatever the pool."""
+def test_a_consumer_that_is_slow_only_because_of_its_fetch_limits_does_not_wait_for_memory() -> None:
+    """In the closed loop, small limits are slower than the captured ones whatever the pool."""
     slow = (slowed("consumer.fetch.max.bytes=1MiB", "app", throughput_ratio=0.9),)
     told = answer(bounded_memory_answer, row("consumers", LANES[0]), row("consumers", LANES[1]), slow=slow)
     assert told.endswith(". Nobody would wait in any of the replayed pools, the smallest of which is 1.0 KiB.")
 
 
-def test_the_size_uncompressed_is_told_or_why_it_is_not() -> None:
+def test_the_uncompressed_size_is_shown_or_why_it_is_not_known() -> None:
     def told(decompressed_bytes: int | None = None, unmeasured_batches: int = 0) -> str:
         most = one_of_client(
             record_bytes=100, decompressed_bytes=decompressed_bytes, unmeasured_batches=unmeasured_batches
@@ -196,13 +196,13 @@ def test_the_size_uncompressed_is_told_or_why_it_is_not() -> None:
 
 
 @pytest.mark.parametrize(("held", "is_more"), [(2000, False), (2001, True)])
-def test_where_more_is_held_than_kip_74_bounds_what_lets_it_is_said(held: int, is_more: bool) -> None:
+def test_if_more_is_held_than_the_bound_of_kip_74_the_answer_says_why(held: int, is_more: bool) -> None:
     most = one_of_client(record_bytes=100, used_bytes_max=held, memory_bound_bytes=2000)
     told = needed_memory_answer(findings({lanes: [], hungry_consumers: [most]}, {algorithms.CONSUMER_MEMORY: LANES}))
     assert ("which first batches of responses exceed, since these come whole however large" in told) == is_more
 
 
-def test_what_is_held_under_other_fetch_limits_is_told_without_the_replay_of_them() -> None:
+def test_bytes_held_under_other_fetch_limits_are_shown_without_a_replay_of_fetch_max_bytes() -> None:
     limited = ("captured", "consumer.fetch.max.bytes=1MiB")
     told = answer(
         needed_memory_answer, row("consumers", limited[0]), row("consumers", limited[1], most=4096), names=limited
@@ -228,7 +228,7 @@ def told_of(*rows: Row) -> str:
     return needed_memory_answer(findings(found, {algorithms.CONSUMER_MEMORY: QUEUE_LANES}))
 
 
-def test_a_librdkafka_consumer_s_queue_is_told_beside_what_fetches_hold_and_what_lowers_it() -> None:
+def test_the_queue_of_a_librdkafka_consumer_is_shown_with_the_setting_that_lowers_it() -> None:
     told = told_of(queue("captured", 69 << 20), queue(QUEUE_LANES[1], 10 << 20))
     assert told.endswith(
         " rd uses librdkafka, which fetches ahead: its queue can hold 69.0 MiB. That takes 98.0 MiB of memory, by "
@@ -237,11 +237,11 @@ def test_a_librdkafka_consumer_s_queue_is_told_beside_what_fetches_hold_and_what
     )
 
 
-def test_where_the_number_of_messages_bounds_a_queue_that_setting_is_named() -> None:
+def test_if_the_number_of_messages_bounds_a_queue_that_setting_is_named() -> None:
     assert "by queued.min.messages=100,000 and" in told_of(queue("captured", 1 << 20, threshold_bytes=1 << 20))
 
 
-def test_nothing_is_told_of_queues_whose_bound_is_not_known() -> None:
+def test_queues_whose_bound_is_not_known_are_left_out() -> None:
     assert "librdkafka" not in told_of(queue("captured", None))
     assert "librdkafka" not in told_of()
 

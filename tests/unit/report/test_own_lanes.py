@@ -1,4 +1,4 @@
-"""An answer names a lane by what concerns its question, and tells lanes apart that come to something else."""
+"""An answer names a lane by the settings that concern its question, and keeps lanes with other results apart."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ def names(*lanes: tuple[str, int], subject: Subject = "consumers", found: Findin
     return [row.scenario for row in own_lanes(found or findings(), rows, subject)]
 
 
-def test_lanes_that_differ_in_settings_of_others_are_one_of_their_subject() -> None:
+def test_lanes_that_differ_only_in_settings_of_others_are_one_lane_of_the_subject() -> None:
     lanes = [("captured", 0), (f"{POOL},{OF_BROKER},{OF_PRODUCER}", 1), (f"{POOL},{OF_PRODUCER}", 1)]
     assert names(*lanes) == ["captured", POOL]
     assert names(("captured", 0), (f"{POOL},{OF_BROKER}", 1), subject="brokers") == ["captured", OF_BROKER]
     assert names(("captured", 0), (f"{POOL},{OF_PRODUCER}", 1), subject="producers") == ["captured", OF_PRODUCER]
 
 
-def test_a_lane_of_others_settings_alone_is_the_captured_one() -> None:
+def test_a_lane_with_settings_of_others_only_is_the_captured_one() -> None:
     assert names(("captured", 0), ("replica.fetch.max.bytes=1MiB", 0)) == ["captured"]
 
 
-def test_lanes_that_come_to_something_else_keep_what_tells_them_apart() -> None:
+def test_lanes_with_other_results_keep_the_settings_that_distinguish_them() -> None:
     lanes = [("captured", 0), (f"{POOL},{OF_BROKER}", 1), (f"{POOL},{OF_PRODUCER}", 2)]
     assert names(*lanes) == ["captured", f"{POOL},{OF_BROKER}", f"{POOL},{OF_PRODUCER}"]
 
 
-def test_a_bound_that_is_lifted_where_there_was_none_is_no_setting_of_the_lane() -> None:
+def test_a_lane_that_lifts_a_bound_that_did_not_exist_is_not_named_by_it() -> None:
     none = "consumer.buffer.memory=none,consumer.fetch.max.bytes=1MiB"
     assert names(("captured", 0), (none, 1)) == ["captured", "consumer.fetch.max.bytes=1MiB"]
     stated = replace(findings(), captured={"consumer.buffer.memory": 1 << 20})
     assert names(("captured", 0), (none, 1), found=stated) == ["captured", none]
 
 
-def test_a_plot_of_consumers_calls_lanes_by_their_settings_where_those_tell_them_apart() -> None:
+def test_a_plot_of_consumers_names_lanes_by_consumers_settings_if_those_distinguish_them() -> None:
     def labels(*lanes: str) -> list[str]:
         return [*own_labels(findings(), lanes, "consumers").values()]
 
@@ -101,7 +101,7 @@ def closed(lane: str, wait: float) -> Row:
     )  # fmt: skip
 
 
-def test_limits_of_followers_alone_are_no_other_lane_of_consumers() -> None:
+def test_a_lane_with_limits_of_followers_only_is_no_other_lane_for_consumers() -> None:
     lanes = ("captured", "replica.fetch.max.bytes=16KiB")
     found = findings({closed_lanes: [closed(lane, 105) for lane in lanes]}, {algorithms.FETCH_MAX_BYTES: lanes})
     assert "replica" not in sentence(found, 7)

@@ -1,4 +1,4 @@
-"""The page: whole in itself, the same for the same tables, and safe whatever topics and clients are called."""
+"""The page loads nothing from elsewhere, is the same for the same tables, and is safe whatever names it shows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ EVIL = "<script>alert('topic')</script>"
 
 
 class Elements(HTMLParser):
-    """The names of a page's elements, and their ids."""
+    """The names, ids and links of a page's elements."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class Elements(HTMLParser):
 
 
 def rows(in_all: int = 1) -> dict[Query, list[Row]]:
-    """Of a capture whose topic and client are called like markup; of so many topics and clients in all."""
+    """Rows of a capture whose topic and client have markup as names. in_all: the number of topics and of clients."""
     b, f = RECORD_BATCHES, FETCH_PARTITIONS
     sums = {
         "batches": 3, "answered": 3, "refused": 1, "largest_taken": 9, "smallest_refused": 10,
@@ -123,13 +123,13 @@ def test_the_page_says_what_the_reasons_of_this_run_mean_and_no_others() -> None
     assert told.index('id="trust"') < told.index("What the reasons mean")
 
 
-def test_where_there_is_nothing_to_plot_the_page_says_why() -> None:
+def test_if_there_is_nothing_to_plot_the_page_says_why() -> None:
     assert "No other plot: the estimates of producers were not replayed: <code>--set=" in written()
     without_any = page_text("/lake", verdict(findings(rows() | {produced_batch_sizes: []})))
     assert "No plot: the estimates of producers" in without_any
 
 
-def test_what_the_capture_does_not_show_counts_as_a_result_and_not_as_compared() -> None:
+def test_unknown_results_have_a_share_of_all_results() -> None:
     plot = agreement_bars(
         findings({fidelity_by_reason: [agreement("fetch_max_bytes", "follower", "empty_fetches", 3, 3, 1)]})
     )
@@ -143,7 +143,7 @@ def test_no_part_of_the_page_is_called_like_another() -> None:
     assert [(one, other) for one in names for other in names if one != other and one.lower() in other.lower()] == []
 
 
-def test_a_plot_and_a_table_have_names_for_those_who_do_not_see_them() -> None:
+def test_plots_and_tables_have_names_for_those_who_do_not_see_them() -> None:
     told = written()
     assert re.findall(r"<svg (?!role=\"img\" aria-label=\"[^\"]+\")", told) == []
     assert '<svg role="img" aria-label="Produced batches by their bytes on the wire"' in told
@@ -178,12 +178,12 @@ def test_flags_and_commands_of_a_sentence_are_code_and_the_rest_is_escaped() -> 
     )
 
 
-def test_the_name_of_a_column_may_go_on_behind_a_dot_so_that_a_setting_does_not_widen_its_table() -> None:
+def test_the_name_of_a_column_may_break_after_a_dot_so_that_a_setting_does_not_widen_its_table() -> None:
     assert breakable_name("by max.partitions* <b>") == "by max.<wbr>partitions* &lt;b&gt;"
 
 
 def test_of_several_clusters_the_page_says_which_is_replayed() -> None:
-    """Its id is from the wire."""
+    """The cluster's id is from the wire, so it is escaped."""
     told = "Only cluster {} is replayed, one of several that they show."
     assert told.format("&lt;b&gt;other") in page_text(
         "/lake", verdict(findings(rows()), of=known(cluster_id="<b>other"))

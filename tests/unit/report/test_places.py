@@ -1,4 +1,4 @@
-"""Where the page of a run goes."""
+"""Where the page of a run is written."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ def of_run(folder: Path, run_id: str) -> PageFiles:
     return PageFiles(folder / f"report-{run_id}.html", folder / f"summary-{run_id}.json")
 
 
-def test_the_newest_run_has_the_page_that_all_know_and_one_of_its_own(tmp_path: Path) -> None:
+def test_the_newest_run_writes_the_shared_page_and_one_of_its_own(tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     page.touch()
     newest = PageFiles(page, tmp_path / "summary.json")
     assert page_places(asked(page), known("newest")) == [newest, of_run(tmp_path, "newest")]
 
 
-def test_an_older_run_leaves_the_newest_ones_page_as_it_is(tmp_path: Path) -> None:
+def test_an_older_run_leaves_the_shared_page_as_it_is(tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     page.touch()
     assert page_places(asked(page), known("old", 1)) == [of_run(tmp_path, "old")]
 
 
-def test_where_no_page_is_yet_any_run_has_both(tmp_path: Path) -> None:
+def test_if_there_is_no_page_yet_any_run_writes_both(tmp_path: Path) -> None:
     assert [of.page.name for of in page_places(asked(tmp_path / "report.html"), known("old", 1))] == [
         "report.html", "report-old.html",
     ]  # fmt: skip
 
 
-def test_a_page_that_is_named_is_the_only_one(tmp_path: Path) -> None:
+def test_a_run_writes_only_the_page_that_a_command_names(tmp_path: Path) -> None:
     page = tmp_path / "mine.html"
     assert page_places(asked(page, keeps_pages=False), known("old", 1)) == [PageFiles(page, tmp_path / "summary.json")]
     assert page_places(asked(None), known("newest")) == []

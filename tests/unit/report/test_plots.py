@@ -58,7 +58,7 @@ def test_ticks_are_written_with_their_units() -> None:
     assert [text for text in told if re.search(r"\d{5}", text)] == []
 
 
-def test_what_is_counted_has_no_tick_between_two_counts() -> None:
+def test_an_axis_of_counts_has_no_tick_between_two_counts() -> None:
     rows = [{"since": 0.0, "replicas": 0}, {"since": 1.2, "replicas": 2}]
     told = texts(
         plot_svg(Plot("replicas", "step", rows, Axis("since", "seconds", "time"), Axis("replicas", "n", "count")))
@@ -71,7 +71,7 @@ def test_names_below_a_plot_leave_room_for_their_neighbours() -> None:
     names = [f"a-consumer-with-a-long-name-{n}" for n in range(8)]
     rows = [{"evictor": evictor, "victim": victim, "n": 1} for evictor in names for victim in names]
     plot = Plot("who", "heat", rows, Axis("victim", "", "name"), Axis("evictor", "", "name"), Axis("n", "n", "count"))
-    # In the widest font that a browser may take, a quarter wider than what names are cut by.
+    # A browser's font may be a quarter wider than the one by which names are cut.
     assert room_below(plot) * 1.25 * len(names) < WIDTH - room_beside(plot)
 
 
@@ -93,13 +93,13 @@ def test_beside_long_names_there_are_fewer_ticks() -> None:
     assert (ticks("bytes"), ticks("bytes " * 6)) == (6, 3)
 
 
-def test_what_is_unknown_has_a_colour_of_none_of_the_findings() -> None:
+def test_unknown_results_have_a_colour_that_no_other_results_have() -> None:
     rows = [{"metric": "bytes", "share": 0.5, "verdict": verdict} for verdict in ("equal", "unknown")]
     plot = Plot("f", "bar", rows, Axis("share", "", "percent"), Axis("metric", "", "name"), Axis("verdict", "", "name"))
     assert re.findall(r'<path d="[^"]*" fill="(#\w+)"><title>', plot_svg(plot)) == [COLOURS[0], MUTED]
 
 
-def test_lanes_stand_in_their_own_order_under_what_they_change() -> None:
+def test_lanes_stand_in_their_own_order_under_the_setting_that_they_change() -> None:
     told = texts(plot_svg(BY_LANE))
     assert told.index("captured") < told.index("1 MiB")
     assert "fetch.max.bytes" in told
@@ -121,7 +121,7 @@ def titles(drawn: str) -> list[str]:
     return re.findall(r"<title>([^<]*)</title>", drawn)
 
 
-def test_a_mark_says_its_values_under_the_pointer_as_people_write_them() -> None:
+def test_a_mark_shows_its_values_with_units_under_the_pointer() -> None:
     assert titles(plot_svg(BY_LANE)) == ["captured; longest wait: 105 ms", "1 MiB; longest wait: 0 ms"]
     assert titles(plot_svg(over_bytes(3 << 20))) == [
         "held: 0; of the time: 50.0 %",
@@ -132,7 +132,7 @@ def test_a_mark_says_its_values_under_the_pointer_as_people_write_them() -> None
     assert set(titles(plot_svg(plot))) == {"captured; catch-up: 146 ms (120 ms to 2.4 s)"}
 
 
-def test_of_a_long_curve_so_many_points_say_their_values_that_the_page_stays_small() -> None:
+def test_only_some_points_of_a_long_curve_show_their_values_so_that_the_page_stays_small() -> None:
     rows = [{"at": float(at), "n": at} for at in range(1000)]
     drawn = plot_svg(Plot("p", "step", rows, Axis("at", "seconds", "time"), Axis("n", "n", "count")))
     assert MOST_TOUCHED / 2 < len(titles(drawn)) <= MOST_TOUCHED
@@ -160,7 +160,7 @@ def test_a_histogram_stacks_its_colours_and_draws_the_limit() -> None:
     assert max(int(text) for text in told if text.isdigit()) >= 6
 
 
-def test_a_diagonal_says_where_both_are_the_same() -> None:
+def test_a_diagonal_is_labelled_as_where_both_axes_are_equal() -> None:
     rows = [{"estimated": 0.5, "had": 0.9, "batches": "some split"}, {"estimated": 0.6, "had": 0.6, "batches": "taken"}]
     plot = Plot(
         "ratios", "point", rows, Axis("estimated", "estimated", "ratio"), Axis("had", "had", "ratio"),

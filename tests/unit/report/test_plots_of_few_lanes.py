@@ -110,7 +110,7 @@ def test_a_plot_with_two_things_to_compare_is_drawn(
     assert len(plotted(found).rows) == marks
 
 
-def test_a_batch_size_has_one_point_a_producer_whatever_is_set_beside_it() -> None:
+def test_a_batch_size_has_one_point_per_producer_whatever_else_a_lane_sets() -> None:
     small, large = "producer.batch.size=16KiB", "producer.batch.size=64KiB"
     plot = rates_by_size(sizes(small, f"{small},split.profile=kip", large))
     assert [(row["size"], row["rate"]) for row in plot.rows] == [(16 << 10, 0.5), (64 << 10, 0.1)]

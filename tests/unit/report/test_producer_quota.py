@@ -1,4 +1,4 @@
-"""What screen and page say of lanes in which brokers limit what producers may send a second."""
+"""What screen and page say about lanes in which brokers limit what producers may send per second."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SLOW, OF_USERS = "producer_byte_rate=100kB", "user.producer_byte_rate=1MB"
 
 
 def producers_row(name: str, throttled: int = 0, ms: int = 0, sends: float = 12_000.0, **other: Any) -> Row:
-    """What three producers come to in a lane. sends: how long the slowest one sends, ms; 12 s in the capture."""
+    """The results of three producers in a lane. sends: how long the slowest one sends, ms; 12 s in the capture."""
     sending = Row(longer=sends - 12_000.0, sending_ms=sends, captured_sending_ms=12_000.0, client_id="app")
     columns = {
         "scenario": name, "requests": 900, "throttled_requests": 10 * throttled, "throttle_time_ms": 2 * ms,
@@ -38,7 +38,7 @@ def of_producers(*rows: Row) -> Findings:
     return findings({producer_lanes_rows: list(rows)}, {algorithms.FETCH_MAX_BYTES: names})
 
 
-def test_who_is_throttled_is_said_beside_how_long_sending_takes() -> None:
+def test_throttled_producers_are_shown_with_how_long_sending_takes() -> None:
     slow = producers_row(SLOW, 2, 31_000, 43_000.0, blocked=BLOCKED, expired_requests=3)
     found = of_producers(producers_row("captured"), slow, producers_row("producer_byte_rate=9MB"))
     assert [*producers_by_lane(found)] == [
@@ -51,7 +51,7 @@ def test_who_is_throttled_is_said_beside_how_long_sending_takes() -> None:
     ]
 
 
-def test_of_the_captured_quota_its_throttle_times_are_compared_first() -> None:
+def test_throttle_times_under_the_captured_quota_are_compared_with_the_capture() -> None:
     stated = producers_row("captured", 1, 9_000, captured_throttle_time_ms=10_000, replayed_throttle_time_ms=9_900)
     lighter = producers_row("producer_byte_rate=none", sends=4_000.0)
     found = replace(of_producers(stated, lighter), captured={"producer_byte_rate": 200_000})
@@ -65,7 +65,7 @@ def test_of_the_captured_quota_its_throttle_times_are_compared_first() -> None:
     ]
 
 
-def test_a_quota_that_throttle_times_show_is_named_where_nobody_stated_it() -> None:
+def test_a_quota_that_throttle_times_show_is_named_if_nobody_stated_it() -> None:
     shown = producers_row("captured", shown_least=199_994, shown_most=200_015)
     assert [*producers_by_lane(of_producers(shown))] == [
         (
@@ -75,7 +75,7 @@ def test_a_quota_that_throttle_times_show_is_named_where_nobody_stated_it() -> N
     ]
 
 
-def test_screen_and_page_say_by_which_rules_whose_user_is_not_known_and_what_agrees_too_seldom() -> None:
+def test_screen_and_page_say_which_rules_apply_whose_user_is_unknown_and_what_agrees_too_seldom() -> None:
     low = Row(
         algorithm=algorithms.FETCH_MAX_BYTES, metric="produce_throttles", reader="producer", checked=100, agreed=80,
         floor=0.9,

@@ -44,7 +44,7 @@ def lane(name: str, wait: float, took: float, held: int, cut: int = 0) -> Row:
 
 def fetch_limits(*rows: Row) -> Findings:
     f = FETCH_FAIRNESS
-    # Of the partition that waits longest in some other lane, which comes first.
+    # The row of the partition that waits longest in another lane comes first.
     worst = Row(
         **row_of(f, scenario="captured", longest_wait_ms=1.0, share_of_available=0.9, share_of_bytes=0.9).asDict(),
         worst=0.0, had=0,
@@ -53,7 +53,7 @@ def fetch_limits(*rows: Row) -> Findings:
     return findings({closed_lanes: [*rows], waiting_partitions: [worst]}, {"fetch_max_bytes": names})
 
 
-def test_they_are_numbered_without_a_gap_and_a_proposal_says_so() -> None:
+def test_questions_are_numbered_without_a_gap_and_those_on_proposals_say_so() -> None:
     assert [question.number for question in QUESTIONS] == list(range(1, len(QUESTIONS) + 1))
     proposals = {question.number for question in QUESTIONS if question.is_proposal}
     about = {question.number for question in QUESTIONS if question.about in ("KIP-81", "KIP-578")}
@@ -67,7 +67,7 @@ def test_a_question_without_its_replay_says_how_to_ask_for_it() -> None:
         assert f"--set={TRIES[one.question.algorithms[0]]}" in one.sentence
 
 
-def test_a_replay_that_the_scenario_leaves_out_is_to_be_added_there_for_flags_alone_do_not() -> None:
+def test_a_replay_that_the_scenario_leaves_out_has_to_be_added_there_as_flags_are_not_enough() -> None:
     usual = [name for name in TRIES if name not in ON_REQUEST]
     lanes = dict.fromkeys(usual, ("captured",))
     asked = "--set=producer.batch.size=16KiB,64KiB."
@@ -87,26 +87,26 @@ def test_a_question_whose_replay_was_refused_says_why() -> None:
     assert answer_question(found, BY_NUMBER[4]).sentence == "no produce request: capture producers"
 
 
-def test_every_question_answers_or_refuses_where_a_capture_shows_nothing_of_it() -> None:
+def test_every_question_has_a_whole_sentence_even_if_a_capture_shows_nothing_about_it() -> None:
     everything = findings(lanes=dict.fromkeys(TRIES, ("captured",)))
     assert [told.question.number for told in answer_questions(everything) if not told.sentence.endswith(".")] == []
     assert [told.question.number for told in answer_questions(everything) if told.is_answered] == [20]
 
 
-def test_a_table_that_a_run_has_not_is_not_asked() -> None:
+def test_a_table_that_a_run_does_not_have_is_not_queried() -> None:
     assert closed_lanes not in queries_of([])
     assert closed_lanes in queries_of(["fetch_max_bytes"])
     assert fetching_software in queries_of([])
 
 
-def test_starvation_that_other_limits_end_is_the_limits() -> None:
+def test_starvation_that_other_limits_end_is_attributed_to_the_limits() -> None:
     told = sentence(fetch_limits(lane("captured", 105, 270, 500), lane(LARGE, 0, 34, 900)), 7)
     assert "orders-7 of billing waited longest, 105 ms" in told
     assert "40.0 % of the bytes available to its consumer's fetches. Of what they got it had 10.0 %" in told
     assert "The limits are the cause: with fetch.max.bytes=50 MiB nobody waits" in told
 
 
-def test_waits_are_compared_only_where_their_ranges_do_not_meet() -> None:
+def test_waits_differ_only_if_their_ranges_do_not_meet() -> None:
     captured = with_range(lane("captured", 105, 270, 500), 80, 200)
     told = sentence(fetch_limits(captured, with_range(lane(LARGE, 0, 34, 900), 0, 90)), 7)
     assert "orders-7 of billing waited longest, 105 ms (80 to 200 ms)" in told
@@ -123,25 +123,25 @@ def with_range(row: Row, low: float, high: float) -> Row:
     return Row(**row.asDict() | {"longest_wait_ms_range": Row(value=row.longest[0], p10=low, p90=high)})
 
 
-def test_starvation_that_no_lane_ends_is_not_called_the_limits() -> None:
+def test_starvation_that_no_lane_ends_is_not_attributed_to_the_limits() -> None:
     told = sentence(fetch_limits(lane("captured", 105, 270, 500), lane(LARGE, 99, 34, 900)), 7)
     assert "the limits are the cause" not in told
     assert "With fetch.max.bytes=50 MiB the longest wait is 99 ms" in told
 
 
-def test_nobody_is_said_to_wait_where_nobody_does() -> None:
+def test_if_nobody_waits_the_answer_says_so() -> None:
     told = sentence(fetch_limits(lane("captured", 0, 270, 500)), 7)
     assert told == (
         "With the captured limits, no consumer partition came away empty from a fetch while it had records."
     )
 
 
-def test_where_no_lane_has_anybody_wait_that_is_said_once() -> None:
+def test_if_nobody_waits_in_any_lane_that_is_said_once() -> None:
     told = sentence(fetch_limits(lane("captured", 0, 270, 500), lane(LARGE, 0, 34, 900)), 7)
     assert told.endswith("while it had records, nor in any other replayed lane.")
 
 
-def test_a_wait_that_only_another_lane_has_is_told_as_that_lanes() -> None:
+def test_a_wait_that_only_another_lane_has_is_shown_for_that_lane() -> None:
     fine, slow = lane(LARGE, 0, 34, 900), lane(SMALL, 713, 34, 900)
     told = sentence(fetch_limits(lane("captured", 0, 270, 500), fine, slow), 7)
     assert told.endswith("while it had records. With fetch.max.bytes=1 MiB the longest wait is 713 ms.")
@@ -151,18 +151,18 @@ def test_a_wait_that_only_another_lane_has_is_told_as_that_lanes() -> None:
     )
 
 
-def test_who_waited_and_was_served_within_the_clocks_tick_is_not_nobody() -> None:
+def test_partitions_that_waited_for_less_than_a_tick_of_the_clock_still_count() -> None:
     waits = Row(**(lane("captured", 0, 270, 500).asDict() | {"waiting": 2}))
     told = sentence(fetch_limits(waits, lane(LARGE, 0, 34, 900)), 7)
     assert "2 consumer partitions came away empty from a fetch although there were records. orders-7 of billing" in told
 
 
-def test_what_nobody_can_set_is_not_advised() -> None:
+def test_a_lane_with_settings_of_the_model_is_named_like_any_other() -> None:
     shuffled = lane("processing.us.per.record=0,order=shuffle", 0, 34, 900)
     assert "order=shuffle nobody waits" in sentence(fetch_limits(lane("captured", 105, 270, 500), shuffled), 7)
 
 
-def test_what_a_consumer_holds_is_told_beside_its_own_bound() -> None:
+def test_the_bytes_that_a_consumer_holds_are_shown_with_its_own_bound() -> None:
     """Another consumer, of more partitions, has the largest bound of the lane."""
     assert "up to 500 B of records" in (told := sentence(fetch_limits(lane("captured", 0, 270, 500)), 6))
     assert "It can hold at most 8.0 MiB, unless one batch is larger than that" in told
@@ -212,18 +212,18 @@ def lost_sessions(captured_refused: int, full: int, full_with_fewer_slots: int) 
     )  # fmt: skip
 
 
-def test_full_fetches_that_only_fewer_slots_would_change_are_not_for_want_of_slots() -> None:
+def test_full_fetches_are_not_for_lack_of_slots_if_only_fewer_slots_change_their_number() -> None:
     told = sentence(lost_sessions(captured_refused=0, full=35, full_with_fewer_slots=44), 8)
     assert told.endswith("35.0 % of all fetches were full ones, none of them for lack of slots.")
 
 
-def test_lost_sessions_that_no_lane_spares_are_not_called_harmless() -> None:
+def test_lost_sessions_that_no_lane_avoids_are_not_called_harmless() -> None:
     told = sentence(lost_sessions(captured_refused=9, full=44, full_with_fewer_slots=44), 8)
     assert told.endswith("44.0 % of all fetches were full ones, which no replayed number of slots reduces.")
 
 
-def test_full_fetches_that_the_replay_does_not_give_are_not_called_inevitable() -> None:
-    """1,000 slots were taken for the captured ones, of which there were fewer."""
+def test_full_fetches_that_the_replay_does_not_reproduce_are_not_called_inevitable() -> None:
+    """The replay assumed 1,000 captured slots, and there were fewer."""
     rows = lost_sessions(captured_refused=9, full=44, full_with_fewer_slots=44).rows
     replayed = [
         Row(**(row.asDict() | {SESSION_CACHE.refused: 0, SESSION_CACHE.full_fetches: 1})) for row in rows[session_lanes]
@@ -245,14 +245,14 @@ def evicting(*counts: int) -> Findings:
     return findings({session_lanes: [lane], evictions_by_pair: pairs}, {"session_cache": ("captured",)})
 
 
-def test_who_evicts_most_is_named_and_who_does_as_often_is_counted() -> None:
+def test_the_pair_with_most_evictions_is_named_and_pairs_with_as_many_are_counted() -> None:
     assert sentence(evicting(3, 1), 10).endswith(". Most often app-0 evicts report (3).")
     assert sentence(evicting(3, 3, 3, 1), 10).endswith(
         ". Most often app-0 evicts report (3, as often as 2 other pairs)."
     )
 
 
-def test_what_was_refused_is_told_as_captured_where_the_replay_does_not_give_it() -> None:
+def test_captured_refusals_are_shown_if_the_replay_does_not_reproduce_them() -> None:
     found = sessions(captured_refused=30, zero_harm=16, taken=1000)
     rows = [Row(**(row.asDict() | {SESSION_CACHE.refused: 0})) for row in found.of(session_lanes)]
     other = findings({**found.rows, session_lanes: rows}, found.lanes)
@@ -262,14 +262,14 @@ def test_what_was_refused_is_told_as_captured_where_the_replay_does_not_give_it(
     ) in sentence(other, 9)
 
 
-def test_evictions_of_a_replay_are_not_told_beside_refusals_that_it_does_not_give() -> None:
+def test_a_replay_without_evictions_is_shown_with_the_refusals_that_it_does_not_reproduce() -> None:
     found = sessions(captured_refused=30, zero_harm=16, taken=1000, at_most=15)
     rows = [Row(**(row.asDict() | {SESSION_CACHE.refused: 0})) for row in found.of(session_lanes)]
     other = findings({**found.rows, session_lanes: rows, evictions_by_pair: []}, found.lanes)
     assert sentence(other, 10).endswith("any other replayed one, though the capture has 30 refusals.")
 
 
-def test_slots_that_cannot_have_been_in_force_are_not_kept() -> None:
+def test_slots_that_cannot_have_been_in_force_are_to_be_stated() -> None:
     found = sessions(captured_refused=30, zero_harm=16, taken=1000, at_most=15)
     assert sentence(found, 9).endswith(
         ". The capture allows 0 to 15 slots per broker; 1,000, which the replay took as captured, does not fit: state "
@@ -316,14 +316,14 @@ def test_a_batch_size_that_may_split_more_at_another_pace_is_not_called_safe() -
     assert dict(zip(HEAD, answer_row(rows[2]), strict=True))["split rate*"] == "0.50 % (0.50 to 3.00 %)"
 
 
-def test_a_batch_size_that_is_safe_with_another_setting_alone_is_told_with_it() -> None:
+def test_a_batch_size_that_is_safe_only_with_another_setting_is_named_with_it() -> None:
     names = ["captured", *(f"producer.batch.size=64KiB,producer.compression.type={name}" for name in ("gzip", "zstd"))]
     rows = [split_lane(name, rate) for name, rate in zip(names, (0.09, 0.8, 0.0), strict=True)]
     found = findings({split_lanes: rows}, {"batch_split": names})
     assert "batch.size=65,536 with compression.type=zstd is the largest" in sentence(found, 4)
 
 
-def test_refused_batches_that_the_replay_does_not_give_are_told_with_the_answer() -> None:
+def test_refused_batches_that_the_replay_does_not_reproduce_are_in_the_answer() -> None:
     """batch.size was not the default, and nobody stated it."""
     names = ["captured", "producer.batch.size=16KiB"]
     rows: dict[Query, list[Row]] = {
@@ -336,7 +336,7 @@ def test_refused_batches_that_the_replay_does_not_give_are_told_with_the_answer(
     assert "though the capture" not in sentence(findings(rows, {"batch_split": names}), 4)
 
 
-def test_no_batch_size_is_called_safe_where_the_replay_lacks_the_refused_batches() -> None:
+def test_no_batch_size_is_called_safe_if_the_replay_lacks_the_refused_batches() -> None:
     """max.message.bytes was lowered while the capture was taken."""
     names = ["captured", "producer.batch.size=64KiB"]
     rows = [split_lane(name, 0.0) for name in names]
@@ -348,19 +348,19 @@ def test_no_batch_size_is_called_safe_where_the_replay_lacks_the_refused_batches
     assert told.endswith("65,536 bytes")
 
 
-def test_a_backlog_that_is_not_read_to_its_end_is_not_said_to_be_read_never() -> None:
+def test_a_backlog_that_is_not_read_to_its_end_is_not_called_never_read() -> None:
     captured = Row(**(lane("captured", 0, 0, 500).asDict() | {"took": None, "never": True}))
     found = fetch_limits(captured, lane(LARGE, 0, 34, 900))
     assert "the slowest backlog is not read to its end. A consumer holds up to 500 B" in sentence(found, 6)
 
 
-def test_a_catch_up_says_which_backlogs_it_is_told_without() -> None:
+def test_a_catch_up_says_how_many_backlogs_it_leaves_out() -> None:
     captured = Row(**(lane("captured", 0, 30, 500).asDict() | {"given_up": 3}))
     told = sentence(fetch_limits(captured), 6)
     assert "read in 30 ms (without 3 backlogs that a consumer left before the end). A" in told
 
 
-def test_a_batch_size_is_not_said_to_split_where_it_is_unsafe_for_batches_that_fail() -> None:
+def test_a_batch_size_with_which_batches_fail_is_not_called_safe() -> None:
     names = ["captured", "producer.batch.size=64KiB"]
     rows = [split_lane("captured", 0.0), Row(**(split_lane(names[1], 0.0).asDict() | {"failed": 7}))]
     told = sentence(findings({split_lanes: rows}, {"batch_split": names}), 4)
@@ -369,8 +369,8 @@ def test_a_batch_size_is_not_said_to_split_where_it_is_unsafe_for_batches_that_f
     )
 
 
-def test_a_lane_of_batches_has_what_decides_on_it() -> None:
-    """Split rate, P(batch > limit), time to recover, and how far the sizes it rests on are off."""
+def test_a_lane_of_batches_has_the_figures_that_decide_on_it() -> None:
+    """Split rate, P(batch > limit), time to recover, and the error of the sizes on which they rest."""
     row = split_lane("producer.batch.size=30000", 0.005)
     told = dict(zip(HEAD, answer_row(row), strict=True))
     assert (told["split rate*"], told["> limit*"], told["recovery*"]) == ("0.50 %", "0.00 %", "12 ms")
@@ -387,7 +387,7 @@ def test_producers_that_are_not_replayed_are_not_said_to_be_missing() -> None:
         )
 
 
-def test_estimates_that_did_not_come_back_are_counted_of_those_that_are_looked_at() -> None:
+def test_estimates_that_did_not_come_back_are_counted_among_those_that_are_examined() -> None:
     t, e = BATCH_SPLIT, BATCH_SPLIT_TIMELINE
     rows = [row_of(t, scenario="captured", topic="orders", recovery_ms_max=9.0, is_recovering=n < 3) for n in range(5)]
     spans = [row_of(e, topic="orders", estimated_ratio=0.9, observed_ratio=0.5)]
@@ -399,7 +399,7 @@ def test_estimates_that_did_not_come_back_are_counted_of_those_that_are_looked_a
         assert told in sentence(findings(asked, {"batch_split": ("captured",)}), 13)
 
 
-def test_a_lane_of_batches_of_no_size_has_no_fill() -> None:
+def test_a_lane_with_a_batch_size_of_0_has_no_fill() -> None:
     names = ["captured", "producer.batch.size=0"]
     rows = [split_lane("captured", 0.0), Row(**(split_lane(names[1], 0.0).asDict() | {"fill": None, "over": None}))]
     told = dict(zip(HEAD, answer_row(rows[1]), strict=True))
@@ -407,7 +407,7 @@ def test_a_lane_of_batches_of_no_size_has_no_fill() -> None:
     assert sentence(findings({split_lanes: rows}, {"batch_split": names}), 4)
 
 
-def test_why_two_plots_are_left_out_is_said_once() -> None:
+def test_each_reason_for_leaving_plots_out_is_given_once() -> None:
     found = fetch_limits(lane("captured", 0.0, 300.0, 1 << 20))
     assert [figure.why_not for figure in question_part(found, BY_NUMBER[6]).figures] == [NO_LAG, NO_OTHER_LIMITS]
 
@@ -421,7 +421,7 @@ def test_an_answer_says_how_far_its_replay_agrees_and_what_is_unknown() -> None:
     assert trust_line(findings(), BY_NUMBER[11]) == "fetches with records (consumer) 99.50 % of 200 and 3 unknown"
 
 
-def test_the_screen_has_a_paragraph_an_answer_and_reasons_together() -> None:
+def test_the_screen_has_a_paragraph_for_each_answer_and_one_for_questions_with_the_same_reason() -> None:
     lines = [*reply_lines(answer_questions(findings()))]
     assert lines[0].startswith("  20  0 % of the bytes")
     (splits,) = [line for line in lines if "not answered: 4, 13 " in line]

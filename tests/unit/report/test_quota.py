@@ -1,4 +1,4 @@
-"""What screen and page say of lanes in which brokers limit what consumers may fetch a second."""
+"""What screen and page say about lanes in which brokers limit what consumers may fetch per second."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SLOW, FAST = "consumer_byte_rate=1MiB", "consumer_byte_rate=10MiB"
 def lane(
     name: str, throttled: int = 0, for_ms: tuple[int, int, int] = (0, 0, 0), took: float = 100.0, unknown: int = 0
 ) -> Row:
-    """What three consumers come to in a lane. for_ms: at the captured pace, and its p10 and p90."""
+    """The results of three consumers in a lane. for_ms: at the captured pace, and its p10 and p90."""
     within = dict(zip(("value", "p10", "p90"), map(float, for_ms), strict=True)) | {"client_id": "slow-reader"}
     return Row(
         reader="consumer", scenario=name, took=took, never=False, catch_up_ms_range=None, longest=(0.0, "t-0"),
@@ -35,7 +35,7 @@ def of_lanes(*rows: Row) -> Findings:
     return findings({closed_lanes: list(rows)}, {algorithms.FETCH_MAX_BYTES: names})
 
 
-def test_who_is_throttled_for_how_long_is_said_beside_what_becomes_of_catch_up() -> None:
+def test_throttled_consumers_are_shown_with_for_how_long_and_the_change_of_catch_up() -> None:
     slow = lane(SLOW, throttled=2, for_ms=(12_300, 11_000, 14_000), took=13_000.0)
     assert [*throttling_by_lane(of_lanes(lane("captured"), slow, lane(FAST)))] == [
         (
@@ -47,12 +47,12 @@ def test_who_is_throttled_for_how_long_is_said_beside_what_becomes_of_catch_up()
     ]
 
 
-def test_a_consumer_that_is_throttled_at_other_paces_alone_is_said() -> None:
+def test_a_consumer_that_is_throttled_only_at_other_paces_is_shown() -> None:
     (told,) = throttling_by_lane(of_lanes(lane("captured"), lane(FAST, for_ms=(0, 0, 400))))
     assert told[1] == "none of 3 consumers is throttled, at other paces for 400 ms over its brokers at most"
 
 
-def test_screen_and_page_say_by_which_rules_and_whose_user_is_not_known() -> None:
+def test_screen_and_page_say_which_rules_apply_and_whose_user_is_unknown() -> None:
     found = of_lanes(lane("captured"), lane(OF_USERS, throttled=1, for_ms=(900, 900, 900), unknown=2))
     told = " ".join(" ".join(line.split()) for line in quota_lines(found))
     (card,) = quota_cards(found)
@@ -64,12 +64,12 @@ def test_screen_and_page_say_by_which_rules_and_whose_user_is_not_known() -> Non
     assert dict(card.terms)["Sure"] in told
 
 
-def test_quotas_of_client_ids_alone_need_no_users() -> None:
+def test_quotas_of_client_ids_only_need_no_users() -> None:
     found = of_lanes(lane("captured"), lane(SLOW, throttled=1, for_ms=(900, 900, 900), unknown=3))
     assert "not known" not in " ".join(quota_lines(found))
 
 
-def test_a_stated_quota_is_told_of_the_captured_lane() -> None:
+def test_a_stated_quota_is_shown_for_the_captured_lane() -> None:
     found = of_lanes(lane("captured", throttled=1, for_ms=(900, 900, 900)))
     assert [*throttling_by_lane(found)] == []
     stated = Findings(found.rows, found.lanes, found.refused, {"consumer_byte_rate": 1000}, found.kafka)
@@ -78,7 +78,7 @@ def test_a_stated_quota_is_told_of_the_captured_lane() -> None:
     ]
 
 
-def test_it_says_so_where_the_replay_as_captured_is_far_from_the_capture() -> None:
+def test_the_screen_says_so_if_the_captured_lane_is_far_from_the_capture() -> None:
     of = {"algorithm": algorithms.FETCH_MAX_BYTES, "metric": "closed_loop_bytes", "reader": "consumer"}
     low = Row(**of, checked=40, agreed=30, floor=0.9)
     rows = [lane("captured"), lane(SLOW, throttled=1, for_ms=(900, 900, 900))]
@@ -89,7 +89,7 @@ def test_it_says_so_where_the_replay_as_captured_is_far_from_the_capture() -> No
     assert "closed loop bytes of consumers equal the capture in 75.00 % of 40, below 90.0 %" in told
 
 
-def test_without_such_lanes_nothing_is_said() -> None:
+def test_without_lanes_of_quotas_nothing_is_said() -> None:
     found = of_lanes(lane("captured"), lane("consumer.fetch.max.bytes=1MiB"))
     assert [*quota_lines(found), *quota_cards(found)] == []
 

@@ -1,4 +1,4 @@
-"""A run whose gate refused it is not taken for one that passed."""
+"""Screen, page and answers say if a gate refused a run."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def test_the_page_says_first_of_all_that_the_gate_refused_the_run() -> None:
     assert "gate refused" not in page_text("/lake", verdict(findings()))
 
 
-def test_the_screen_says_so_beside_fidelity() -> None:
+def test_the_screen_says_once_that_the_gate_refused_the_run() -> None:
     told = run_summary("/lake", known(), findings({gate_refusals: [row_of(GATE_RESULTS, **REFUSED)]}))
     assert " ".join(told.split()).count(TOLD) == 1
 
 
-def test_the_answer_whether_to_trust_begins_with_it() -> None:
+def test_the_answer_whether_to_trust_begins_with_the_gates_that_refused() -> None:
     of_captures = row_of(GATE_RESULTS, **REFUSED | {"gate": "silver", "rule": "mine"})
     rows = [row_of(GATE_RESULTS, **REFUSED), row_of(GATE_RESULTS, **REFUSED | {"rule": "other"}), of_captures]
     assert sentence(findings({gate_refusals: rows}), 20).startswith(

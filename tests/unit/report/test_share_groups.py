@@ -1,4 +1,4 @@
-"""What screen and page say of share groups."""
+"""What screen and page say about share groups."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def needs(taken: int) -> list[Row]:
     return [row_of(SHARE_LIMITS, **of)]
 
 
-def test_that_replays_leave_share_groups_out_is_said_by_name() -> None:
+def test_the_replays_that_leave_share_groups_out_are_named() -> None:
     shared = findings({requests_by_api: SHARED})
     text = "10 requests of share groups (KIP-932) are in no lane of fetch_max_bytes and consumer_memory"
     assert [text in line for line in read_lines(shared)].count(True) == 1
@@ -59,7 +59,7 @@ def test_that_replays_leave_share_groups_out_is_said_by_name() -> None:
     assert len(share_groups_text(SHARED).split()) <= 25
 
 
-def test_a_client_of_a_share_group_has_what_it_asks_for_and_gets() -> None:
+def test_a_client_of_a_share_group_is_shown_with_what_it_asks_for_and_gets() -> None:
     [line] = share_client_notes([CLIENT])
     assert line == (
         "  share group orders, app: 40 fetches, 30 with records; in the middle 25 records and 2.0 KiB (max_records 50, "
@@ -72,7 +72,7 @@ def test_a_client_of_a_share_group_has_what_it_asks_for_and_gets() -> None:
     )
 
 
-def test_how_many_share_sessions_are_enough_is_said() -> None:
+def test_the_answer_says_how_many_share_sessions_are_enough() -> None:
     found = findings({share_lanes: OF_LANES, share_needs: needs(3)}, {"session_cache": LANES})
     assert share_sessions_text(found) == (
         " Share groups need 7 share sessions per broker; as captured, 25.00 % of the ShareFetches that "

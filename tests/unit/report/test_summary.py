@@ -1,4 +1,4 @@
-"""The last screen: what to trust before any answer, and where the rest is."""
+"""The last screen says what to trust before any answer, and where the rest is."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_of_several_clusters_the_screen_says_which_is_replayed() -> None:
     assert "cluster" not in run_summary("/lake", known(), findings()).partition("Answers")[0]
 
 
-def test_where_reasons_are_given_the_screen_says_where_they_are_explained() -> None:
+def test_if_reasons_are_given_the_screen_says_where_they_are_explained() -> None:
     pointer = "\n  What a reason means, and what to do: docs/reasons.md\n"
     given = [agreement("fetch_max_bytes", "follower", "empty_fetches", 9, 8, 1, "append_read_order")]
     assert pointer in run_summary("/lake", known(), findings({fidelity_by_reason: given}))

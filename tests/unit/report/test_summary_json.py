@@ -27,7 +27,7 @@ def test_the_schema_is_current(repository: Path) -> None:
     )
 
 
-def test_a_program_reads_what_to_change_from_what_to_what_and_why(tmp_path: Path) -> None:
+def test_a_program_can_read_what_to_change_to_which_value_and_why(tmp_path: Path) -> None:
     write_summary(tmp_path / NAME, verdict(findings(), CHANGED))
     told = json.loads((tmp_path / NAME).read_text(encoding="utf-8"))
     assert (told["schema_version"], told["run_id"], told["captures"]) == (1, "run", ["a.pcap"])
@@ -40,7 +40,7 @@ def test_a_program_reads_what_to_change_from_what_to_what_and_why(tmp_path: Path
     assert [answer["number"] for answer in told["answers"]] == [question.number for question in QUESTIONS]
 
 
-def test_what_is_written_is_what_the_models_read(tmp_path: Path) -> None:
+def test_the_models_read_back_what_was_written(tmp_path: Path) -> None:
     write_summary(tmp_path / NAME, verdict(findings(), CHANGED))
     text = (tmp_path / NAME).read_text(encoding="utf-8")
     assert Summary.model_validate_json(text) == summary_of(verdict(findings(), CHANGED))

@@ -1,4 +1,4 @@
-"""Whom quotas held back in the capture, and which quota it was, as far as responses show that."""
+"""Which clients quotas throttled in the capture, and which quota it was, as far as responses show that."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def told(*rows: Row) -> list[str]:
     return [text for _, text in captured_throttles(findings({throttled_clients: list(rows)}))]
 
 
-def test_what_is_longer_than_a_window_is_no_quota_of_request_time() -> None:
+def test_throttle_times_that_are_longer_than_a_window_are_not_by_request_percentage() -> None:
     assert told(throttled("app", "FETCH", 5_500, 5_000)) == [
         "1 client was throttled, app for 5.5 s: 5 s by consumer_byte_rate, "
         "500 ms by consumer_byte_rate or request_percentage"
@@ -30,13 +30,13 @@ def test_what_is_longer_than_a_window_is_no_quota_of_request_time() -> None:
     ]
 
 
-def test_requests_without_another_quota_were_throttled_by_that_of_request_time() -> None:
+def test_requests_without_another_quota_were_throttled_by_request_percentage() -> None:
     assert told(
         throttled("app", "METADATA", 700), throttled("app", "OFFSET_COMMIT", 300), throttled("b", "FETCH", 9)
     ) == ["2 clients were throttled, app for 1 s: 1 s by request_percentage"]
 
 
-def test_windows_of_another_length_do_not_tell_the_quotas_of_a_fetch_apart() -> None:
+def test_with_windows_of_another_length_either_quota_may_have_throttled_a_fetch() -> None:
     found = findings({throttled_clients: [throttled(None, "FETCH", 5_000, 5_000)]})
     stated = replace(found, captured={"broker.quota.window.size.seconds": 2})
     assert [text for _, text in captured_throttles(stated)] == [
@@ -44,7 +44,7 @@ def test_windows_of_another_length_do_not_tell_the_quotas_of_a_fetch_apart() -> 
     ]
 
 
-def test_screen_and_page_say_it_of_the_capture_and_nothing_where_nobody_was_throttled() -> None:
+def test_screen_and_page_show_captured_throttling_and_nothing_if_nobody_was_throttled() -> None:
     found = findings({throttled_clients: [throttled("app", "CREATE_TOPICS", 2_000, 2_000, in_all=30)]})
     text = "1 or more clients were throttled, app for 2 s: 2 s by controller_mutation_rate"
     assert " ".join(" ".join(quota_lines(found)).split()) == f"QUOTA as captured {text}"

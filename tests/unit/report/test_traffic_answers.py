@@ -54,7 +54,7 @@ def reader(name: str, fetches: int, sessions: int) -> Row:
     return Row(reader=name, fetches=fetches, empty=fetches // 2, bytes=fetches << 10, sessions=sessions, oldest=12)
 
 
-def test_what_is_thrown_away_is_what_the_replay_of_the_captured_limits_gives() -> None:
+def test_the_bytes_thrown_away_are_those_of_the_replay_of_the_captured_limits() -> None:
     rows = [Row(scenario="captured", reader="consumer", bytes=6 << 20, cut=3 << 20)]
     told = answer_question(
         findings({open_lanes: rows}, {algorithms.FETCH_MAX_BYTES: ("captured",)}), BY_NUMBER[17]
@@ -65,7 +65,7 @@ def test_what_is_thrown_away_is_what_the_replay_of_the_captured_limits_gives() -
     )
 
 
-def test_refused_batches_are_counted_with_whose_they_are() -> None:
+def test_refused_batches_are_counted_with_their_client_and_topic() -> None:
     rows = [sent("lz4", 10)]
     told = answer_question(findings({produced_codecs: rows, produced_topics: rows}), BY_NUMBER[2]).sentence
     assert told.startswith(
@@ -73,14 +73,14 @@ def test_refused_batches_are_counted_with_whose_they_are() -> None:
     )
 
 
-def test_where_nothing_was_refused_that_is_the_answer() -> None:
+def test_if_nothing_was_refused_the_answer_says_so() -> None:
     told = answer_question(findings({produced_codecs: [sent("lz4", 0)]}), BY_NUMBER[2]).sentence
     assert (
         told == "It does not happen here: of 90 produced batches, up to 38.1 KiB large, none was refused as too large."
     )
 
 
-def test_that_no_batch_was_refused_is_said_of_those_that_were_answered() -> None:
+def test_the_answer_that_no_batch_was_refused_counts_those_that_were_answered() -> None:
     """A request with acks=0 has no answer."""
     rows = [sent("lz4", 0, answered=0), sent("none", 0, answered=80)]
     told = answer_question(findings({produced_codecs: rows}), BY_NUMBER[2])
@@ -99,7 +99,7 @@ def test_a_larger_batch_that_was_taken_shows_that_the_limit_counts_compressed_by
     assert "Of those to orders one with 50.0 KiB uncompressed was accepted. One of 40.0 KiB on the wire was" in told
 
 
-def test_one_batch_is_compressed_and_several_are() -> None:
+def test_one_batch_is_in_the_singular_and_several_are_in_the_plural() -> None:
     def told(batches: int, codec: str = "lz4") -> str:
         rows = [Row(**(sent(codec, 0).asDict() | {"batches": batches}))]
         return answer_question(findings({produced_codecs: rows, produced_topics: rows}), BY_NUMBER[5]).sentence
@@ -118,7 +118,7 @@ def test_batches_of_two_topics_are_not_compared_for_each_may_have_its_own_limit(
     assert told.endswith("90 of 90 produced batches here are compressed.")
 
 
-def test_small_fetches_are_told_by_the_mib_and_by_their_fill() -> None:
+def test_small_fetches_are_shown_per_mib_and_by_their_fill() -> None:
     f = FETCH_PARTITIONS
     asks = {f.client_id: "billing", "median": 1 << 18, f.max_bytes: 1 << 20}
     found = findings({fetches_by_reader: [reader("consumer", 2048, 3)], fetching_consumers: [Row(**asks)]})
@@ -134,7 +134,7 @@ def test_consumers_whose_partitions_are_not_known_have_their_fetches_counted() -
     assert answer_question(found, BY_NUMBER[16]).sentence.endswith("1,024 per MiB. 50.0 % came back empty.")
 
 
-def test_what_would_be_larger_than_other_limits_is_told_as_a_whole_sentence() -> None:
+def test_batches_that_would_be_larger_than_other_limits_have_a_whole_sentence() -> None:
     rows = [
         Row(scenario=lane, reader="consumer", bytes=1, cut=0, overrides=count)
         for lane, count in (("captured", 0), ("consumer.fetch.max.bytes=1KiB", 51))
@@ -187,7 +187,7 @@ def test_one_version_alone_is_nothing_to_compare() -> None:
     assert told.sentence.startswith("No client fetches with two versions here (java 4.3.1): capture before and after")
 
 
-def test_two_clients_are_no_two_versions_of_one() -> None:
+def test_two_clients_are_not_two_versions_of_one_client() -> None:
     rows = [software("java", "4.3.1", 2), software("python", "3.0.12", 50)]
     told = answer_question(findings({fetching_software: rows}), BY_NUMBER[18])
     assert not told.is_answered
@@ -196,7 +196,7 @@ def test_two_clients_are_no_two_versions_of_one() -> None:
     assert "(none names its software)" in unnamed.sentence
 
 
-def test_a_broker_that_refuses_beside_an_empty_shard_is_told() -> None:
+def test_refusals_and_evictions_while_another_shard_has_room_are_counted() -> None:
     counts = {"refused": 7, "refused_despite_room": 5, "evicted": 3, "evicted_despite_room": 1}
     of_shards = [Row(broker="1", shard=i, each=2, most=2 - i, **counts) for i in (0, 1)]
     told = answer_question(
@@ -235,6 +235,6 @@ def test_of_many_brokers_those_that_refuse_most_are_plotted() -> None:
     assert {str(row["broker"]) for row in plot.rows} == {f"broker {broker}" for broker in range(80, 100)}
 
 
-def test_bins_of_sizes_are_two_a_doubling() -> None:
+def test_sizes_have_two_bins_per_doubling() -> None:
     assert [bin_start(number) for number in (0, 2, 20)] == [1.0, 2.0, 1024.0]
     assert round(bin_start(21) / bin_start(20), 9) == round(2**0.5, 9)

@@ -1,4 +1,4 @@
-"""Question 20: whose semantics were replayed, and how far that agrees with the capture."""
+"""Question 20: which semantics were replayed, and how far the replay agrees with the capture."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def of_request_logs() -> Findings:
     return findings({captured_files: [one_of_one(log)], fidelity_by_reason: []})
 
 
-def test_of_request_logs_nobody_says_that_no_byte_is_missing() -> None:
+def test_for_request_logs_it_is_unknown_which_traffic_is_missing() -> None:
     told = of_request_logs()
     assert trust_answer(told).startswith("Request logs do not show what traffic is missing. ")
     assert "  Request logs do not show what traffic is missing" in lost_lines(told)
@@ -71,7 +71,7 @@ def test_of_request_logs_nobody_says_that_no_byte_is_missing() -> None:
     assert trust_answer(findings()).startswith("0 % of the bytes on these connections are missing from the capture. ")
 
 
-def test_of_request_logs_no_replay_is_asked_for_that_takes_packets() -> None:
+def test_for_request_logs_no_replay_that_needs_packets_is_suggested() -> None:
     sentences = {told.question.number: told.sentence for told in answer_questions(of_request_logs())}
     assert sentences[4] == lacks_packets("batch_split")
     assert "--set=max.incremental.fetch.session.cache.slots" in sentences[8]
@@ -108,13 +108,13 @@ def test_a_capture_without_kafkas_traffic_answers_nothing_and_says_what_it_holds
     assert f"  {told}" in lost_lines(empty)
 
 
-def test_of_a_dump_without_kafkas_traffic_no_tcpdump_is_asked_for() -> None:
+def test_for_a_dump_without_kafkas_traffic_no_tcpdump_is_suggested() -> None:
     told = answer_questions(nothing_of_kafka(1, 240, format="parquet"))[19].sentence
     assert told.startswith("No Kafka traffic was found in a.pcap (240 frames; connections: none): check its rows ")
     assert "tcpdump" not in told
 
 
-def test_of_tls_alone_a_plaintext_listener_is_asked_for() -> None:
+def test_for_tls_only_a_plaintext_listener_is_suggested() -> None:
     told = answer_questions(nothing_of_kafka(3, 1200, ("other", 2), ("tls", 5)))[19].sentence
     assert told.startswith(
         "No Kafka traffic was found in 3 files (1,200 packets in the first 1; connections: 2 other, 5"
@@ -126,7 +126,7 @@ def test_a_kafka_connection_without_an_exchange_is_kafkas_traffic() -> None:
     assert not any("No Kafka traffic" in line for line in lost_lines(nothing_of_kafka(1, 9, ("kafka", 1))))
 
 
-def test_one_sided_connections_beside_exchanges_are_told_and_answer_as_ever() -> None:
+def test_one_sided_connections_beside_exchanges_are_shown_and_do_not_change_the_answer() -> None:
     rows = [
         Row(protocol=name, connections=9, doubled_packets=0, one_sided=n) for name, n in (("kafka", 0), ("other", 1))
     ]
@@ -136,7 +136,7 @@ def test_one_sided_connections_beside_exchanges_are_told_and_answer_as_ever() ->
 
 
 def told_of(*counts: tuple[int, int]) -> str:
-    """What the answer says of comparisons with so many checked, and so many of them equal."""
+    """What the answer says about comparisons. counts: (checked, equal) of each."""
     rows = [
         agreement("fetch_max_bytes", "consumer", f"metric_{number}", checked, agreed)
         for number, (checked, agreed) in enumerate(counts)
@@ -144,8 +144,8 @@ def told_of(*counts: tuple[int, int]) -> str:
     return trust_answer(findings({fidelity_by_reason: rows})).partition(" could not be checked")[2]
 
 
-def test_brokers_without_a_node_id_are_told() -> None:
-    """Three of them with the reason and what to do; the table has the others."""
+def test_brokers_without_a_node_id_are_listed() -> None:
+    """Three of them are listed with the reason. The table has the others."""
     reasons = [f"10.0.0.{n}:9999: Nothing tells." for n in range(4)]
     row = row_of(CAPTURE_QUALITY, unnamed_connections=7, unnamed_brokers=reasons)
     told = list(lost_lines(findings({quality_row: [row]})))
@@ -155,7 +155,7 @@ def test_brokers_without_a_node_id_are_told() -> None:
     assert not any("node id" in line for line in lost_lines(findings()))
 
 
-def test_brokers_that_are_not_apache_kafkas_are_told_with_what_does_not_hold() -> None:
+def test_brokers_that_are_not_apache_kafkas_are_shown_with_the_rules_that_do_not_hold() -> None:
     row = row_of(CAPTURE_QUALITY, other_brokers=["1: redpanda", "10.0.0.9:9092: redpanda"])
     found = findings({quality_row: [row]})
     told = [line for line in lost_lines(found) if "Redpanda" in line]
@@ -169,7 +169,7 @@ def test_brokers_that_are_not_apache_kafkas_are_told_with_what_does_not_hold() -
     assert not trust_answer(findings()).startswith("With care")
 
 
-def test_one_broker_whose_vendor_is_unknown_is_told_and_so_are_many() -> None:
+def test_one_broker_of_an_unknown_vendor_is_shown_and_so_are_many() -> None:
     one = row_of(CAPTURE_QUALITY, other_brokers=["1: other"])
     assert other_brokers_text(one).startswith("1 broker is not Apache Kafka's by the API versions offered")
     assert len(list(other_broker_lines(one))) == 1
@@ -186,19 +186,19 @@ def test_every_sentence_on_other_brokers_is_short() -> None:
         "1: automq", "2: redpanda"])), *rules)) <= 25  # fmt: skip
 
 
-def test_what_agrees_least_is_named_of_the_comparisons_with_ten_cases_and_the_others_are_counted() -> None:
+def test_the_comparison_that_agrees_least_is_named_and_those_of_few_cases_are_only_counted() -> None:
     told = told_of((200, 199), (10, 9), (9, 0), (1, 0), (0, 0))
     left_out = "2 comparisons of fewer than 10 cases left out"
     assert told == f". Agreement is lowest for metric 1 (consumer), 90.00 % of 10, {left_out}."
     assert told_of((200, 199), (10, 9)) == ". Agreement is lowest for metric 1 (consumer), 90.00 % of 10."
 
 
-def test_where_nothing_but_a_few_cases_differ_none_is_named() -> None:
+def test_if_only_comparisons_of_few_cases_differ_none_is_named() -> None:
     assert told_of((200, 200), (1, 0)) == ". All differences are in comparisons of fewer than 10 cases."
     assert told_of((200, 200), (1, 1)) == "."
 
 
-def test_what_was_stated_to_be_in_force_is_told_apart_from_what_was_taken_for_a_default() -> None:
+def test_stated_settings_are_distinguished_from_assumed_ones() -> None:
     known = run(
         ["linger.ms", "kafka: 4.3, from the API versions that brokers offer"],
         '{"broker.fetch.max.bytes": 57671680, "topic.a.max.message.bytes": 1048576, "linger.ms": 5, "kafka": "4.3"}',
@@ -213,14 +213,14 @@ def test_a_dump_has_frames_and_not_packets() -> None:
     ]
 
 
-def test_rows_that_a_dump_has_in_vain_are_counted() -> None:
+def test_rows_of_a_dump_that_are_left_out_are_counted() -> None:
     dump = row_of(CAPTURES, path="a", format="arrow", packets=1240, malformed_packets=1001, tcp_captured_bytes=9)
     assert next(iter(read_lines(findings({captured_files: [one_of_one(dump)]})))) == (
         "  a: 1,240 frames of a dump, 1,001 of them left out, 9 B"
     )
 
 
-def test_a_release_is_stated_or_told_or_the_newest() -> None:
+def test_a_release_is_stated_or_shown_by_the_capture_or_the_newest() -> None:
     assert run([], '{"kafka": "3.7"}').kafka == "3.7, as stated"
     assert run(["kafka: 3.9, from what followers say of themselves"], "{}").kafka == (
         "3.9, from what followers say of themselves"
@@ -228,7 +228,7 @@ def test_a_release_is_stated_or_told_or_the_newest() -> None:
     assert run(["kafka"], "{}").kafka.endswith(", the newest supported, because the capture shows none")
 
 
-def test_each_replay_names_what_it_follows_and_what_lanes_try_beside_it() -> None:
+def test_each_replay_names_the_semantics_that_it_follows_and_those_that_lanes_try() -> None:
     found = findings(lanes=LANES)
     assert semantics_text(found, "fetch_max_bytes") == (
         "kafka=4.3; profile of the captured client software, beside librdkafka"
@@ -237,13 +237,13 @@ def test_each_replay_names_what_it_follows_and_what_lanes_try_beside_it() -> Non
     assert semantics_text(found, "consumer_memory") == "memory.pool=non_strict; memory.variant=memory_pool"
 
 
-def test_the_table_has_a_row_a_replay_with_its_agreement() -> None:
+def test_the_table_has_a_row_for_each_replay_with_its_agreement() -> None:
     rows = {row[0]: row[2:] for row in semantics_table(findings(lanes=LANES)).rows}
     assert rows["fetch_max_bytes"] == ["200", "99.50 %", "3"]
     assert rows["batch_split"] == ["0", "-", "0"]
 
 
-def test_the_glossary_has_the_reasons_that_the_run_gives_each_with_what_its_metric_says() -> None:
+def test_the_glossary_has_the_reasons_of_the_run_each_with_the_meaning_for_its_metric() -> None:
     given = [
         agreement("fetch_max_bytes", "consumer", "fetches_with_records", 9, 8, 0, "fewer_bytes"),
         agreement("fetch_max_bytes", "follower", "empty_fetches", 9, 8, 0, "fewer_bytes"),
@@ -259,12 +259,12 @@ def test_the_glossary_has_the_reasons_that_the_run_gives_each_with_what_its_metr
     ]
 
 
-def test_a_reason_of_another_version_is_not_made_up() -> None:
+def test_a_reason_of_another_version_is_left_out_of_the_glossary() -> None:
     given = [agreement("fetch_max_bytes", "consumer", "empty_fetches", 9, 8, 0, "of_another_version")]
     assert glossary(findings({fidelity_by_reason: given})) == []
 
 
-def test_a_log_whose_clock_is_far_off_is_told_with_its_files_the_zone_taken_and_the_flag() -> None:
+def test_a_log_whose_clock_is_far_off_is_shown_with_its_files_the_zone_taken_and_the_flag() -> None:
     a, hours_apart = LOG_AGREEMENT, 2 * 3_600_000_000
     logged = row_of(a, field=REQUEST, in_both=9, log_behind_us=hours_apart)
     zone = Row(zone="Europe/Berlin", files=4, paths=["/logs/a.log", "/logs/b.log.gz", "s3://logs/c.log"])

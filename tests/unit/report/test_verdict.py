@@ -51,7 +51,7 @@ def test_a_change_that_costs_nothing_has_no_line_for_its_cost() -> None:
     assert [line.split()[0] for line in lines[2:5]] == ["CHANGE", "why", "sure"]
 
 
-def test_clients_for_which_a_change_is_the_same_are_told_together() -> None:
+def test_clients_for_which_a_change_is_the_same_are_shown_together() -> None:
     others = [replace(CHANGED, scope=Scope("client", f"app-{n}")) for n in range(2)]
     (line,) = [line for line in screen(findings(), CHANGED, *others) if line.startswith("CHANGE")]
     assert "app and 2 more clients" in line
@@ -68,7 +68,7 @@ def test_a_value_to_set_has_all_its_bytes() -> None:
     assert line.endswith("195 KiB (captured) -> 1408 B")
 
 
-def test_what_is_kept_says_what_would_do() -> None:
+def test_a_setting_that_is_kept_shows_the_value_that_would_have_done() -> None:
     slots = "broker.max.incremental.fetch.session.cache.slots"
     kept = replace(
         CHANGED, verdict="keep", setting=slots, scope=Scope(), now=InForce("1000", "default"), enough="8",
@@ -101,7 +101,7 @@ def test_a_replay_below_its_floor_is_trusted_in_part_and_gets_the_command_that_s
     assert run == f"RUN       ./spark-submit.sh replay --lake=/lake --captured={key}=..."
 
 
-def test_the_command_looks_for_the_aims_of_the_run_once_more() -> None:
+def test_the_command_repeats_the_aims_of_the_run() -> None:
     key, aim = "broker.max.incremental.fetch.session.cache.slots", "session_cache: fewest slots"
     found = findings({metrics_below_floor: [low(floor=0.99)], aim_settings: [row_of(AIM_SETTINGS, aim=aim)] * 2})
     found = replace(found, assumed=(key,), lanes={"session_cache": ("captured",)})
@@ -110,7 +110,7 @@ def test_the_command_looks_for_the_aims_of_the_run_once_more() -> None:
     assert command == f"./spark-submit.sh replay --lake=/lake '--find={aim}' --captured={key}=..."
 
 
-def test_what_the_capture_lacks_is_told_with_the_trust() -> None:
+def test_bytes_that_the_capture_lacks_are_shown_with_the_trust() -> None:
     lossy = row_of(CAPTURE_QUALITY, missing_bytes=9, missing_share=0.021)
     assert screen(findings({quality_row: [lossy]}))[2] == "          2.1 % of the bytes are missing from the capture"
 
@@ -122,7 +122,7 @@ def test_questions_that_lack_a_replay_come_with_the_flag_that_asks_for_it() -> N
     assert line.startswith("ASK       questions 3, 15: --set=max.broker.partitions=2000,4000, with `partition_limits:`")
 
 
-def test_however_many_clients_and_settings_there_are_it_fits_a_screen() -> None:
+def test_the_verdict_fits_a_screen_however_many_clients_and_settings_there_are() -> None:
     settings = ["producer.buffer.memory", "producer.batch.size", "consumer.max.partition.fetch.bytes", FETCH]
     many = [
         replace(CHANGED, setting=setting, verdict=what, scope=Scope("client", f"{'long-' * 9}{n}"),
@@ -135,7 +135,7 @@ def test_however_many_clients_and_settings_there_are_it_fits_a_screen() -> None:
     assert max(map(len, lines)) <= 120
 
 
-def test_a_command_of_several_lines_is_one_for_a_shell() -> None:
+def test_a_command_of_several_lines_is_a_single_command_for_a_shell() -> None:
     key = "broker.max.incremental.fetch.session.cache.slots"
     aim = f"session_cache: fewest slots where {' and '.join(['harmed = 0'] * 12)}"
     found = findings({metrics_below_floor: [low(floor=0.99)], aim_settings: [row_of(AIM_SETTINGS, aim=aim)]})

@@ -38,11 +38,11 @@ def test_a_time_has_the_unit_that_suits_it(ms: float | None, said: str) -> None:
     [(None, "-"), (0, "0 %"), (1, "100 %"), (0.5, "50.0 %"), (0.00001, "0.01 %"), (0.99999, "99.99 %"),
      (0.004, "0.40 %"), (1.6, "160.0 %"), (25.0, "2,500.0 %")],
 )  # fmt: skip
-def test_a_share_says_none_and_all_only_of_none_and_all(share: float | None, said: str) -> None:
+def test_a_share_is_0_or_100_percent_only_if_it_is_exactly_that(share: float | None, said: str) -> None:
     assert percent(share) == said
 
 
-def test_one_is_not_many() -> None:
+def test_one_is_in_the_singular() -> None:
     assert [quantity(count, "fetch", "fetches") for count in (0, 1, 2345)] == ["0 fetches", "1 fetch", "2,345 fetches"]
 
 
@@ -51,14 +51,14 @@ def test_a_lane_is_said_in_kafkas_own_names() -> None:
     assert lane_phrase("captured") == "with the captured settings"
 
 
-def test_a_name_that_two_clients_have_says_whose_it_is_where_it_is_not_the_first() -> None:
+def test_a_setting_that_two_clients_have_is_prefixed_with_its_client_unless_it_comes_first() -> None:
     assert changed_settings("consumer.buffer.memory=1MiB,producer.buffer.memory=32MiB") == {
         "buffer.memory": "1 MiB",
         "producer.buffer.memory": "32 MiB",
     }
 
 
-def test_a_label_is_the_values_and_the_heading_says_of_what() -> None:
+def test_a_label_has_the_values_and_the_heading_has_the_settings() -> None:
     assert [lane_label(lane) for lane in ("captured", LANE)] == ["captured", "256 KiB · 1 MiB"]
     assert lane_heading(["captured", LANE]) == "fetch.max.bytes · max.partition.fetch.bytes"
     assert lane_heading(["captured"]) == "lane"
@@ -74,14 +74,14 @@ def test_a_sentence_begins_with_a_capital_and_settings_keep_their_case() -> None
 
 
 @pytest.mark.parametrize(("seconds", "unit"), [(3, "seconds"), (600, "minutes"), (9000, "hours"), (900_000, "days")])
-def test_time_goes_by_in_the_unit_that_suits_the_span(seconds: int, unit: str) -> None:
+def test_elapsed_time_has_the_unit_that_suits_the_span(seconds: int, unit: str) -> None:
     since, told = elapsed_times([AT, AT + timedelta(seconds=seconds)])
     assert told == f"{unit} since 2026-01-31 12:00:00 UTC"
     assert since[0] == 0
     assert 2 <= since[1] < 61
 
 
-def test_lanes_of_a_grid_are_told_by_the_values_tried() -> None:
+def test_lanes_of_a_grid_are_described_by_the_values_tried() -> None:
     grid = [
         f"consumer.fetch.max.bytes={limit},order={order}" for limit in ("1MiB", "8MiB") for order in ("fixed", "any")
     ]
