@@ -1,4 +1,4 @@
-"""Memory around which not a byte can be read, and the process that dies of it."""
+"""A page of memory outside of which no byte can be read, and a process that may die of reading there."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PROT_NONE = 0
 
 
 def page_between_forbidden_ones() -> np.ndarray:
-    """A page of memory; any access to a byte before or behind it kills the process."""
+    """A page of memory. Any access to a byte before or after it kills the process."""
     size = mmap.PAGESIZE
     whole = np.frombuffer(mmap.mmap(-1, 3 * size), np.uint8)
     for forbidden in (0, 2 * size):
@@ -34,7 +34,7 @@ def arenas(frame: bytes, page: np.ndarray) -> Iterator[np.ndarray]:
 def run_apart(
     work: Callable[[], None], repository: Path, before: str = "", **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Do a module's work in a process that may die, which runs `before` before."""
+    """Run a module's function in a process that may die. before: code that the process runs first."""
     code = f"from {work.__module__} import {work.__name__} as run; run()"
     known = {**os.environ, "PYTHONPATH": str(repository), **environment}
     command = [sys.executable, "-c", f"{before}\n{code}"]

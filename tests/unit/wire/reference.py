@@ -1,4 +1,4 @@
-"""A slow, obvious encoder of declared messages, and the way back from decoded columns to the values that went in.
+"""A slow, obvious encoder of declared messages, and a reader that gets their values back from decoded columns.
 
 A struct is a dict by field name; UNKNOWN_TAGS in it holds (tag, bytes) of tags nobody declared. Fields that a version
 lacks are left out when encoding, and have Kafka's default when read back.
@@ -108,7 +108,7 @@ def encode(message: Message, version: int, value: Struct) -> bytes:
 
 
 def values(field_type: str, field: Field, version: int, flexible: bool) -> st.SearchStrategy[Any]:
-    # Of an array, not its elements can be null but the array.
+    # If an array is nullable, the array can be null, but its elements cannot.
     nullable = within(version, field.nullable) and field_type == field.type
     if field_type.startswith("[]"):
         elements = st.lists(values(field_type[2:], field, version, flexible), max_size=3)
@@ -161,7 +161,7 @@ def filled_struct(fields: tuple[Field, ...], version: int) -> Struct:
 
 
 def expected(fields: tuple[Field, ...], value: Struct, version: int) -> Struct:
-    """What is read back of a struct: every declared field, with defaults, and no unknown tag."""
+    """The struct that is read back: every declared field, with defaults, and no unknown tag."""
     found: Struct = {}
     for field in fields:
         known = value.get(field.name, default(field)) if within(version, field.versions) else default(field)
@@ -175,7 +175,7 @@ def expected(fields: tuple[Field, ...], value: Struct, version: int) -> Struct:
 
 
 def read_back(message: Message, decoded: DecodedFrames, arena: np.ndarray, frame: int) -> Struct:
-    """The values of one frame, out of the columns."""
+    """The values of one frame from the columns."""
     return _read_struct(message.fields, decoded, arena, "", frame, "")
 
 
@@ -234,7 +234,7 @@ def in_arena(frame: bytes) -> tuple[np.ndarray, int, int]:
 
 @contextmanager
 def junk_in_memory() -> Iterator[None]:
-    """Columns that nobody has written to are full of junk, as memory that was used before."""
+    """Columns that nobody has written to are full of junk, like memory that was used before."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(column_buffer, "unwritten_array", lambda cells, dtype: np.full(cells, JUNK, dtype))
         yield

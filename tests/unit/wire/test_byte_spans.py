@@ -1,4 +1,4 @@
-"""Spans of bytes are copied one behind the other."""
+"""Spans of bytes are copied one after the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What records take compressed, and how they stand in another batch."""
+"""The compressed sizes of records, and their encoding in another batch."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ RECORDS = st.lists(
     min_size=1, max_size=200,
 )  # fmt: skip
 FRAMES = {"gzip": 18, "snappy": 16, "lz4": 11, "zstd": 6}
-"""Bytes that a codec's framing takes at least."""
+"""The least bytes that a codec's framing takes."""
 
 
 @given(RECORDS, st.data())
-def test_records_stand_in_another_batch_as_if_they_had_been_written_there(
+def test_records_are_encoded_in_another_batch_as_if_they_had_been_written_there(
     records: list[tuple[int, bytes | None, bytes]], data: st.DataObject
 ) -> None:
     first = data.draw(st.integers(0, len(records) - 1))
@@ -58,13 +58,13 @@ def test_records_stand_in_another_batch_as_if_they_had_been_written_there(
 
 
 @pytest.mark.parametrize("codec", COMPRESSING)
-def test_what_repeats_takes_little_and_what_does_not_takes_its_bytes_and_a_frame(codec: str) -> None:
+def test_repeated_bytes_take_little_and_random_ones_take_their_size_and_a_frame(codec: str) -> None:
     number, noise = CODEC_NAMES.index(codec), np.random.default_rng(3).bytes(100_000)
     assert compressed_size(number, bytes(100_000)) < 6_000
     assert 100_000 + FRAMES[codec] <= compressed_size(number, noise) < 100_200
 
 
-def test_every_codec_takes_about_what_another_implementation_of_it_does() -> None:
+def test_every_codec_gives_about_the_size_that_another_implementation_gives() -> None:
     text = b" ".join(b"%d" % (at * at) for at in range(20_000))
     codecs: tuple[Literal["gzip", "snappy", "lz4", "zstd"], ...] = ("gzip", "snappy", "lz4", "zstd")
     assert {*codecs} == {*COMPRESSING}
@@ -73,7 +73,7 @@ def test_every_codec_takes_about_what_another_implementation_of_it_does() -> Non
         assert compressed_size(CODEC_NAMES.index(codec), text) == pytest.approx(theirs, rel=0.25)
 
 
-def test_a_batch_is_compressed_anew_by_eighths() -> None:
+def test_a_batch_is_compressed_anew_in_eighths() -> None:
     ends = record_sizes(b"".join(record(number, 0, None, b"a" * 50) for number in range(10)), 10).ends
     assert part_ends(10).tolist() == [2, 3, 4, 5, 7, 8, 9, 10]
     found = compressed_parts(bytes(int(ends[-1])), ends).reshape(len(COMPRESSING), PARTS)

@@ -1,4 +1,4 @@
-"""Where a body begins, which version it is in, and what can be a request at all."""
+"""Where a body begins, which version it has, and which bytes can be a request at all."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_controlled_shutdown_v0_has_no_client_id() -> None:
     assert header_of(be("hhi", CONTROLLED_SHUTDOWN, 0, 42) + b"body") == (0, CONTROLLED_SHUTDOWN, 0, 42, 8, -1, 8)
 
 
-def test_a_request_that_ends_behind_its_ids_still_tells_them() -> None:
+def test_a_request_that_ends_after_its_ids_still_has_them() -> None:
     assert header_of(be("hhi", FETCH, 11, 42)) == (DecodeFault.TRUNCATED, FETCH, 11, 42, -1, -1, -1)
 
 
@@ -66,7 +66,7 @@ def test_a_version_newer_than_known_is_taken_for_flexible() -> None:
         (be("hhih", -1, 0, 42, -1), DecodeFault.UNKNOWN_API),
     ],
 )
-def test_a_broken_header_is_named_and_has_no_body(frame: bytes, fault: DecodeFault) -> None:
+def test_a_broken_header_has_a_named_fault_and_no_body(frame: bytes, fault: DecodeFault) -> None:
     header = header_of(frame)
     assert (header[0], header[-1]) == (fault, -1)
 
@@ -86,7 +86,7 @@ def test_a_range_that_is_not_in_the_arena_is_not_read(start: int, end: int) -> N
         (API_VERSIONS, 3, be("i", 42) + b"body", 4),
     ],
 )
-def test_a_response_header_has_tags_when_the_request_was_flexible_but_for_api_versions(
+def test_a_response_header_has_tags_if_the_request_was_flexible_except_for_api_versions(
     api_key: int, version: int, frame: bytes, body: int
 ) -> None:
     arena, start, end = in_arena(frame)

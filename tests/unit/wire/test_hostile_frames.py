@@ -1,4 +1,4 @@
-"""Bytes from anyone: no read outside a frame, no endless loop, and compiled kernels that do what their Python says."""
+"""No bytes cause a read outside a frame or an endless loop, and compiled kernels do what their Python says."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def decode_one(message: Message, version: int, frame: bytes, before: bytes = b""
 
 
 def columns_of(decoded: DecodedFrames, offset: int) -> dict[str, list[int]]:
-    """All columns, with what points into the arena counted from `offset`."""
+    """All columns, with positions in the arena counted from `offset`."""
     return {
         f"{path}.{name}": [int(cell) - offset * (name.endswith(".start") and cell > 0) for cell in level.column(name)]
         for path, level in decoded.levels.items()
@@ -59,7 +59,7 @@ def damage(frame: bytes, flips: list[tuple[int, int]], cut: int) -> bytes:
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.name)
 @settings(max_examples=60)
 @given(data=st.data())
-def test_what_lies_around_a_frame_never_matters(message: Message, data: st.DataObject) -> None:
+def test_bytes_around_a_frame_never_matter(message: Message, data: st.DataObject) -> None:
     version = data.draw(st.integers(0, newest(message)))
     frame = encode(message, version, data.draw(message_values(message, version)))
     frame = data.draw(st.just(damage(frame, *data.draw(damaged))) | st.binary(max_size=100))
@@ -86,7 +86,7 @@ ONLY_TAGS = Message("OnlyTags", 0, "0", "0+", ())
 @given(
     st.binary(max_size=40) | st.lists(st.sampled_from([0, 1, 2, 3, 5, 0x7F, 0x80, 0x81, 0xFF]), max_size=12).map(bytes)
 )
-def test_headers_and_bodies_take_the_same_bytes_for_tags(section: bytes) -> None:
+def test_headers_and_bodies_read_tags_alike(section: bytes) -> None:
     arena = read_only(np.frombuffer(section, np.uint8))
     behind = skip_tags(arena, 0, len(section))
     expected = DecodeFault.OK if behind == len(section) else DecodeFault.TRAILING_BYTES
@@ -94,7 +94,7 @@ def test_headers_and_bodies_take_the_same_bytes_for_tags(section: bytes) -> None
 
 
 def hostile_cases() -> list[tuple[int, int, bytes]]:
-    """(message, version, frame) by fixed chance: noise, small numbers, and counts that promise much."""
+    """(message, version, frame) drawn with a fixed seed: noise, small numbers, and large counts."""
     source = random.Random(11)  # noqa: S311  (no secret depends on it)
     cases = []
     for number, message in enumerate(MESSAGES):
@@ -117,7 +117,7 @@ def filled_cases() -> list[tuple[int, int, bytes]]:
 
 
 def decoded_cells(message: Message, version: int, frame: bytes) -> list[int]:
-    """Faults and cells of the frame, once among others and once where none is of a declared version."""
+    """Faults and cells of the frame, once beside a frame of an unknown version, and once in unknown versions only."""
     arena = np.frombuffer(frame, np.uint8)
     cells = []
     for versions in ([version, -1, version], [-1, 99, -1]):
@@ -129,7 +129,7 @@ def decoded_cells(message: Message, version: int, frame: bytes) -> list[int]:
 
 
 def outcomes() -> list[list[int]]:
-    """What every kernel makes of the cases, each in an arena of its own size, so that reading on is reading outside."""
+    """The results of every kernel for the cases. Each arena ends with its frame, so reading on is reading outside."""
     found = []
     for number, version, frame in chain(hostile_cases(), filled_cases()):
         arena = read_only(np.frombuffer(frame, np.uint8))
@@ -149,7 +149,7 @@ def outcomes() -> list[list[int]]:
     return found
 
 
-def test_run_as_plain_python_no_kernel_reads_outside_its_arrays_and_all_agree_with_the_compiled_code(
+def test_kernels_in_plain_python_read_nothing_outside_their_arrays_and_agree_with_compiled_code(
     repository: Path,
 ) -> None:
     # numpy checks the bounds that compiled code does not.

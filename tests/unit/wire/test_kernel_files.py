@@ -1,4 +1,4 @@
-"""The kernels' machine code on disk: that of one version of the code, wherever it was imported from."""
+"""The kernels' machine code on disk is that of one version of the code, wherever it was imported from."""
 
 from __future__ import annotations
 
@@ -74,9 +74,9 @@ def test_a_kernel_is_compiled_once_for_all_places_the_code_comes_from(
         ("udfs/wire/faults.py", "0 1"),
         ("udfs/wire/__init__.py", "0 1"),
     ],
-    ids=["what it does not import", "its own module", "a module that it imports", "a package that it is in"],
+    ids=["a module that it does not import", "its own module", "a module that it imports", "a package that it is in"],
 )
-def test_another_release_compiles_a_kernel_again_if_what_it_is_made_from_changed(
+def test_another_release_compiles_a_kernel_again_if_code_changed_from_which_it_is_made(
     changed: str, hits_and_misses: str, release: Path, tmp_path: Path
 ) -> None:
     output_of(CALL, release, tmp_path)
@@ -98,7 +98,7 @@ def test_every_form_of_import_is_followed(statement: str) -> None:
     assert {"udfs.wire.faults", "udfs.wire.primitives"} <= set(names_in_imports(f"# a module\n{statement}\n".encode()))
 
 
-def test_every_module_that_python_imports_is_among_those_that_count() -> None:
+def test_every_module_that_python_imports_counts_as_imported_code() -> None:
     code = (
         "import sys; from udfs.kernels.imported_code import reached_from; before = {*sys.modules};"
         "import udfs.replay.fetch_max_bytes.replay as of;"
@@ -116,7 +116,7 @@ def test_packages_without_source_are_refused(tmp_path: Path) -> None:
 
 
 def in_place_of_a_home(temporary: Path) -> Path:
-    """Where caches are when there is no home to write to."""
+    """The folder of caches if there is no home to write to."""
     code = "import udfs; print(udfs.cache_dir())"
     environment = {
         "PATH": os.environ["PATH"],

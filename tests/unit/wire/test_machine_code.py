@@ -20,7 +20,7 @@ INT64 = ir.IntType(64)
 
 
 class Constant:
-    """What writes a function that returns a number, and how often it was asked to."""
+    """Writes a function that returns a number, and counts how often it did."""
 
     def __init__(self, number: int) -> None:
         self.number, self.written = number, 0
@@ -42,12 +42,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def another_process(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """What forgets all that was loaded, as a new process has loaded nothing."""
+    """Forgets all that was loaded, because a new process has loaded nothing."""
     make = machine_code._engine.__wrapped__
     return lambda: monkeypatch.setattr(machine_code, "_engine", cache(make))
 
 
-def test_what_was_compiled_once_is_taken_from_disk(another_process: Callable[[], None]) -> None:
+def test_a_function_that_was_compiled_once_is_taken_from_disk(another_process: Callable[[], None]) -> None:
     constant = Constant(42)
     assert constant.called("kept", "this") == 42
     another_process()
@@ -55,12 +55,12 @@ def test_what_was_compiled_once_is_taken_from_disk(another_process: Callable[[],
     assert constant.written == 1
 
 
-def test_what_is_made_from_something_else_is_compiled_anew() -> None:
+def test_a_function_that_is_made_from_something_else_is_compiled_anew() -> None:
     assert Constant(1).called("changed", "this") == 1
     assert Constant(2).called("changed", "that") == 2
 
 
-def test_what_another_version_of_the_code_has_compiled_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_function_that_another_version_of_the_code_has_compiled_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Constant(1).called("of_code", "this") == 1
     monkeypatch.setattr(machine_code, "CODE", "another")
     assert Constant(2).called("of_code", "this") == 2
@@ -93,7 +93,7 @@ def test_the_file_of_another_function_is_not_run(folder: Path, another_process: 
     assert other.written == 2
 
 
-def test_where_nothing_can_be_kept_functions_are_there_all_the_same(folder: Path) -> None:
+def test_if_nothing_can_be_kept_on_disk_functions_are_compiled_all_the_same(folder: Path) -> None:
     folder.write_text("a file in the folder's place")
     assert Constant(3).called("not_kept", "this") == 3
     assert folder.read_text() == "a file in the folder's place"
@@ -119,7 +119,7 @@ assert len(set(found)) == 4 and 0 not in found, found
 
 def test_threads_may_ask_for_functions_at_the_same_time(repository: Path, folder: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(repository), "NUMBA_CACHE_DIR": str(folder)}
-    for _ in range(2):  # compiled, and taken from disk
+    for _ in range(2):  # first compiled, then taken from disk
         run = subprocess.run(
             [sys.executable, "-c", THREADS], env=environment, capture_output=True, text=True, check=False
         )

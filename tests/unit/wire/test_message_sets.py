@@ -23,7 +23,7 @@ TIME_MS = 1_700_000_000_000
 
 
 def entry(magic: int, offset: int, value: bytes, attributes: int = 0, key: bytes | None = None, at: int = 0) -> bytes:
-    """An entry of a message set; at: its timestamp, less TIME_MS."""
+    """An entry of a message set. at: its timestamp, less TIME_MS."""
     timestamp = be("q", TIME_MS + at) if magic == 1 else b""
     keyed = be("i", -1) if key is None else be("i", len(key)) + key
     guarded = be("bb", magic, attributes) + timestamp + keyed + be("i", len(value)) + value
@@ -35,7 +35,7 @@ def inner(magic: int, *offsets: int) -> bytes:
 
 
 def wrapper(magic: int, offset: int, content: bytes, attributes: int = 0, key: bytes | None = None) -> bytes:
-    """A message set in gzip."""
+    """A wrapper with a message set in gzip."""
     return entry(magic, offset, gzip.compress(content, 1, mtime=0), attributes | GZIP, key, at=1000)
 
 
@@ -45,7 +45,7 @@ def read(content: bytes) -> Unwrapped:
 
 
 def fault_of(content: bytes) -> RecordsFault | None:
-    """Why the first entry cannot be read; it then tells no offset and no count."""
+    """Why the first entry cannot be read, None if it can. An entry that cannot be read has no offset and no count."""
     found = read(content)
     code = int(found.fault[0])
     if code >= 0:
@@ -55,7 +55,7 @@ def fault_of(content: bytes) -> RecordsFault | None:
 
 
 def offsets_of(content: bytes) -> tuple[int, int, int]:
-    """First offset, last less first, messages of the first entry."""
+    """(first offset, last less first offset, number of messages) of the first entry."""
     batches = read(content).batches
     return int(batches.base_offset[0]), int(batches.last_offset_delta[0]), int(batches.record_count[0])
 
@@ -82,12 +82,12 @@ def test_times_are_the_messages_own_or_that_of_the_append() -> None:
     assert (appended.base_timestamp[0], appended.max_timestamp[0]) == (TIME_MS + 1000, TIME_MS + 1000)
 
 
-def test_a_key_of_the_wrapper_is_passed_over() -> None:
+def test_a_key_of_the_wrapper_is_skipped() -> None:
     assert offsets_of(wrapper(1, 7, inner(1, 0, 1), key=b"key")) == (6, 1, 2)
 
 
-def test_what_is_cut_off_in_a_set_is_left_out() -> None:
-    """As Kafka's DataLogInputStream does; in format 1 the last whole message is then taken for the wrapper's."""
+def test_a_message_that_is_cut_off_is_left_out() -> None:
+    """Kafka's DataLogInputStream does so, too. In format 1, the last whole message then gets the wrapper's offset."""
     assert offsets_of(wrapper(0, 12, inner(0, 10, 11, 12)[:-1])) == (10, 1, 2)
 
 
@@ -103,7 +103,7 @@ UNREADABLE = {
     "cut before its attributes": (WHOLE[:17], RecordsFault.CUT),
     "changed": (WHOLE[:-1] + b"\x55", RecordsFault.CORRUPT),
     "zstd": (entry(1, 2, pa.compress(inner(1, 0), codec="zstd", asbytes=True), ZSTD), RecordsFault.UNKNOWN_CODEC),
-    "no codec's": (entry(1, 2, b"x", 7), RecordsFault.UNKNOWN_CODEC),
+    "an unknown codec": (entry(1, 2, b"x", 7), RecordsFault.UNKNOWN_CODEC),
     "not gzip": (entry(1, 2, b"nothing of the kind", GZIP), RecordsFault.UNREADABLE),
     "a short lz4 frame": (entry(0, 2, b"\x04\x22\x4d\x18\x68", LZ4), RecordsFault.UNREADABLE),
     "a bomb": (wrapper(1, 2, bytes(80 << 20)), RecordsFault.EXCESSIVE),
@@ -141,7 +141,7 @@ def test_xxh32_of_few_bytes(content: bytes, expected: int) -> None:
 
 
 @pytest.mark.parametrize("tells_size", [False, True])
-def test_a_frames_checksum_is_put_right_whatever_it_was(tells_size: bool) -> None:
+def test_the_header_checksum_of_an_lz4_frame_is_corrected_whatever_it_was(tells_size: bool) -> None:
     content = inner(0, 10, 11)
     frame = pa.compress(content, codec="lz4", asbytes=True)
     if tells_size:

@@ -21,7 +21,7 @@ TOPIC_ID = bytes(range(16))
 FETCH_V4 = be("iiiib", -1, 500, 1, 52428800, 0)
 FETCH_V12 = be("iiiibii", -1, 500, 1, 52428800, 0, 7, 1)
 NO_TAGS = b"\0"
-EMPTY = b"\1"  # a compact array or string of nothing
+EMPTY = b"\1"  # an empty compact array or string
 
 
 def one_partition(partition: int, fetch_offset: int, tags: bytes = NO_TAGS) -> bytes:
@@ -132,13 +132,13 @@ BROKEN = {
         74,
     ),
     "a byte too many": (FETCH_REQUEST, 4, FETCH_V4 + be("i", 0) + b"\0", DecodeFault.TRAILING_BYTES, 21),
-    "a version of tomorrow": (FETCH_REQUEST, 19, b"", DecodeFault.UNKNOWN_VERSION, 0),
+    "a later version": (FETCH_REQUEST, 19, b"", DecodeFault.UNKNOWN_VERSION, 0),
     "a negative version": (FETCH_REQUEST, -1, b"", DecodeFault.UNKNOWN_VERSION, 0),
 }
 
 
 @pytest.mark.parametrize("what", BROKEN)
-def test_a_broken_frame_is_named_and_has_no_rows(what: str) -> None:
+def test_a_broken_frame_has_a_named_fault_and_no_rows(what: str) -> None:
     message, version, body, fault, at = BROKEN[what]
     _, decoded = decode_frames(message, version, [body])
     assert (DecodeFault(decoded.fault[0]), decoded.fault_at[0]) == (fault, at)
@@ -156,7 +156,7 @@ def test_a_broken_frame_leaves_defaults_and_its_neighbours_alone() -> None:
     assert decoded.levels["topics"].parent.tolist() == [0, 0, 2, 2]
 
 
-def test_a_tag_of_a_broken_frame_does_not_stay_behind_for_the_next_one() -> None:
+def test_a_tag_of_a_broken_frame_is_not_left_over_for_the_next_one() -> None:
     tagged = one_partition(4, 1000, b"\1\1\x08" + be("q", 77))
     plain = one_partition(4, 1000)
     head = be("iiibii", 500, 1, 1024, 0, 7, 3) + b"\2" + TOPIC_ID + b"\2"
@@ -173,7 +173,7 @@ def test_a_range_that_is_not_in_the_arena_is_not_read(start: int, end: int) -> N
     assert decoded.fault.tolist() == [DecodeFault.BAD_FRAME]
 
 
-def test_frames_of_which_none_is_of_a_declared_version_have_defaults() -> None:
+def test_if_no_frame_is_of_a_declared_version_all_have_defaults() -> None:
     _, decoded = decode_frames(METADATA_REQUEST, 99, [b"", b"\0"])
     assert decoded.fault.tolist() == [DecodeFault.UNKNOWN_VERSION] * 2
     assert decoded.levels[""].parent.tolist() == [0, 1]
@@ -182,7 +182,7 @@ def test_frames_of_which_none_is_of_a_declared_version_have_defaults() -> None:
 
 
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.name)
-def test_frames_that_are_not_read_among_others_have_defaults(message: Message) -> None:
+def test_frames_that_cannot_be_read_have_defaults(message: Message) -> None:
     newest = int(message.versions.split("-")[1])
     arena, starts, ends = lay_in_arena([b""] * 3)
     ends[2] = 1 << 40
@@ -206,7 +206,7 @@ def test_arrays_that_do_not_fit_together_are_refused() -> None:
         decode_bodies(METADATA_REQUEST, arena, one, one, one)  # type: ignore[arg-type]
 
 
-def test_a_field_may_bring_columns_in_a_tag_that_it_has_not_without_one() -> None:
+def test_a_field_may_have_more_columns_in_a_tag_than_without_one() -> None:
     number, new = Field("n", "int32", "0+"), Field("new", "int32", "1+")
     message = Message("Grown", 0, "0-1", "1+", (
         Field("xs", "[]X", "0+", tagged="1+", tag=0, fields=(number, new)),
@@ -221,7 +221,7 @@ def test_a_field_may_bring_columns_in_a_tag_that_it_has_not_without_one() -> Non
     assert [decoded.levels[""].column(name).tolist() for name in ("s.n", "s.new")] == [[8, 3], [0, 4]]
 
 
-def test_no_frames_give_every_column_without_rows() -> None:
+def test_without_frames_every_column_is_there_and_has_no_rows() -> None:
     nothing = np.array([], np.int64)
     decoded = decode_bodies(FETCH_RESPONSE, np.zeros(0, np.uint8), nothing, nothing, nothing.astype(np.int16))
     assert "responses.partitions.aborted_transactions" in decoded.levels

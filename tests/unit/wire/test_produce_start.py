@@ -1,4 +1,4 @@
-"""Which Produce requests are answered, and what can be one at all."""
+"""Which Produce requests are answered, and which bytes can be one at all."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_produce_request_has_acks_and_a_topic(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", TO_ONE_TOPIC)
-def test_what_a_capture_cuts_off_does_not_count_against_a_produce_request(version: int) -> None:
+def test_bytes_that_a_capture_cuts_off_do_not_count_against_a_produce_request(version: int) -> None:
     arena, start, end = in_arena(TO_ONE_TOPIC[version])
     assert all(begins_produce(arena, start, start + n, version, True) for n in range(end - start))
 
@@ -58,14 +58,14 @@ def test_what_a_capture_cuts_off_does_not_count_against_a_produce_request(versio
         (2, be("hii", 1, 30_000, 0)),  # no topic
         (2, be("hii", 1, 30_000, -1)),
         (2, be("hii", 1, 30_000, 1) + be("h", 0)),  # a topic without a name
-        (2, be("hii", 1, 30_000, 1) + be("h", 9) + b"t1"),  # ... with one that is longer than the request
-        (2, be("hii", 1, 30_000, 1) + be("h", 2) + b"t\n"),  # ... with one that is not text
+        (2, be("hii", 1, 30_000, 1) + be("h", 9) + b"t1"),  # a topic with a name longer than the request
+        (2, be("hii", 1, 30_000, 1) + be("h", 2) + b"t\n"),  # a topic with a name that is not text
         (2, be("hi", 1, 30_000)),  # ends before a topic
         (8, be("h", 9) + b"txn"),
         (9, b"\0" + be("hi", 0, 30_000) + b"\xff\xff\xff\xff\xff"),
         (13, b"\0" + be("hi", 0, 30_000) + b"\1"),
     ],
 )
-def test_a_body_without_these_is_of_no_produce_request(version: int, body: bytes) -> None:
+def test_a_body_without_possible_acks_and_a_topic_is_of_no_produce_request(version: int, body: bytes) -> None:
     arena, start, end = in_arena(body)
     assert not begins_produce(arena, start, end, version, False)

@@ -1,4 +1,4 @@
-"""Readers touch no byte outside their frame, and no cell outside the rows that there is room for."""
+"""Readers touch no byte outside their frame, and no cell outside the rows for which there is room."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from udfs.wire.reader_code import DONE, FULL
 
 
 def damaged_cases() -> Iterator[tuple[int, int, bytes]]:
-    """(message, version, frame) with rows in every level: whole, cut at each byte, and with each byte made larger.
+    """(message, version, frame) with rows in every level: whole, cut at each byte, and with each byte replaced by 0x7E.
 
-    Of the oldest and newest version, and of those where the encoding changes.
+    The versions are the oldest, the newest, and those between which the encoding changes.
     """
     for number, message in enumerate(MESSAGES):
         flexible = [version for version in range(newest(message) + 1) if within(version, message.flexible)]
@@ -45,7 +45,7 @@ def decode_alone(message: Message, version: int, frame: np.ndarray) -> None:
 
 
 def decode_between_forbidden_pages() -> None:
-    """Decode frames where not a byte around them can be read; those that nobody damaged have rows in every level."""
+    """Decode frames around which no byte can be read. Frames that nobody damaged have rows in every level."""
     page = page_between_forbidden_ones()
     for number, version, frame in chain(damaged_cases(), hostile_cases()):
         for arena in arenas(frame, page):
@@ -73,7 +73,7 @@ ReaderCode.each_row = unchecked_rows
 
 
 @pytest.mark.parametrize("where", UNCHECKED)
-def test_a_reader_that_does_not_check_what_remains_would_be_found_out(
+def test_a_reader_that_does_not_check_how_many_bytes_remain_would_be_noticed(
     where: str, repository: Path, tmp_path: Path
 ) -> None:
     imports = "from contextlib import contextmanager\nfrom udfs.wire.reader_code import ReaderCode\n"

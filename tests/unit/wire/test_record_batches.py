@@ -25,7 +25,7 @@ def crc32c(content: bytes) -> int:
 
 
 def record_batch(base_offset: int = 100, attributes: int = 0, records: bytes = b"\0" * 20, count: int = 3) -> bytes:
-    """Magic 2."""
+    """A batch of magic 2."""
     guarded = be("hiqqqhii", attributes, count - 1, 1_700_000_000_000, 1_700_000_000_009, 7, 2, 40, count) + records
     return be("qiib", base_offset, 9 + len(guarded), 5, 2) + crc32c(guarded).to_bytes(4, "big") + guarded
 
@@ -107,7 +107,7 @@ def test_the_leader_epoch_is_not_in_the_checksum() -> None:
 
 
 @pytest.mark.parametrize("kept", range(1, 81))
-def test_a_cut_batch_tells_what_is_left_of_its_header(kept: int) -> None:
+def test_a_cut_batch_has_the_fields_that_are_left_of_its_header(kept: int) -> None:
     batch = record_batch()
     found = walk_spans(record_batch(50) + batch[:kept])
     assert columns(found, "is_cut", "available", "crc_valid", "fault") == [[0, 1], [len(batch), kept], [1, -1], [0, 0]]

@@ -47,7 +47,7 @@ RECORDS = st.lists(
 
 
 @given(RECORDS)
-def test_the_walk_tells_what_was_written(records: list[tuple[int, bytes | None, bytes]]) -> None:
+def test_the_sizes_read_are_those_of_the_records_written(records: list[tuple[int, bytes | None, bytes]]) -> None:
     written = [record(number, *parts) for number, parts in enumerate(records)]
     found = record_sizes(b"".join(written), len(records))
     assert found.timestamp_deltas.tolist() == [delta for delta, _, _ in records]
@@ -78,7 +78,7 @@ def test_every_codec_is_read(codec: Literal["gzip", "snappy", "lz4", "zstd", "xe
     assert decompress_records(number, stored, Budget()) == content
 
 
-def test_a_block_in_xerials_framing_is_there_in_full() -> None:
+def test_a_block_in_xerials_framing_has_to_be_there_in_full() -> None:
     *_, block = parts = [xerial(b"", 1), b"", pa.compress(b"abc", codec="snappy", asbytes=True)]
     for size, read in ((len(block), True), (len(block) + 1, False)):
         parts[1] = struct.pack(">i", size)
@@ -93,7 +93,7 @@ def test_a_bomb_is_refused(codec: Literal["gzip", "snappy", "lz4", "zstd"]) -> N
         decompress_records({"gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}[codec], stored, Budget())
 
 
-def test_no_more_is_made_than_is_left() -> None:
+def test_no_more_bytes_are_decompressed_than_the_budget_has_left() -> None:
     stored = pa.compress(bytes(LEAST_LIMIT), codec="zstd", asbytes=True)
     budget = Budget(2 * LEAST_LIMIT - 1)
     assert len(decompress_records(4, stored, budget)) == LEAST_LIMIT
@@ -102,7 +102,7 @@ def test_no_more_is_made_than_is_left() -> None:
         decompress_records(4, stored, budget)
 
 
-def test_bombs_that_are_refused_use_up_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bombs_that_are_refused_use_up_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
 
     def counted(codec: str, stored: bytes) -> Iterator[bytes]:
@@ -121,7 +121,7 @@ def test_bombs_that_are_refused_use_up_what_is_left(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("number", range(1, 8))
 @given(content=st.binary(max_size=100))
-def test_what_no_codec_reads_has_a_reason(number: int, content: bytes) -> None:
+def test_bytes_that_no_codec_reads_have_a_reason(number: int, content: bytes) -> None:
     for stored in (content, b"\x82SNAPPY\0" + content, b"\x28\xb5\x2f\xfd" + content, b"\x1f\x8b\x08" + content):
         told = fault_of(partial(decompress_records, number, stored, Budget()))
         assert told in (None, RecordsFault.UNREADABLE, RecordsFault.UNKNOWN_CODEC, RecordsFault.EXCESSIVE)

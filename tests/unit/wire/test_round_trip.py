@@ -26,7 +26,7 @@ from udfs.wire.messages import DecodedFrames, decode_bodies
 @pytest.mark.parametrize(("message", "version"), MESSAGE_VERSIONS, ids=lambda value: getattr(value, "name", value))
 @settings(max_examples=5)
 @given(data=st.data())
-def test_what_was_encoded_is_what_is_decoded(message: Message, version: int, data: st.DataObject) -> None:
+def test_decoding_gives_what_was_encoded(message: Message, version: int, data: st.DataObject) -> None:
     sent = data.draw(st.lists(message_values(message, version), min_size=1, max_size=3))
     arena, starts, ends = lay_in_arena([encode(message, version, value) for value in sent])
     with junk_in_memory():
@@ -38,14 +38,14 @@ def test_what_was_encoded_is_what_is_decoded(message: Message, version: int, dat
 
 
 def mixed_frames(message: Message, values: list[tuple[int, Struct | None]]) -> tuple[np.ndarray, ...]:
-    """Frames of several versions, every third one cut short; empty where there is no value."""
+    """Frames of several versions. Every third one is cut short, and those without a value are empty."""
     frames = [b"" if value is None else encode(message, version, value) for version, value in values]
     frames = [frame[:-1] if number % 3 == 2 else frame for number, frame in enumerate(frames)]
     return (*lay_in_arena(frames, b"\xff"), np.array([version for version, _ in values], np.int16))
 
 
 def level_above(path: str, decoded: DecodedFrames) -> str:
-    """The level that holds a level's array, be it in a struct."""
+    """The level that holds a level's array, also if the array is in a struct."""
     above = path.rpartition(".")[0]
     return above if above in decoded.levels else level_above(above, decoded)
 
@@ -68,7 +68,7 @@ def concatenated(parts: list[DecodedFrames]) -> tuple[list[int], dict[str, dict[
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.name)
 @settings(max_examples=5)
 @given(data=st.data())
-def test_the_cut_into_batches_does_not_matter(message: Message, data: st.DataObject) -> None:
+def test_how_frames_are_cut_into_batches_does_not_matter(message: Message, data: st.DataObject) -> None:
     newest = int(message.versions.split("-")[1])
     versions = data.draw(st.lists(st.integers(-1, newest + 1), min_size=20, max_size=20))
     values = [(v, data.draw(message_values(message, v)) if 0 <= v <= newest else None) for v in versions]
