@@ -1,4 +1,4 @@
-"""What the backtest reads of a broker's memory pool in its log."""
+"""What the backtest reads about a broker's memory pool from its log."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NETWORK, HANDLER = "data-plane-kafka-network-thread-1-PLAINTEXT-PLAINTEXT-0", "d
 
 
 def line(ms: float, told: str, thread: str = NETWORK) -> str:
-    """A line of the log, so many ms after noon."""
+    """A line of the log. ms: its time after noon."""
     return f"2026-11-30T12:00:{ms / 1000:09.6f}\t{thread}\t{told}\n"
 
 
@@ -40,12 +40,12 @@ def test_a_pool_is_depleted_from_a_refusal_to_the_next_grant_or_release() -> Non
     assert pool_figures([*told, line(22, "allocated buffer of size 70")])["depleted ms"] == pytest.approx(7)
 
 
-def test_the_pool_of_a_controller_in_the_same_process_is_another() -> None:
+def test_the_pool_of_a_controller_in_the_same_process_does_not_count() -> None:
     controllers = NETWORK.replace("PLAINTEXT-P", "CONTROLLER-P")
     told = [line(0, "allocated buffer of size 100 "), line(1, "allocated buffer of size 400 ", controllers)]
     assert pool_figures(told)["most bytes in use"] == 100
 
 
-def test_a_quantile_is_a_value_that_there_is() -> None:
+def test_a_quantile_is_one_of_the_values() -> None:
     assert [quantile([3.0, 1.0, 2.0], share) for share in (0.01, 0.5, 0.99)] == [1.0, 2.0, 3.0]
     assert quantile([], 0.5) == 0

@@ -1,4 +1,4 @@
-"""What the benchmarks compare: that nothing of a capture is left out of what the contestants are given."""
+"""The benchmarks give contestants all of a capture, and can be called by name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.bench.session_cache import Traffic, step_rows
 from udfs.wire.messages import decode_bodies
 
 UNANSWERED = 6
-"""Of the fetches in the capture, as its connections ended."""
+"""How many fetches in the capture have no response, because their connections ended."""
 
 
 def test_decoding_is_measured_over_every_answered_fetch_of_a_capture(shared_captures: Path) -> None:
@@ -27,7 +27,7 @@ def test_decoding_is_measured_over_every_answered_fetch_of_a_capture(shared_capt
 
 
 def faultless(part: FetchFrames) -> bool:
-    """Whether each of the frames decodes."""
+    """Whether all frames decode without a fault."""
     return not decode_bodies(part.message, part.arena, *part.bodies()).fault.any()
 
 
@@ -43,12 +43,12 @@ def test_help_and_an_unknown_name_list_the_benchmarks(
     assert all(name in told for name in BENCHMARKS)
 
 
-def test_all_benchmarks_run_where_none_is_named() -> None:
+def test_all_benchmarks_run_if_none_is_named() -> None:
     assert wanted([]) == list(BENCHMARKS)
     assert wanted(["ingest", "decode"]) == ["ingest", "decode"]
 
 
-def test_stages_of_a_job_are_those_that_it_says_it_is_done_with() -> None:
+def test_stages_of_a_job_are_those_that_it_reports_as_done() -> None:
     said = (
         "refetch: index ...\nrefetch: decode  12/53 tasks  3.1/s  ETA 9 s\nrefetch: decode  53 tasks  17.2 s\n"
         "refetch: replay fetch_max_bytes  1,043 tasks  1,240.4 s\nrefetch: gate gold: capture passed 12 rules\n"

@@ -1,4 +1,4 @@
-"""The Dockerfile and the examples for platforms: what they name is there, and jobs take what they are given."""
+"""The Dockerfile and the examples for platforms name files that exist, and jobs accept the arguments they give."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def example(name: str) -> Any:
 
 
 def airflow_tasks(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """The commands of the DAG by the task's id, as Airflow is given them."""
+    """The commands of the DAG by the task's id, as Airflow gets them."""
     tasks: dict[str, str] = {}
 
     class Task:
@@ -79,7 +79,7 @@ def airflow_tasks(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 
 
 def on_yarn(folder: Path, *arguments: str) -> list[str]:
-    """What the script gives to spark-submit."""
+    """The arguments that the script gives to spark-submit."""
     submit = folder / "spark-submit"
     submit.write_text(f"#!{sys.executable}\nimport json, sys\nprint(json.dumps(sys.argv[1:]))\n")
     submit.chmod(0o755)
@@ -91,7 +91,7 @@ def on_yarn(folder: Path, *arguments: str) -> list[str]:
 
 
 def resolved(arguments: list[str], folder: Path) -> str:
-    """The job of a command whose places are in this folder, checked as before Spark starts."""
+    """The job of a command, checked as before Spark starts. folder: where its lake and its page are."""
     capture = REPOSITORY / "tests" / "captures" / "starve.pcap.zst"
     places = {"captures": capture, "lake": folder / "lake", "out": folder / "report.html"}
     run = resolve_run(parse_arguments([
@@ -114,7 +114,7 @@ def test_a_databricks_job_runs_the_entry_point_of_the_wheel(tmp_path: Path) -> N
     assert task["job_cluster_key"] in clusters
 
 
-def test_airflow_runs_commands_that_jobs_take(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_airflow_runs_commands_that_jobs_accept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     jobs = []
     for command in airflow_tasks(monkeypatch).values():
         program, *arguments = shlex.split(re.sub(r"\{\{.*?\}\}", "2026-01-31", command))
@@ -123,7 +123,7 @@ def test_airflow_runs_commands_that_jobs_take(monkeypatch: pytest.MonkeyPatch, t
     assert jobs == ["pipeline", "prune"]
 
 
-def test_kubernetes_runs_what_the_image_has(tmp_path: Path) -> None:
+def test_kubernetes_runs_files_that_the_image_has(tmp_path: Path) -> None:
     application = example("kubernetes.yaml")["spec"]
     assert resolved(application["arguments"], tmp_path) == "pipeline"
     main = application["mainApplicationFile"].removeprefix("local://")
@@ -139,7 +139,7 @@ def test_kubernetes_runs_what_the_image_has(tmp_path: Path) -> None:
     assert [f"useradd --uid {user} " in run.text for user in users for run in of_image("RUN")].count(True) == 1
 
 
-def test_yarn_is_given_files_that_are_there_and_flags_that_the_job_takes(tmp_path: Path) -> None:
+def test_yarn_gets_files_that_exist_and_flags_that_the_job_accepts(tmp_path: Path) -> None:
     given = on_yarn(tmp_path, "hdfs:///captures", "hdfs:///lake", "--set=consumer.fetch.max.bytes=1MiB")
     main = given.index("jobs/__main__.py")
     assert (REPOSITORY / given[main]).is_file()
@@ -148,7 +148,7 @@ def test_yarn_is_given_files_that_are_there_and_flags_that_the_job_takes(tmp_pat
     assert given[main + 2 : main + 4] == ["--captures=hdfs:///captures", "--lake=hdfs:///lake"]
 
 
-def test_the_image_is_made_of_files_that_are_there_and_sent_to_the_builder() -> None:
+def test_the_image_is_made_of_files_that_exist_and_are_sent_to_the_builder() -> None:
     sent = [line[1:] for line in (REPOSITORY / ".dockerignore").read_text().splitlines() if line.startswith("!")]
     copied = [one.words[:-1] for one in of_image("COPY") if not one.text.startswith("--from")]
     sources = [source for words in copied for source in words]

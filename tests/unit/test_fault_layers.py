@@ -1,4 +1,4 @@
-"""The layers of `tests.faults`: the n-th operation below the folders fails, in whatever process, and no other."""
+"""The layers of `tests.faults` make the n-th operation below the folders fail, in any process, and no other."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def files(tmp_path: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize("by_audit", LAYERS)
-def test_the_nth_operation_below_the_folders_fails_and_is_told(
+def test_the_nth_operation_below_the_folders_fails_and_is_reported(
     tmp_path: Path, files: list[Path], by_audit: bool
 ) -> None:
     control = Control.made(tmp_path / "control")

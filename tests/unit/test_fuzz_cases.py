@@ -1,4 +1,4 @@
-"""One case of each kind that `python -m tests.fuzz` makes without end: its checks hold, and go on being able to run."""
+"""One case of each kind that `python -m tests.fuzz` makes without end passes its checks."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from udfs.facts.arrow_tables import arrow_schema
 
 
 class Letters:
-    """A capture set has the id of its content, a run those of content and scenario."""
+    """Ids of letters: of a capture set its content, and of a run its content and scenario."""
 
     def set_id(self, content: str) -> str:
         return content
@@ -88,13 +88,13 @@ def test_the_same_seed_gives_the_same_steps_and_more_of_them_begin_alike() -> No
     assert goes_on == {"", LATEST, "a", "b"}
 
 
-def test_what_is_disturbed_removes_no_files_that_somebody_reads() -> None:
+def test_steps_that_are_disturbed_remove_no_files_that_others_read() -> None:
     steps = [step for seed in range(30) for step in plan(seed, 25)]
     assert not any(step.at_once for step in steps if step.killed or step.beside)
     pairs = [(step, step.beside) for step in steps if step.beside and step.file]
     assert pairs
     assert all(one.content == two.content for one, two in pairs if one.file == two.file), "a file has one content"
-    assert {step.clock % 24 for step in steps} == {12}, "no age ends when files were written"
+    assert {step.clock % 24 for step in steps} == {12}, "no age ends at the time of day when files were written"
 
 
 def test_a_capture_set_that_is_ingested_again_is_the_one_written_last() -> None:
@@ -116,14 +116,14 @@ def test_a_capture_set_goes_on_from_the_last_one_that_ends_before_it_and_has_an_
     assert halfway(lake_after(goes_on(), of=both), goes_on(), KNOWN).written == ("b", "a")
 
 
-def test_a_capture_set_stays_when_the_one_goes_that_it_goes_on_from() -> None:
+def test_a_capture_set_stays_when_the_one_from_which_it_goes_on_is_removed() -> None:
     lake = lake_after(made("b"), replace(goes_on(), job=PIPELINE, scenario="limits"))
     left = lake_after(Step(PRUNE, "b", by=BY_SET), of=lake)
     assert (left.written, [*left.run_at]) == (("c>b",), ["c>b/limits"])
     assert lake_after(Step(MIGRATE), of=left) == left
 
 
-def test_a_set_that_begins_while_the_earlier_one_is_written_again_may_go_on_from_the_one_before() -> None:
+def test_a_set_that_begins_while_an_earlier_one_is_written_again_may_go_on_from_the_one_before_that() -> None:
     lake, again = lake_after(Step(INGEST, "a", "tuesday"), Step(INGEST, "b", "monday")), Step(INGEST, "b", "monday")
     lakes = possible_beside(lake, replace(goes_on(), file="tuesday"), again, KNOWN, both_done=True)
     assert {frozenset(one.written) for one in lakes} == {frozenset({"a", "b", "c>b"}), frozenset({"a", "b", "c>a"})}
@@ -141,7 +141,7 @@ def test_a_lake_that_is_made_older_lacks_columns_and_a_table_and_keeps_its_rows(
     assert lacking(tmp_path) == lacks
 
 
-def test_a_pipeline_keeps_a_capture_set_of_the_same_name_and_writes_one_of_another() -> None:
+def test_a_pipeline_keeps_a_capture_set_of_the_same_name_and_writes_one_of_another_name() -> None:
     lake = lake_after(made("a"), made("b"))
     assert lake_after(made("a"), of=lake).written == ("a", "b")
     renamed = lake_after(made("a", file="tuesday"), of=lake)
@@ -154,12 +154,12 @@ def test_the_page_is_that_of_the_newest_run() -> None:
     assert lake_after(Step(PRUNE, "a", by=BY_RUN, scenario="limits"), of=lake).shown == "b/limits"
 
 
-def test_a_run_is_compared_with_one_of_other_captures_where_there_is_one() -> None:
+def test_a_run_is_compared_with_one_of_other_captures_if_there_is_one() -> None:
     lake = lake_after(made("a", clock=12), made("b", clock=36), made("b", "sessions", clock=60))
     assert (CHECKED, "a/limits-b/sessions") in lake_after(Step(COMPARE), of=lake).cells
 
 
-def test_a_capture_set_leaves_with_its_runs_and_a_run_alone() -> None:
+def test_a_capture_set_is_removed_with_its_runs_and_a_run_alone() -> None:
     lake = lake_after(made("a"), made("b"), Step(TREND))
     without = lake_after(Step(PRUNE, "a", by=BY_SET), of=lake)
     assert not any(of.startswith("a") for _, of in without.cells)
@@ -168,7 +168,7 @@ def test_a_capture_set_leaves_with_its_runs_and_a_run_alone() -> None:
     assert {of for _, of in without.cells} == {"a", "b", "b/limits"}
 
 
-def test_age_takes_old_runs_and_sets_that_no_young_run_is_of_and_leaves_trends() -> None:
+def test_age_removes_old_runs_and_sets_without_young_runs_and_leaves_trends() -> None:
     lake = lake_after(made("a", clock=12), made("b", clock=24 * 30 + 12), Step(TREND))
     left = lake_after(Step(PRUNE, by=AGE, days=5, clock=24 * 30 + 12), of=lake)
     assert (left.written, [*left.run_at]) == (("b",), ["b/limits"])
@@ -177,7 +177,7 @@ def test_age_takes_old_runs_and_sets_that_no_young_run_is_of_and_leaves_trends()
     assert lake_after(Step(PRUNE, by=AGE, days=5, clock=24 * 30 + 12, dry_run=True), of=lake) == lake
 
 
-def test_what_was_left_unfinished_goes_by_its_id_and_by_age_not_before_a_day() -> None:
+def test_an_unfinished_run_is_removed_by_its_id_and_by_age_only_after_a_day() -> None:
     lake = replace(lake_after(made("a")), run_at={}, cells={("fidelity", "a/limits"): OWN, **lake_after().cells})
     assert code_of(lake, Step(PRUNE, "b", scenario="limits", by=BY_RUN)) == 2
     assert lake_after(Step(PRUNE, "a", scenario="limits", by=BY_RUN), of=lake).cells == {}
@@ -185,7 +185,7 @@ def test_what_was_left_unfinished_goes_by_its_id_and_by_age_not_before_a_day() -
     assert lake_after(Step(PRUNE, by=AGE, days=1, clock=60), of=lake).cells == {}
 
 
-def test_what_is_gated_anew_keeps_that_until_it_is_written_again() -> None:
+def test_a_set_that_is_gated_anew_keeps_these_results_until_it_is_written_again() -> None:
     lake = lake_after(made("a"), Step(GATE, by="silver"))
     assert lake.cells[GATES, "a"] == BY_GATE
     assert lake_after(Step(INGEST, "a", "monday"), of=lake).cells[GATES, "a"] == OWN
@@ -202,11 +202,11 @@ def test_what_is_gated_anew_keeps_that_until_it_is_written_again() -> None:
         (Step(PRUNE, "b", by=BY_SET), 1, 2),
     ],
 )
-def test_exit_codes_of_what_the_lake_has_not(step: Step, empty: int, other: int) -> None:
+def test_exit_codes_of_steps_for_what_the_lake_does_not_have(step: Step, empty: int, other: int) -> None:
     assert (code_of(Lake(), step), code_of(lake_after(made("a")), step)) == (empty, other)
 
 
-def test_a_killed_ingest_leaves_each_table_as_it_was_or_as_it_is_to_be_and_lists_no_half_of_a_set() -> None:
+def test_a_killed_ingest_leaves_each_table_as_before_or_as_after_it_and_lists_no_half_of_a_set() -> None:
     step = Step(INGEST, "a", "monday")
     lakes = possible(Lake(), step, KNOWN)
     done = lakes[1]
@@ -223,7 +223,7 @@ def test_a_capture_set_that_is_ingested_again_may_be_in_no_list_meanwhile() -> N
     assert halfway(lake, made("a"), KNOWN) == lake, "a pipeline keeps it"
 
 
-def test_rows_that_nobody_wrote_are_a_fault_and_so_are_rows_that_lack() -> None:
+def test_rows_that_nobody_wrote_are_a_fault_and_so_are_missing_rows() -> None:
     lake = lake_after(made("a"))
     found = as_seen(lake)
     assert settled([lake], found, hashes_of(lake), KNOWN, may_stray=False)[1] == []
@@ -237,14 +237,14 @@ def test_rows_that_nobody_wrote_are_a_fault_and_so_are_rows_that_lack() -> None:
     assert settled([lake], stray, hashes_of(lake), KNOWN, may_stray=False)[1]
 
 
-def test_two_commands_that_both_say_done_leave_what_one_after_the_other_would() -> None:
+def test_two_commands_that_both_succeed_leave_what_one_after_the_other_would_leave() -> None:
     lake, prune = lake_after(made("a")), Step(PRUNE, "a", by=BY_SET)
     lakes = possible_beside(lake, made("b"), prune, KNOWN, both_done=True)
     assert [set(one.written) for one in lakes] == [{"b"}, {"b"}]
     assert len(possible_beside(lake, made("b"), prune, KNOWN, both_done=False)) > len(lakes)
 
 
-def test_the_last_thing_said_is_one_message() -> None:
+def test_a_command_that_fails_ends_its_output_with_one_message() -> None:
     assert told_badly(1, "refetch: index ...\nrefetch: lake: no capture\n") == []
     assert told_badly(2, "refetch: no capture set x; it has\n  a\n  b\n") == []
     assert told_badly(0, "") == []

@@ -1,4 +1,4 @@
-"""The layout tells the story: every replay has the same plan, and the map of the house shows what is there."""
+"""Every replay has the same modules, names are clear, and the map of the code names what is there."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ PREFIX = {
     FETCH_MAX_BYTES: "fetch_", CONSUMER_MEMORY: "memory_", SESSION_CACHE: "session_", BATCH_SPLIT: "split_",
     PARTITION_LIMITS: "limit_",
 }  # fmt: skip
-"""What a module's name could begin with that its package says already."""
+"""With what a module's name need not begin, because its package's name says it already."""
 PLAN = {
     "__init__", "settings", "silver_events", "events", "state", "fidelity", "rows", "replay", "warm_up"
 }  # fmt: skip
-"""The modules of every replay; others are called after what their kernels do."""
+"""The modules of every replay. Others are named after what their kernels do."""
 JOB_SIDE = {"__init__", "job", "answers"}
 CODE = ("jobs", "udfs", "schemas", "notebooks")
 MAP = "docs/architecture.md"
 OF_EACH = {"main", "packed", "lanes", "lanes_table", "answer_lines", "answer_row"}
-"""Functions that each command or replay has by this name, in `jobs`."""
+"""Functions in `jobs` that each command or replay has under this name."""
 
 
 def modules_in(folder: Path) -> set[str]:
@@ -41,7 +41,7 @@ def modules_in(folder: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("replay", PREFIX)
-def test_a_replay_has_the_plan_that_all_have(replay: str, repository: Path) -> None:
+def test_a_replay_has_the_modules_that_all_have(replay: str, repository: Path) -> None:
     assert modules_in(repository / "udfs" / "replay" / replay) >= PLAN
     assert modules_in(repository / "jobs" / "replays" / replay) >= JOB_SIDE
     assert (repository / "docs" / f"{replay}.md").exists()
@@ -57,7 +57,7 @@ def recurring(names: Iterable[str]) -> set[str]:
     return {name for name, times in Counter(names).items() if times > 1}
 
 
-def test_a_name_in_jobs_is_that_of_one_thing(repository: Path) -> None:
+def test_a_name_in_jobs_belongs_to_one_thing(repository: Path) -> None:
     assert recurring(names_defined(repository / "jobs", ast.FunctionDef, ast.ClassDef)) == OF_EACH
 
 
@@ -72,7 +72,7 @@ def test_no_module_of_a_replay_repeats_its_name(replay: str, repository: Path) -
 
 
 def imports_of(file: Path, module: str) -> Iterator[str]:
-    """What a module imports when it is loaded."""
+    """The names that a module imports when it is loaded."""
     package = module if file.name == "__init__.py" else module.rpartition(".")[0]
     for node in ast.parse(file.read_text()).body:
         if isinstance(node, ast.Import):
@@ -82,7 +82,7 @@ def imports_of(file: Path, module: str) -> Iterator[str]:
             yield from (name, *(f"{name}.{alias.name}" for alias in node.names))
 
 
-def test_no_import_leads_back_to_where_it_began(repository: Path) -> None:
+def test_imports_form_no_cycle(repository: Path) -> None:
     files = {
         ".".join(file.relative_to(repository).with_suffix("").parts).removesuffix(".__init__"): file
         for root in CODE
@@ -94,7 +94,7 @@ def test_no_import_leads_back_to_where_it_began(repository: Path) -> None:
 
 
 @pytest.mark.parametrize("page", [MAP, "CONTRIBUTING.md"])
-def test_paths_that_pages_name_are_there(page: str, repository: Path) -> None:
+def test_paths_that_pages_name_exist(page: str, repository: Path) -> None:
     text = (repository / page).read_text()
     named = set(re.findall(r"`((?:jobs|udfs|schemas|conf|docs|tests|notebooks)(?:/[\w.*-]+)+)", text))
     missing = [path for path in named if not any(repository.glob(path.replace("NAME", "*")))]
@@ -116,8 +116,8 @@ def rooms_in_picture(text: str) -> dict[str, str]:
     return dict(re.findall(r'(\w+)\["((?:jobs|udfs|schemas)/[\w/]+?)(?:/\*[\w./]*)?:', picture))
 
 
-def test_rooms_of_the_picture_use_one_another_as_rows_go(repository: Path) -> None:
-    """What is drawn from one folder to another is an import, in whichever direction."""
+def test_of_two_folders_that_the_picture_joins_one_imports_the_other(repository: Path) -> None:
+    """The arrows are in the direction of rows, and imports may be in the other one."""
     text = (repository / MAP).read_text()
     rooms, picture = rooms_in_picture(text), text.partition("```mermaid")[2].partition("```")[0]
     assert len(rooms) >= 8

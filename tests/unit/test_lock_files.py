@@ -1,4 +1,4 @@
-"""The lock files: a hash for whatever is installed, and nothing of where it came from."""
+"""The lock files have a hash for every package that is installed, and do not say where it came from."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def test_a_lock_file_names_no_index_and_no_address(lock: str) -> None:
     assert re.findall(r"https?:|//|--(?:extra-)?index|--find-links", lock) == []
 
 
-def test_lock_files_agree_on_what_they_share(repository: Path) -> None:
+def test_lock_files_agree_on_packages_that_they_share(repository: Path) -> None:
     pins: dict[str, set[str]] = {}
     for name in LOCKS:
         for package, version in PIN.findall(without_hashes((repository / name).read_text())):
             pins.setdefault(package, set()).add(version)
-    # Of these, which version is installed depends on Python's.
+    # Which version of these is installed depends on Python's version.
     assert {package for package, versions in pins.items() if len(versions) > 1} == {"deprecated", "scipy"}
 
 
@@ -106,9 +106,9 @@ def test_pins_without_hashes_are_the_same_pins() -> None:
 
 
 @pytest.mark.parametrize("told", [TOLD_BY_UV, TOLD_BY_PIP], ids=["uv", "pip"])
-def test_a_file_of_another_hash_is_told_from_what_the_installer_says(told: str) -> None:
+def test_a_file_of_another_hash_is_recognised_by_what_the_installer_says(told: str) -> None:
     assert pin_with_other_hash(told) == "altair==6.3.0"
 
 
-def test_what_fails_for_another_reason_was_not_refused() -> None:
+def test_a_package_that_fails_for_another_reason_was_not_refused() -> None:
     assert pin_with_other_hash("error: Failed to fetch: `https://mirror.example/simple/numba/`") is None

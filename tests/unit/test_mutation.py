@@ -71,7 +71,7 @@ def test_a_package_that_is_not_there_is_named(unknown: str) -> None:
         folders_of_tests(unknown)
 
 
-def test_a_change_that_is_said_to_be_none_can_be_made(repository: Path) -> None:
+def test_a_change_that_is_listed_as_equal_can_be_made(repository: Path) -> None:
     files = {file for file, _, _ in EQUAL}
     mutants = [mutant for file in files for mutant in mutants_in(file, (repository / file).read_text())]
     assert EQUAL.keys() <= {(mutant.file, mutant.before, mutant.after) for mutant in mutants}
@@ -118,5 +118,5 @@ def test_a_test_that_takes_too_long_is_left_out_at_once_though_hypothesis_makes_
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     run = run_sample(what, tmp_path, repository)
     took = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert took.ru_utime - before.ru_utime < 15, "seconds of processor time; again and again it takes 20"
+    assert took.ru_utime - before.ru_utime < 15, "seconds of processor time; with repeated tries it takes 20"
     assert "  left out, fails or takes too long without the JIT: test_tiny.py::test_totals" in run.stdout.splitlines()

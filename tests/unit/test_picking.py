@@ -1,4 +1,4 @@
-"""Values of other rows, and places among neighbours."""
+"""Values that are taken from other rows, and places among neighbours."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def test_values_are_taken_by_row_and_missing_where_there_is_none() -> None:
     assert pick_values(np.array([10, 20, 30]), np.array([2, -1, 0, 2]), 7).tolist() == [30, 7, 10, 30]
 
 
-def test_fields_of_rows_are_taken_as_columns_each_with_a_value_for_where_there_is_none() -> None:
+def test_fields_of_rows_are_taken_as_columns_each_with_a_value_for_missing_rows() -> None:
     frames = np.array([(1, 0, 100), (2, 0, 200)], FRAME)
     columns = pick_columns(frames, FIELDS, np.array([1, 0, -5, 1]))
     assert {name: column.tolist() for name, column in columns.items()} == {
@@ -30,7 +30,7 @@ def test_fields_of_any_number_of_rows_are_taken() -> None:
     assert columns["size"].tolist() == list(range(-999, 1))
 
 
-def test_nothing_is_taken_from_nothing() -> None:
+def test_from_no_rows_only_the_missing_value_is_taken() -> None:
     assert pick_values(np.zeros(0, np.int64), np.array([-1]), 3).tolist() == [3]
     assert pick_values(np.zeros(0, np.int64), np.zeros(0, np.int64), 3).tolist() == []
     assert pick_columns(np.zeros(0, FRAME), FIELDS, np.array([-1]))["size"].tolist() == [7]

@@ -49,7 +49,7 @@ DERIVED = (
     fetch_reasons.OPEN_FETCHES, fetch_reasons.CLOSED_FETCHES, fetch_reasons.FETCHERS, memory_reasons.DRAINED,
     memory_reasons.HELD, memory_reasons.QUEUE, memory_reasons.BUFFERS, CHANGES, SPLITS, SESSIONS, SHARES, THROTTLES,
 )  # fmt: skip
-"""What is declared, and the code takes its words from."""
+"""Declared reasons from which the code takes its words."""
 
 
 WORDS = [
@@ -65,7 +65,7 @@ def test_every_word_that_is_given_is_declared_and_every_declared_word_is_given(n
     assert set(group.words) == {str(word) for word in given}
 
 
-def test_every_kind_of_word_of_the_code_is_one_of_these() -> None:
+def test_every_enumeration_of_words_in_the_code_is_listed_here() -> None:
     modules = [importlib.import_module(found.name) for found in pkgutil.walk_packages(udfs.__path__, "udfs.")]
     kinds = {
         kind
@@ -79,7 +79,7 @@ def test_every_kind_of_word_of_the_code_is_one_of_these() -> None:
     assert {id(group) for group in groups} == {id(group) for group in (*FIDELITY_REASONS, *FAULT_REASONS)}
 
 
-def test_no_reason_counts_as_agreement_but_that_session_ids_show_an_order() -> None:
+def test_no_reason_counts_as_agreement_except_that_session_ids_show_an_order() -> None:
     equal = {word for group in FIDELITY_REASONS for word, reason in group.words.items() if reason.counts == "equal"}
     assert equal == {word for word, reason in SESSIONS.words.items() if reason.counts == "equal"}
     assert len(equal) == 1
@@ -106,12 +106,12 @@ def test_a_word_of_two_metrics_has_the_meaning_of_the_one_that_gives_it() -> Non
 
 
 @pytest.mark.parametrize(("word", "reason"), WORDS)
-def test_a_reason_is_told_in_sentences_that_a_cell_of_a_table_takes(word: str, reason: FidelityReason) -> None:
+def test_a_reason_has_whole_sentences_that_fit_into_a_cell_of_a_table(word: str, reason: FidelityReason) -> None:
     for text in (reason.means, reason.do):
         assert re.fullmatch(r"[A-Z`][^|\n]*\.", text), word
 
 
-def test_the_settings_that_reasons_tell_to_state_can_be_stated() -> None:
+def test_the_settings_that_reasons_ask_to_state_can_be_stated() -> None:
     told = {
         key
         for group in FIDELITY_REASONS
@@ -125,7 +125,7 @@ def test_the_settings_that_reasons_tell_to_state_can_be_stated() -> None:
     resolve_scenario(None, [], ["recompress=all", "recut.sizes=exact"])
 
 
-def test_the_faults_are_words_of_a_column_that_there_is() -> None:
+def test_the_faults_are_words_of_a_column_that_exists() -> None:
     columns = {f"{table.name}.{column}" for table in SILVER for column in table.columns}
     assert {group.column for group in FAULT_REASONS} <= columns
 

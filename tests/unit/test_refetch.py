@@ -1,4 +1,4 @@
-"""The package `refetch`: what notebooks import, and how the command is called where a user is to type it."""
+"""The package `refetch`: what notebooks import, and the name of the command that users type."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ def test_notebooks_have_what_jobs_declares() -> None:
         refetch.open_table  # noqa: B018 - the point
 
 
-def test_packages_of_another_project_are_told_and_left_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_packages_of_another_project_are_reported_and_left_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     other = ModuleType("jobs")
     other.__file__ = str(tmp_path / "jobs" / "__init__.py")
     monkeypatch.setitem(sys.modules, "jobs", other)
@@ -32,7 +34,7 @@ def test_packages_of_another_project_are_told_and_left_alone(monkeypatch: pytest
 
 
 def texts(file: Path) -> Iterator[str]:
-    """The texts of a module but for docstrings and what stands alone."""
+    """The strings of a module, except docstrings and others that stand alone."""
     tree = ast.parse(file.read_text())
     alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):

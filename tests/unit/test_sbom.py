@@ -1,4 +1,4 @@
-"""The list of what refetch consists of: packages with the lock file's hashes, and jars."""
+"""The list of refetch's parts: packages with the lock file's hashes, and jars."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ POM = "groupId={}\nartifactId={}\nversion=4.2.13.Final\n"
 
 @pytest.fixture(scope="module")
 def sparks_jars(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A jar with a classifier and another's description beside its own, and one without any."""
+    """A jar with a classifier that has another jar's description beside its own, and a jar without a description."""
     folder = tmp_path_factory.mktemp("jars")
     with zipfile.ZipFile(folder / "netty-epoll-4.2.13.Final-linux-x86_64.jar", "w") as jar:
         for group, artifact in (("org.jctools", "jctools-core"), ("io.netty", "netty-epoll")):
@@ -46,7 +46,9 @@ def test_packages_are_those_of_the_lock_file_with_its_hashes(described: dict[str
     assert described["metadata"]["component"]["name"] == "refetch"
 
 
-def test_jars_are_named_as_maven_does_if_they_say_how(described: dict[str, Any], sparks_jars: Path) -> None:
+def test_jars_have_their_maven_names_if_they_contain_a_description(
+    described: dict[str, Any], sparks_jars: Path
+) -> None:
     refs = {one["bom-ref"]: one for one in described["components"]}
     netty, xz = refs["netty-epoll-4.2.13.Final-linux-x86_64.jar"], refs["xz-1.12.jar"]
     assert netty["purl"] == "pkg:maven/io.netty/netty-epoll@4.2.13.Final?type=jar&classifier=linux-x86_64"

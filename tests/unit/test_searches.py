@@ -1,4 +1,4 @@
-"""Rows that belong together, found by key and time, and numbered, beside plain loops that do the same."""
+"""Rows that belong together are found by key and time, and numbered, with the same results as plain loops."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def columns(rows: Sequence[tuple[int, ...]], count: int) -> list[Ints]:
 
 
 @given(rows=ROWS, wanted=WANTED)
-def test_what_comes_first_and_last_is_found_by_key_and_time(
+def test_first_and_last_rows_are_found_by_key_and_time(
     rows: list[tuple[int, int, int]], wanted: list[tuple[int, int]]
 ) -> None:
     keys, times, events = columns(rows, 3)
@@ -48,7 +48,7 @@ def test_groups_are_numbered_in_the_order_of_their_keys(rows: list[tuple[int, in
 
 
 @given(rows=st.lists(st.tuples(SMALL, SMALL), max_size=20), by=st.integers(1, 4))
-def test_the_greatest_before_is_the_greatest_of_the_group_so_many_places_earlier(
+def test_the_greatest_before_is_the_greatest_in_the_group_up_to_a_number_of_places_earlier(
     rows: list[tuple[int, int]], by: int
 ) -> None:
     rows = sorted(rows, key=lambda row: row[0])

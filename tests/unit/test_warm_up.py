@@ -16,6 +16,6 @@ def test_every_kernel_that_python_calls_is_called_by_the_warm_up(repository: Pat
     assert told.stdout.split() == []
 
 
-def test_kernels_are_told_from_what_calls_them() -> None:
+def test_kernels_that_python_calls_are_distinguished_from_those_that_kernels_call() -> None:
     called_by, by_python = calls()
     assert len(called_by) > len(by_python) > 0
