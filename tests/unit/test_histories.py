@@ -31,7 +31,7 @@ from udfs.facts.arrow_tables import arrow_schema
 
 
 class Letters:
-    """Ids of letters: of a capture set its content, and of a run its content and scenario."""
+    """Ids for the model: a capture set's is its content, and a run's is its content and scenario."""
 
     def set_id(self, content: str) -> str:
         return content

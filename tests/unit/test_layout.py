@@ -24,7 +24,7 @@ PREFIX = {
     FETCH_MAX_BYTES: "fetch_", CONSUMER_MEMORY: "memory_", SESSION_CACHE: "session_", BATCH_SPLIT: "split_",
     PARTITION_LIMITS: "limit_",
 }  # fmt: skip
-"""With what a module's name need not begin, because its package's name says it already."""
+"""Prefixes that names of modules do without, because the name of their package says it already."""
 PLAN = {
     "__init__", "settings", "silver_events", "events", "state", "fidelity", "rows", "replay", "warm_up"
 }  # fmt: skip
@@ -117,7 +117,7 @@ def rooms_in_picture(text: str) -> dict[str, str]:
 
 
 def test_of_two_folders_that_the_picture_joins_one_imports_the_other(repository: Path) -> None:
-    """The arrows are in the direction of rows, and imports may be in the other one."""
+    """Arrows point where rows go. An import may go in either direction."""
     text = (repository / MAP).read_text()
     rooms, picture = rooms_in_picture(text), text.partition("```mermaid")[2].partition("```")[0]
     assert len(rooms) >= 8

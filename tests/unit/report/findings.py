@@ -41,7 +41,7 @@ def row_of(table: Table, **values: Any) -> Row:
 
 
 def one_of_one(row: Row, in_all: int = 1) -> Row:
-    """The row as a query gives it that returns only the first rows. in_all: how many rows there are."""
+    """The row with the number of all rows, as queries for the first rows return it."""
     return Row(**row.asDict(), **{IN_ALL: in_all})
 
 

@@ -314,7 +314,7 @@ def test_the_largest_batch_size_with_few_splits_is_advised_where_many_are_split(
 
 
 def test_a_batch_size_is_advised_only_if_it_splits_few_batches_and_fewer_than_now_at_whatever_pace() -> None:
-    """It is withheld if it may split 3 % at another pace, or if the captured size may then split no more than it."""
+    """It is withheld if it may split 3 % at another pace, or if its range overlaps with that of the captured size."""
     small = "producer.batch.size=8KiB"
     captured = batches("captured", 0.085, 37_000, ends=(0.04, 0.12))
     (one,) = make_recommendations(split(captured, batches(small, 0.002, 8 << 10, ends=(0.0, 0.009))))

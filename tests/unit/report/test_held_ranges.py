@@ -58,7 +58,7 @@ def test_followers_have_a_figure_of_their_own() -> None:
     ]
 
 
-def test_beside_the_range_of_a_catch_up_is_how_many_equal_runs_lie_in_such_a_range() -> None:
+def test_the_range_of_a_catch_up_is_shown_with_how_many_equal_runs_lie_in_such_a_range() -> None:
     rows = [lane(name, 500, took=(5.0, 20.0)) for name in LANES]
     says = f"catch-up: {CATCH_UP_IS_TOO_NARROW}."
     assert closed_table(rows, LANES).notes[-2:] == (f"    {says}", NO_ROW)

@@ -78,7 +78,7 @@ def test_if_replicas_were_drawn_the_answer_on_the_fullest_broker_says_so(reason:
     assert ("Placement by 1 change is drawn" in told) is is_said
 
 
-def test_what_a_limit_per_broker_refuses_is_called_unknown_if_brokers_are() -> None:
+def test_what_a_limit_per_broker_refuses_is_called_unknown_if_no_broker_is_known() -> None:
     t, c = PARTITION_LIMITS, PARTITION_LIMIT_CURVE
     lanes, names = [row_of(t, scenario="captured", tried=3)], {"partition_limits": ("captured",)}
     limits = [Row(**{c.refused_by: f"max.{of}partitions", c.limit_from: 26}) for of in ("broker.", "")]

@@ -35,7 +35,7 @@ def of_lanes(*rows: Row) -> Findings:
     return findings({closed_lanes: list(rows)}, {algorithms.FETCH_MAX_BYTES: names})
 
 
-def test_throttled_consumers_are_shown_with_for_how_long_and_the_change_of_catch_up() -> None:
+def test_throttled_consumers_are_shown_with_their_throttle_time_and_the_change_of_catch_up() -> None:
     slow = lane(SLOW, throttled=2, for_ms=(12_300, 11_000, 14_000), took=13_000.0)
     assert [*throttling_by_lane(of_lanes(lane("captured"), slow, lane(FAST)))] == [
         (

@@ -71,7 +71,7 @@ def test_bytes_around_a_frame_never_matter(message: Message, data: st.DataObject
 
 
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.name)
-def test_rows_are_never_more_than_a_small_multiple_of_the_bytes(message: Message) -> None:
+def test_rows_are_never_more_than_frames_and_bytes_together(message: Message) -> None:
     source = random.Random(7)  # noqa: S311  (no secret depends on it)
     for version in range(newest(message) + 1):
         frames = [source.choice((bytes(300), b"\1" * 300, b"\x7f" * 300, source.randbytes(300))) for _ in range(50)]

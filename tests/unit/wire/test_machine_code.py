@@ -42,7 +42,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def another_process(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Forgets all that was loaded, because a new process has loaded nothing."""
+    """A call of it forgets all functions that were loaded, as in a new process."""
     make = machine_code._engine.__wrapped__
     return lambda: monkeypatch.setattr(machine_code, "_engine", cache(make))
 

@@ -17,7 +17,7 @@ from udfs.wire.layout import PARENT, message_layout
 from udfs.wire.messages import decode_bodies
 
 TOPIC_ID = bytes(range(16))
-# Metadata v1: an array of names. Fetch v4 up to its topics; v12 likewise, with a session.
+# Fetch requests up to their topics; v12 has a session. A Metadata request v1 is an array of names.
 FETCH_V4 = be("iiiib", -1, 500, 1, 52428800, 0)
 FETCH_V12 = be("iiiibii", -1, 500, 1, 52428800, 0, 7, 1)
 NO_TAGS = b"\0"

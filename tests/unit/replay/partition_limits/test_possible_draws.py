@@ -38,7 +38,9 @@ def test_every_draw_of_the_striped_placer_counts_as_possible(
 
 
 def test_placements_in_which_a_rack_may_be_left_out_of_a_round_are_not_judged() -> None:
-    """Such a draw does not go round the ring of racks. Placements on fenced brokers are not judged, either."""
+    """Such a draw does not go round the ring of racks. Placements that use a rack twice are not judged, either, nor are
+    those on a cluster with a fenced broker.
+    """
     assert can_be_checked(np.array([1, 2, 3, 4]), cluster(UNEVEN_RACKS)).tolist() == [False, True, True, False]
     assert not can_be_checked(np.array([1]), cluster(NO_RACKS, fenced=[2])).any()
     drawn = [rounds_of(striped(cluster(UNEVEN_RACKS), 13, 1, seed), cluster(UNEVEN_RACKS)) for seed in range(20)]

@@ -171,7 +171,7 @@ def test_only_a_session_that_was_not_found_is_gone(error: int, live: int) -> Non
     ("begin_us", "life", "first_us", "needed"),
     [(NONE, 0, 99, 2), (NONE, 0, 100, 0), (50, 0, 100, 2), (50, 1, 100, 0), (50, 1, 99, 2), (NONE, 1, 100, 0)],
 )
-def test_fetches_after_the_window_are_needed_only_of_a_broker_that_is_being_replayed(
+def test_fetches_after_the_window_are_needed_only_of_a_broker_that_goes_on_in_the_same_life(
     begin_us: int, life: int, first_us: int, needed: int
 ) -> None:
     replay = new_broker("1", SessionLanes(("lane",), cache_settings(8, 1, 100, CURRENT), Window(0, 100)), "seed")
