@@ -68,21 +68,22 @@ def test_what_more_consumers_change_is_shown_as_well() -> None:
     ]
 
 
-def test_more_memory_that_is_held_is_said() -> None:
+def test_more_memory_that_is_held_is_shown() -> None:
     found = of_lanes(lane("captured", held=KIB), lane(TWICE, held=3 * KIB), lane(FOUR_TIMES, held=KIB))
     assert [*growth_by_lane(found)] == [(TWICE, "most held 1.0 KiB -> 3.0 KiB"), (FOUR_TIMES, ALIKE)]
 
 
 def of_consumers(name: str, smallest: int, waits: int = 0, stuck: int = 0) -> Row:
-    """How consumers fare with their pools of memory in a lane."""
+    """The results of consumers' pools of memory in a lane."""
     return Row(of="consumers", scenario=name, smallest=smallest, waits=waits, longest=25.0, stuck=stuck)
 
 
-def test_the_memory_that_is_enough_with_more_traffic_is_said_or_who_waits_for_a_smaller_pool() -> None:
+def test_the_memory_that_is_enough_with_more_traffic_is_shown_or_what_waits_in_a_smaller_pool() -> None:
     pool = "consumer.buffer.memory=16MiB"
     rows = [
         of_consumers("captured", KIB), of_consumers(pool, KIB), of_consumers(MORE, 2 * KIB),
-        of_consumers(f"{pool},{MORE}", 2 * KIB), of_consumers(f"{pool},{TWICE}", 0, waits=3), of_consumers(f"{pool},{FOUR_TIMES}", 0, waits=3, stuck=1),
+        of_consumers(f"{pool},{MORE}", 2 * KIB), of_consumers(f"{pool},{TWICE}", 0, waits=3),
+        of_consumers(f"{pool},{FOUR_TIMES}", 0, waits=3, stuck=1),
     ]  # fmt: skip
     names = {algorithms.CONSUMER_MEMORY: tuple(row["scenario"] for row in rows)}
     found = findings({lanes: rows}, names)

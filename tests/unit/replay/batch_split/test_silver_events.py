@@ -92,7 +92,7 @@ def test_a_topic_that_is_created_with_a_compression_type_has_its_batches_in_that
     assert created_codecs(small_rows(TOPIC_CHANGES, CHANGE_COLUMNS, made + again)) == {"t": "zstd", "u": "none"}
 
 
-def test_a_sequence_number_counts_only_with_a_producer_id() -> None:
+def test_a_sequence_counts_only_with_a_producer_id() -> None:
     """Without a producer id, aiokafka writes 0 into every batch. That is not one batch sent again and again."""
     batches = [batch(1, NOW_MS, producer_id=producer, base_sequence=0) for producer in (7, -1, None)]
     rows = sent(batches, producers([client(1)]))
@@ -177,7 +177,7 @@ def test_a_topic_whose_last_creation_has_no_limit_has_none() -> None:
     assert limits([creation(1, "t", 5), creation(2, "t", None), creation(3, "u", 1, validate_only=None)]) == {}
 
 
-def test_a_batch_whose_nullable_columns_are_all_null_still_has_its_request_time() -> None:
+def test_a_batch_with_all_nullable_columns_null_still_has_its_request_time() -> None:
     bare = row_of(RECORD_BATCHES, source="produce", magic=2, size_bytes=100, request_time=TIME, connection_id=1)
     unknown = bare | {"size_bytes": None}
     (row,) = sent([bare, unknown, bare | {"magic": None}], producers([client(1)]))

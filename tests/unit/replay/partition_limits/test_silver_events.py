@@ -104,7 +104,7 @@ def test_a_use_by_topic_id_belongs_to_the_change_by_that_topic_id() -> None:
     assert uses == {"id": 1, "t": None}
 
 
-def test_a_change_whose_nullable_columns_are_all_null_still_has_its_topic_and_kind() -> None:
+def test_a_change_with_all_nullable_columns_null_still_has_its_topic_and_kind() -> None:
     bare = row_of(TOPIC_CHANGES, kind="create_topic", topic="t", connection_id=1, exchange_no=3)
     silver = {TOPIC_CHANGES: [bare], EXCHANGES: [at_exchange(3), at_exchange(4, principal="User:ann")]}
     (row,) = events(silver, TopicEvent.CHANGE)

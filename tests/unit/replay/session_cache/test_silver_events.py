@@ -88,7 +88,7 @@ def test_the_time_of_a_response_is_that_of_its_first_byte_if_known() -> None:
     assert event_of(error_code=0)[SESSION_EVENTS.response_time] == TIME_US
 
 
-def test_a_fetch_whose_nullable_columns_are_all_null_counts_as_cut() -> None:
+def test_a_fetch_with_all_nullable_columns_null_counts_as_cut() -> None:
     bare = row_of(EXCHANGES, api_key=FETCH_REQUEST.api_key, api_version=FIRST_WITH_SESSIONS, request_time=TIME)
     (row,) = plain(fetch_events(silver_rows(EXCHANGES, EXCHANGE_COLUMNS, [bare]), ONE_LIFE))
     e = SESSION_EVENTS
@@ -97,7 +97,7 @@ def test_a_fetch_whose_nullable_columns_are_all_null_counts_as_cut() -> None:
     assert [row[column] for column in nothing] == [None] * len(nothing)
 
 
-def test_a_partition_whose_nullable_columns_are_all_null_still_has_its_topic() -> None:
+def test_a_partition_with_all_nullable_columns_null_still_has_its_topic() -> None:
     bare = row_of(FETCH_PARTITIONS, request_time=TIME, topic="tö")
     rows = plain(partition_events(silver_rows(FETCH_PARTITIONS, PARTITION_COLUMNS, [bare]), ONE_LIFE))
     e = SESSION_EVENTS
