@@ -27,8 +27,8 @@ OVERLAP_NS = 10_000_000
 # a steady distance in time.
 LEAST_SHARED, LEAST_PART = 4, 0.005
 STEADY_NS = 100_000_000
-# How much later the packets of the next point are put than those of the first, in addition to half of the variation of
-# their distance. It is short, because otherwise a request that the first point lost would come after its response.
+# Packets of the second point are ordered this much later than those of the first, plus half of the range of their
+# distances. It is short, because otherwise a request that the first point lost would come after its response.
 BEHIND_NS = 20_000
 # A packet that is in more files than this is not used to compare them.
 MOST_COPIES = 8

@@ -35,14 +35,13 @@ class CaptureIndex:
     tcp_payload_captured:    TCP payload bytes in the file
     tcp_payload_on_wire:     TCP payload bytes before the snaplen cut
     bucket_payload_bytes:    int64[buckets], `tcp_payload_captured` by bucket of the connection
-    doubled_packets:         packets with payload that the file has twice, since `-i any` captured them on two
-    interfaces
+    doubled_packets:         packets with payload that `-i any` captured on two interfaces
     sample:                  a sample of the packets, with which files are compared
     ranges, faults:          together they cover every byte of the uncompressed stream except its header;
                              `compression_*` faults count bytes of the stored file
     log_lines:               for a request log: lines that are not blank
     forwarded_lines:         for a request log: lines about requests that another broker had forwarded
-    rows_by_time:            False for a frame dump with rows that come after later ones
+    rows_by_time:            False for a frame dump whose rows are not in the order of their times
     """
 
     path: str

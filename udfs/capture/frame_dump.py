@@ -36,7 +36,7 @@ ROWS = 1024
 # Pages are read one by one, because a row group may be as large as the file. Their checksums are verified.
 PIECEMEAL: dict[str, Any] = {"pre_buffer": False, "buffer_size": 1 << 20, "page_checksum_verification": True}
 NO_SIZES = (
-    "column frame has requests that begin with their header; expected each frame as it was sent, behind the 4 bytes of "
+    "column frame has requests that begin with their header; expected each frame as it was sent, after the 4 bytes of "
     "its size: struct.pack('>i', len(frame)) + frame"
 )
 Dump = pq.ParquetFile | pa.ipc.RecordBatchFileReader

@@ -153,8 +153,7 @@ def shows_a_client(stream: Stream, extent: int, offset: int, apis: Shorts) -> in
 def find_request(stream: Stream, offset: int, limit: int, apis: Shorts, is_client: bool) -> tuple[int, int]:
     """Look for a request in [offset, limit): (COMPLETE or WAIT, its offset) or (HOLE, where the search ended).
 
-    is_client: whether it is known that this side sends the requests; if not, a request must be at the begin of a
-    segment.
+    is_client: whether it is known that this side sends the requests; if not, a request must begin where a segment does.
     """
     for extent in range(extent_holding(stream, offset), len(stream.extents)):
         begin, end, start = extent_at(stream, extent)
@@ -175,7 +174,7 @@ def find_request(stream: Stream, offset: int, limit: int, apis: Shorts, is_clien
 def response_begins(stream: Stream, extent: int, offset: int, waiting: OpenRequests) -> int:
     """COMPLETE if a response begins at `offset`: a request waits for it, or sizes lead from it to such a response.
 
-    A response to a request from before the capture is recognised by the sizes, and must be at the begin of a segment.
+    A response to a request from before the capture is recognised by the sizes, and must begin where a segment does.
     WAIT if the sizes lead to bytes that may still come, or to where requests are not framed yet. Else IMPLAUSIBLE.
     """
     begin, in_hand, start = stream.extents[extent]
@@ -234,7 +233,7 @@ def skip_to(stream: Stream, direction: Record, offset: int, reason: int) -> None
 
 @kernel
 def lose_sync(stream: Stream, direction: Record, reason: int) -> None:
-    """Skip the byte where framing failed, or the gap before which it stopped. After that a frame is searched."""
+    """Skip the byte where framing failed, or the gap before which it stopped. After that, a frame has to be found."""
     extent = extent_holding(stream, direction.position)
     behind = direction.position + 1
     if extent == len(stream.extents):

@@ -19,8 +19,8 @@ _LOCAL = re.compile(r"file:(//)?/", re.IGNORECASE)
 _SECRET = re.compile(r"secret|token|password|account_key|access_key|sig=", re.IGNORECASE)
 
 NO_SECRETS = (
-    "a URI with a password or key in it, which every table and message would show; give it where the cloud's own tools "
-    "have it (environment, profile, role)"
+    "a URI with a password or key in it, which every table and message would show; put the credentials where the "
+    "cloud's own tools look for them (environment, profile, role)"
 )
 TO_CHECK = (
     "Check the name, the credentials (environment, profile, role), the network and, for a store that is not the "

@@ -59,7 +59,7 @@ def open_requests(requests: Records, first: int, end: int, barrier: int) -> Open
 def is_past_answer(waiting: OpenRequests, nth: int, later: int) -> bool:
     """Whether the broker must have answered a request when a later one had come.
 
-    nth, later: indices in `open`. It leaves out requests that get no response, because they are not kept for later
+    nth, later: indices in `open`. Requests that get no response do not count, because they are not kept for later
     chunks.
     """
     request, other = waiting.requests[waiting.open[nth]], waiting.requests[waiting.open[later]]

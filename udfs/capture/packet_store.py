@@ -138,9 +138,10 @@ def store_packets(
 
     chunk:        uint8, with the payload
     times:        int64[n], ns since 1970
-    latest_ns:    time of the latest packet before these, at most LAST_NS; the result is the same for the packets after
-                  them
+    latest_ns:    time of the latest packet before these, at most LAST_NS
     first_number: number of the first packet in its file
+
+    Returns the `latest_ns` for the packets after these.
     """
     for i in range(len(tcp_packets.rows)):
         tcp = tcp_packets.rows[i]
@@ -182,8 +183,8 @@ class MemoryBudget:
         if self._taken > self.most_bytes:
             raise CaptureError(
                 f"The packets take more than {self.most_bytes:,} bytes of memory, the most_bytes of open_capture. "
-                "Allow it more, if this machine has as much several times over, or have the job `ingest` "
-                "read the files, which may be of any size."
+                "Allow more if this machine has several times as much, or let the job `ingest` read the "
+                "files: it reads files of any size."
             )
 
 

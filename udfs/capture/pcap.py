@@ -101,8 +101,8 @@ def _begins_chain(chunk: np.ndarray, end: int, at: int, section: Section, is_las
     """(whether packets begin at `at`, whether more of the stream is needed to tell).
 
     They do if CHAIN_LENGTH plausible records follow each other, or fewer up to the very end of the stream, where the
-    last one may be cut. Records of a chain must have a usual length, bytes, and times within CHAIN_SECONDS of their
-    neighbours' times, because other bytes may look like a record.
+    last one may be cut. Other bytes may look like a record, so records of a chain must have at least one byte, a usual
+    length, and a time within CHAIN_SECONDS of the time before.
     """
     big_endian = section.state[BIG_ENDIAN] != 0
     ticks_per_second = np.int64(POWERS_OF_TEN[section.interfaces[0, RESOLUTION]])

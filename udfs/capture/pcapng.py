@@ -1,7 +1,7 @@
 """pcapng (draft-ietf-opsawg-pcapng): sections of length-framed blocks.
 
 Only section headers, interface descriptions and packets are read. Every other block (names, secrets, statistics,
-custom) is skipped by its length. So is every option except an interface's clock. Nothing of them is kept.
+custom) is skipped by its length. So is every option except an interface's clock. None of them is kept.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ CONNECTION_BYTES = 2 * ENDPOINT_BYTES
 
 TCP_PACKET = np.dtype(
     [
-        ("verdict", np.int64),  # TCP_SEGMENT (only then the other fields are set), or why the packet is none
+        ("verdict", np.int64),  # TCP_SEGMENT (only then the other fields are set), or why the packet is no TCP segment
         ("kept", np.bool_),  # carries payload, SYN, FIN or RST
         ("direction", np.int8),  # 0 = sent by the lower endpoint, 1 = by the higher
         ("bucket", np.int32),

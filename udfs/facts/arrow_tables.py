@@ -146,7 +146,7 @@ def pack_tables(
         if not batch.num_rows:
             continue
         of_table = held.setdefault(table, [])
-        if of_table and of_table[-1].schema != batch.schema:  # of dictionary and plain columns
+        if of_table and of_table[-1].schema != batch.schema:  # only one of them has dictionary columns
             yield from pack_rows(table, concatenate_batches(held.pop(table)))
             of_table, count[table], size[table] = held.setdefault(table, []), 0, 0
         of_table.append(batch)

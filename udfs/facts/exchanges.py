@@ -52,9 +52,9 @@ class Exchanges:
     `server`, `client`, `client_address` and `connection_ids` have a row for each connection, not for each exchange.
 
     Other columns are filled in when bodies are decoded, and are UNKNOWN before: `error`, `throttle`, those of fetches,
-    and `readable_known`. The last is for fetches with partitions or in a session: 1 if all partitions are known that
-    had something to read, else 0. `fault` is a DecodeFault, 0 before decoding. `software` has the hashes of the client
-    software's name and version, `member` those of group and member id, `fetch_rack` those of the consumers' racks.
+    and `readable_known`. The last is for fetches with partitions or in a session: 1 if all partitions that had
+    something to read are known, else 0. `fault` is a DecodeFault, 0 before decoding. `software` has the hashes of the
+    client software's name and version, `member` those of group and member id, `fetch_rack` those of consumers' racks.
     """
 
     frames: Frames

@@ -29,7 +29,7 @@ LISTED_FETCH = np.dtype(
             "returned_from",
             "returned_to",
             "is_known",  # output, for a fetch in a session: whether all partitions of the session are known
-            "is_readable",  # output, likewise: whether all partitions are known that had something to read
+            "is_readable",  # output, likewise: whether all partitions that had something to read are known
         )
     ],
     align=True,
@@ -93,7 +93,7 @@ class FetchPartitionRows(NamedTuple):
     last_stable_offset: Ints
     log_start_offset: Ints
     is_known: Ints  # 1 if all partitions of the session are known, otherwise 0
-    is_readable: Ints  # 1 if all partitions are known that had something to read, else 0
+    is_readable: Ints  # 1 if all partitions that had something to read are known, else 0
     is_delayed: Ints  # 1 if the response shows that the fetch, if it is a follower's, was parked, otherwise 0
 
 

@@ -30,7 +30,7 @@ SESSION_ENTRY = np.dtype(
             "requested",  # row in the current request, or NOWHERE
             "returned",  # row in the current response, or NOWHERE
             "has_served",  # 1: records of it were returned since the session was joined
-            "moves_on",  # 1: the request is the first with its offset, and the high watermark was not above the last
+            "moves_on",  # 1: the request has a higher offset, and the high watermark was not above the last one
             "is_live",  # the session has the partition
         )
     ],

@@ -230,7 +230,7 @@ def fetch_rows(
         if stop < len(fetches):
             followed = FollowedSession(resize_session(earlier[next_one], int(capacity[stop])), next_one)
     idle = (fetches["session_epoch"] > 0) & (exchanges.readable_known[exchange] == UNKNOWN)
-    exchanges.readable_known[exchange[idle]] = fetches["is_readable"][idle]  # these have no row of a partition
+    exchanges.readable_known[exchange[idle]] = fetches["is_readable"][idle]  # fetches of no partitions
     is_unfinished = len(exchanges.frames.connections) > exchanges.frames.finished == followed.connection
     carried.followed = FollowedSession(followed.session, 0 if is_unfinished else NOWHERE)
 

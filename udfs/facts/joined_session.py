@@ -87,11 +87,10 @@ def put_first(session: Session, first_new: int) -> None:
 
 @kernel
 def order_as_returned(session: Session, fetch: Record, returned: Returned) -> None:
-    """Put partitions of which a response has the first records since the join into the order of the response, which is
-    the order of reading.
+    """Order partitions as in the response that has their first records since the join: that is the order of reading.
 
-    Until then, partitions that were returned in a gap are in the order of the request that named them. That order does
-    not depend on the order of reading.
+    Until then, partitions that were returned in a gap are in the order of the request that named them, which does not
+    depend on the order of reading.
     """
     n = 0
     for row in range(fetch.returned_from, fetch.returned_to):
@@ -182,7 +181,7 @@ def learn_from_response(session: Session, fetch: Record, returned: Returned, fir
     """Learn from a response what a joined session has. first_new: where the partitions that only the response has named
     begin in the order.
 
-    Returns whether all partitions are known that had something to read for the fetch. For the first fetch after a gap
+    Returns whether all partitions that had something to read for the fetch are known. For the first fetch after a gap
     it returns False, so that this fetch shows what the reader has received in the gap.
     """
     put_first(session, first_new)

@@ -44,7 +44,7 @@ class Pseudonyms:
         return pseudonym(self.key, KEY, "")
 
     def applied_to(self, table: Table, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """A table's rows with every column that names somebody's topic, client, host, principal or group replaced."""
+        """A table's rows with pseudonyms instead of the names of topics, clients, hosts, principals and groups."""
         columns = [self._of_column(column, rows[str(column)]) for column in table.columns]
         return pa.RecordBatch.from_arrays(columns, names=rows.schema.names)
 

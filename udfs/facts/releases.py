@@ -68,8 +68,8 @@ def controllers_of(decoded: DecodedFrames, newest: Ints) -> Ints:
 def newest_by_offer() -> Ints:
     """The place in MARKS of the newest mark of an API, or NONE: int64[keys, versions].
 
-    The row is the API's key, the column its newest offered version. The last row is for all keys without a mark, the
-    last column for all versions without a mark.
+    The row is the API's key, the column its newest offered version. The last row is for all keys beyond those with
+    marks, the last column for versions below 0.
     """
     newest = np.full((NO_MARK + 1, NEWEST_VERSION + 2), NONE)
     for place, mark in enumerate(MARKS):

@@ -29,7 +29,7 @@ def find_repeated_lines(lines: pa.RecordBatch, last: LastRequest) -> Bools:
     """Which lines report a request that an earlier file of the set has: bool[n]; updates `last`.
 
     lines: LOGGED_REQUESTS sorted by IDENTITY, then file_no. Lines of one file with the same IDENTITY report different
-    requests: a client may not count its correlation ids up.
+    requests, because a client need not count its correlation ids up.
     """
     n = lines.num_rows
     if n == 0:

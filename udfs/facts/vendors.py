@@ -22,7 +22,7 @@ def vendors_of(decoded: DecodedFrames, responses: int) -> Ints:
     """The place in VENDORS of each ApiVersions response's broker, APACHE if it can be Apache Kafka's: int64[responses].
 
     An API key that only one vendor has decides. Without one, a response is Apache Kafka's if a release, a build between
-    two releases, or a release newer than all known ones can offer its versions.
+    two releases, or a release newer than all known ones can offer its versions. Otherwise its oldest versions decide.
     """
     newest = offered_versions(decoded, "max_version", _ALWAYS, responses)
     vendor = np.where(is_of_apache(newest), APACHE, VENDORS.index(OTHER))

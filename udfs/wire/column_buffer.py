@@ -119,7 +119,7 @@ class RoomNeeded:
 
 @cache
 def room_needed(plan: DecodingPlan) -> RoomNeeded:
-    """What a plan's batches have needed. Before the first batch it is one row for each frame in every level, except
+    """The room that a plan's last batch needed. Before the first batch: one row for each frame in every level, except
     levels that are only for tags.
     """
     rows = np.where(plan.tagged_level, 0, 1)
@@ -163,7 +163,7 @@ def lay_columns(levels: Ints, level_of: Ints, has_room: Bools, first_cells: Ints
         first_cells[column] = cells if has_room[column] else NOWHERE
         if has_room[column]:
             lines = (levels[level_of[column] * LEVEL_WIDTH + CAPACITY] + _CACHE_LINE - 1) // _CACHE_LINE
-            # An odd number of lines: with a power of two, the same row of all columns would be in one place of the
-            # cache.
+            # A column takes an odd number of cache lines. With a power of two, the same row of every column would have
+            # the same place in the cache.
             cells += (lines | 1) * _CACHE_LINE
     return cells

@@ -88,7 +88,7 @@ _SIZES_AT_LEVELS: Mapping[str, Callable[[bytes, int], int]] = {"gzip": _gzip_siz
 
 
 def part_ends(records: int) -> Ints:
-    """How many of a batch's records are before the end of each of its parts: int64[PARTS]."""
+    """How many records the first eighth of a batch has, the first two eighths, and so on up to all: int64[PARTS]."""
     return -(-records * np.arange(1, PARTS + 1) // PARTS)
 
 
@@ -133,7 +133,7 @@ class MovedRecords(NamedTuple):
 
 @kernel
 def encode_records(moved: MovedRecords, out: Bytes, at: int) -> int:
-    """Write records as for another batch (DefaultRecord.writeTo); returns the offset after them.
+    """Write records as they are in another batch (DefaultRecord.writeTo); returns the offset after them.
 
     out: uint8[bytes], with at least len(moved.data) + 20 bytes for each record from `at` on.
     """

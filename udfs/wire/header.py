@@ -87,8 +87,8 @@ def is_flexible(api_key: int, api_version: int, apis: Shorts) -> bool:
 def request_header(arena: Bytes, start: int, end: int, apis: Shorts) -> tuple[int, int, int, int, int, int, int]:
     """(fault, api_key, api_version, correlation_id, client_id_start, client_id_length, body_start).
 
-    A null client id has length -1. What a cut header lacks is -1. With any fault, body_start is -1. If no API has the
-    key, the fault is UNKNOWN_API, and ids and client id are read as in header v1. arena: uint8[bytes]. apis: API_TABLE.
+    A null client id has length -1. Values that a cut header lacks are -1. With any fault, body_start is -1. If no API
+    has the key, the fault is UNKNOWN_API, and the rest is read as in header v1. arena: uint8[bytes]. apis: API_TABLE.
     """
     if start < 0 or end > arena.size or start > end:
         return _BAD_FRAME, -1, -1, -1, -1, -1, -1
@@ -154,7 +154,7 @@ def is_printable(arena: Bytes, start: int, size: int) -> bool:
 
     arena: uint8[bytes].
     """
-    for at in range(start, start + size):  # noqa: SIM110  (numba knows no generators in all())
+    for at in range(start, start + size):  # noqa: SIM110  (numba supports no generators in all())
         if arena[at] < 0x20 or arena[at] == 0x7F:
             return False
     return True
@@ -165,7 +165,7 @@ def is_client_id(arena: Bytes, start: int, size: int) -> bool:
     """Whether the bytes of [start, start + size) can be a client id.
 
     Kafka accepts any text, but binary data must not count as a client id. So an id must have no control characters, or
-    be ASCII with at most a quarter of them. arena: uint8[bytes].
+    be ASCII text of which at most a quarter are control characters. arena: uint8[bytes].
     """
     control = beyond_ascii = 0
     for at in range(start, start + size):

@@ -1,6 +1,6 @@
 """Compiles functions that are written in LLVM's language for this processor, stores them on disk and loads them.
 
-LLVM needs a fraction of a second for what takes numba seconds: numba mostly infers types.
+LLVM compiles them in a fraction of a second. Numba would take seconds, most of them for inferring types.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _compile(symbol: str, write: Callable[[ir.Module, str], None]) -> bytes:
 
 
 def _read_code(file: Path, symbol: str) -> bytes | None:
-    """The code in a file; None if it is not what was written for this function, because LLVM would run anything."""
+    """The code in a file; None if its digest is not that of this function's code, because LLVM would run any bytes."""
     with suppress(OSError):
         content = file.read_bytes()
         digest, code = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]

@@ -100,7 +100,7 @@ class _MessageReader:
         elif is_span(field):
             self._span(field, level, name)
         else:
-            raise TypeError(f"{self.message.name}: the decoder knows no type {field.type}, of {name}")
+            raise TypeError(f"{self.message.name}: {name} has the type {field.type}, which the decoder does not know")
 
     def _byte_is(self, comparison: str, other: int) -> Any:
         """Read a byte and compare it: 1 if the comparison holds, otherwise 0."""

@@ -119,7 +119,7 @@ def note_messages(batches: RecordBatches, row: int, messages: Ints) -> None:
     if not 0 <= last - first <= _MOST_DELTA:
         raise RecordsError(RecordsFault.BAD_RECORDS)
     shift = 0
-    if batches.magic[row] == 1 and batches.base_offset[row] != 0:  # 0: the producer sets no offsets, as old librdkafka
+    if batches.magic[row] == 1 and batches.base_offset[row] != 0:  # 0: a producer may set no offsets, as old librdkafka
         shift = int(batches.base_offset[row]) - last
         if shift < 0:
             raise RecordsError(RecordsFault.BAD_RECORDS)

@@ -43,13 +43,13 @@ def decode_bodies(message: Message, arena: Bytes, starts: Ints, ends: Ints, vers
     arena: uint8; starts, ends: int64[frames], body i is arena[starts[i]:ends[i]]; versions: int16[frames].
 
     The columns do not depend on the versions: they are those of all versions, with Kafka's default if a frame's version
-    has no such field. No content of a frame, place or version raises an error. Raises ValueError for arrays of
+    has no such field. No frame raises an error, whatever its content, place or version. Raises ValueError for arrays of
     different lengths, and TypeError for versions that are not int16, because a cast could turn one version into
     another.
     """
     frames = len(starts)
     if not frames == len(ends) == len(versions):
-        raise ValueError(f"{frames} starts, {len(ends)} ends and {len(versions)} versions: expected as many of each")
+        raise ValueError(f"{frames} starts, {len(ends)} ends and {len(versions)} versions: expected equally many")
     if versions.dtype != np.int16:
         raise TypeError(f"versions are {versions.dtype}, expected int16")
     batch = FrameBatch(read_only(arena), as_int64s(starts), as_int64s(ends), np.ascontiguousarray(versions))

@@ -24,8 +24,8 @@ from udfs.wire.faults import DecodeFault
 from udfs.wire.primitives import COMPACT, MAX_INT32, VARINT_BYTES
 
 DONE = 0
-# These are no faults. FULL - l: level l has too few rows. LACKING - c: there is no room for column c, which only a tag
-# sets.
+# These results are not faults. FULL - l: level l has too few rows. LACKING - c: there is no room for column c, which
+# only a tag sets.
 FULL = -1000
 LACKING = -2000
 
@@ -45,7 +45,7 @@ _INT64, _BYTE, _ADDRESS = ir.IntType(64), ir.IntType(8), ir.PointerType()
 READER = ir.FunctionType(_INT64, [_ADDRESS, _ADDRESS, _ADDRESS, _INT64, _INT64, _ADDRESS, _ADDRESS])
 _LONG_VARINT = ir.FunctionType(_INT64, [_ADDRESS, _INT64, _INT64])
 _NO_OVERFLOW = ("nsw",)  # of sums of offsets
-_VALUE_BITS = 32  # of a varint that is read, below the number of its bytes
+_VALUE_BITS = 32  # of the result of `_long_varint`; the bits above them are the number of the varint's bytes
 
 
 def int64_constant(value: int) -> Any:
@@ -165,7 +165,7 @@ class ReaderCode:
     def each_row(self, level: int, count: Any) -> Iterator[Any]:
         """A context; the code in it runs for each of `count` new rows of a level. There must be at least one.
 
-        It yields the row of the level outside. The function ends with FULL if there is no room.
+        It yields the row of the outer level. The function ends with FULL if there is no room.
         """
         outside, first = self.row, self._take_rows(level, count)
         with self.each(first, self.builder.add(first, count)) as row:
@@ -206,7 +206,7 @@ class ReaderCode:
         return self.value(value)
 
     def read_length(self, prefix: int) -> Any:
-        """Read a length or count with a COMPACT, SHORT or INT prefix; -1 is null. Kafka treats any below 0 as null."""
+        """Read a length or count with a COMPACT, SHORT or INT prefix; -1 is null, as for Kafka all negative ones."""
         if prefix == COMPACT:
             return self.builder.sub(self.read_varint(), int64_constant(1))
         self.require(prefix)
@@ -271,7 +271,9 @@ class ReaderCode:
 
 
 def _long_varint(module: ir.Module) -> ir.Function:
-    """A function (arena, offset, limit) that reads a varint: its value and, above that, its bytes; or a fault."""
+    """A function (arena, offset, limit) that reads a varint. It returns the value in the lowest _VALUE_BITS and the
+    number of bytes above them, or the negative of a fault.
+    """
     function = ir.Function(module, _LONG_VARINT, "long_varint")
     function.linkage = "internal"
     function.attributes.add("noinline")

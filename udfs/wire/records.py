@@ -81,7 +81,7 @@ class Budget:
 
 
 BudgetOf = Callable[[int], Budget]
-"""From a batch's row to its budget. Each message has its own budget, so it does not matter what is read together."""
+"""From a batch's row to its budget. Each message has its own, so messages can be read in any groups."""
 
 
 def decompress_records(codec: int, stored: bytes, budget: Budget) -> bytes:

@@ -235,7 +235,7 @@ def test_frames_without_their_sizes_are_refused_and_not_decoded_as_something_els
         index_frames(str(path), range_bytes=1, buckets=1)
     assert str(raised.value).splitlines() == [
         f"{path}: not a frame dump as docs/frames.md describes it: 1 fault",
-        "    column frame has requests that begin with their header; expected each frame as it was sent, behind the 4 "
+        "    column frame has requests that begin with their header; expected each frame as it was sent, after the 4 "
         "bytes of its size: struct.pack('>i', len(frame)) + frame",
     ]
 
