@@ -29,11 +29,11 @@ def arguments() -> argparse.Namespace:
     """The arguments of the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description="Fail the n-th operation, for every n.")
     parser.add_argument("errors", nargs="*", metavar="ERROR", help=f"{', '.join(ERRORS)}; default: all")
-    parser.add_argument("--stride", type=int, default=1, help="every so many operations; default: each")
+    parser.add_argument("--stride", type=int, default=1, help="fail each N-th operation; default: each")
     parser.add_argument("--first", type=int, default=1, help="the first operation that fails; default: 1")
     parser.add_argument("--sites", action="store_true", help="only the first operation of a kind on a file")
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no other case after so long")
-    parser.add_argument("--layer", choices=("c", "audit"), help="default: c where there is a compiler")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no new case after this time")
+    parser.add_argument("--layer", choices=("c", "audit"), help="default: c if there is a compiler")
     asked = parser.parse_args()
     if unknown := sorted(set(asked.errors) - set(ERRORS)):
         parser.error(f"no such error: {', '.join(unknown)}; there are {', '.join(ERRORS)}")

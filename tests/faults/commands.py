@@ -71,7 +71,7 @@ def undisturbed(home: Home) -> Rows:
     home.emptied()
     ended = run(home, os.environ | home.environment)
     if ended.code:
-        raise RuntimeError(f"the undisturbed run left with {ended.code}: {ended.said}")
+        raise RuntimeError(f"the undisturbed run ended with exit code {ended.code}: {ended.said}")
     return lake_rows(home.lake)
 
 
@@ -91,11 +91,11 @@ def tried(home: Home, control: Control, number: int, error: int, expected: Rows,
         control.arm(number, error)
         ended = run(home, variables)
     case = Case(number, error, ended, control.failed)
-    case.faults += [*wrong_end(case), *([f"left behind: {ended.left}"] if ended.left else [])]
+    case.faults += [*wrong_end(case), *([f"still running: {ended.left}"] if ended.left else [])]
     case.faults += wrong_rows(home.lake, expected if ended.code == 0 else None)
     if ended.code and home.lake.exists():
         again = run(home, os.environ | home.environment)
-        case.faults += [f"again: left with {again.code}: {again.said}"] if again.code else []
+        case.faults += [f"the run after it: exit code {again.code}: {again.said}"] if again.code else []
         case.faults += [f"again: {fault}" for fault in wrong_rows(home.lake, expected)]
     return case
 
@@ -121,13 +121,13 @@ def wrong_end(case: Case) -> list[str]:
     code, said, failed = case.ended.code, case.ended.said, case.failed
     if failed is None or (case.error == KILL and code == -signal.SIGKILL):
         return []
-    faults = [] if code in (0, 1, 2) else [f"left with {code}"]
-    faults += [f"a {sign}" for sign in ("Traceback", "Exception ignored") if sign in said]
+    faults = [] if code in (0, 1, 2) else [f"exit code {code}"]
+    faults += [f"stderr has {sign}" for sign in ("Traceback", "Exception ignored") if sign in said]
     told = [line for line in said.splitlines() if line.startswith(SAID)]
     if code and not (told and said[said.rfind(f"\n{SAID}") + 1 :].startswith(SAID)):
-        faults.append("the last thing said is none of refetch's own errors")
+        faults.append("stderr does not end with an error of refetch")
     if code and case.error != KILL and not names(said, failed.path):
-        faults.append("what was said does not name the file")
+        faults.append("the messages do not name the file")
     return faults
 
 

@@ -1,4 +1,4 @@
-"""The control file: in it a test writes which operation has to fail, and the layers of all processes what they counted.
+"""The control file: tests write into it which operation has to fail, the layers of all processes what they counted.
 
 A layer counts each operation on files below some folders, and each program that is started. There are two layers:
 `layer.c`, which sees all calls of a Python process; and `audit.py`, for machines without a C compiler, which sees only

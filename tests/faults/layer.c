@@ -1,6 +1,6 @@
-/* Fails the n-th call that Python processes make to the file system below some folders, or starts a program with.
+/* Fails the n-th call with which Python processes use a file below some folders, or start a program.
  *
- * REFETCH_FAULTS names the file that tests/faults/control.py lays out; it is mapped by all processes.
+ * REFETCH_FAULTS names the control file, which tests/faults/control.py describes; all processes map it.
  * REFETCH_FAULTS_UNDER has the folders, separated by colons. Loaded with LD_PRELOAD.
  */
 #define _GNU_SOURCE

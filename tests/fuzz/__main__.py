@@ -30,7 +30,7 @@ def told(again: str) -> Iterator[None]:
         is_fine = True
     finally:
         if not is_fine:
-            sys.stdout.write(f"failed; again: python -m tests.fuzz 1 {again}\n")
+            sys.stdout.write(f"failed; to repeat it: python -m tests.fuzz 1 {again}\n")
 
 
 def fuzz(kind: str, seed: int, first: int, seconds: float, folder: Path) -> str:

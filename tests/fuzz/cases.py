@@ -61,7 +61,7 @@ def packets(chance: random.Random, folder: Path) -> int:
 
 
 def files(chance: random.Random, folder: Path) -> int:
-    """A piece of a capture with packets lost, doubled, cut, swapped and changed, in a file that may be damaged as well.
+    """A piece of a capture with packets lost, doubled, cut, swapped and changed, in a file that may be damaged, too.
 
     Some of the captures have their packets in envelopes.
     """

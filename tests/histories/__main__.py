@@ -38,10 +38,10 @@ def asked() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.histories", description="Random histories of one lake.")
     parser.add_argument("--seed", type=int, default=1, help="of the first history; default: 1")
     parser.add_argument("--steps", type=int, default=25, help="of each history; default: 25")
-    parser.add_argument("--minutes", type=float, default=0.0, help="histories until then; default: one")
+    parser.add_argument("--minutes", type=float, default=0.0, help="begin histories for this long; default: one")
     parser.add_argument("--only", default="", metavar="N,N", help="the steps that are done, from 1; default: all")
-    parser.add_argument("--undisturbed", type=Path, metavar="FOLDER", help="keeps the lake of comparison for this code")
-    parser.add_argument("--keep", action="store_true", help="leave the folder there, and name it")
+    parser.add_argument("--undisturbed", type=Path, metavar="FOLDER", help="keeps this code's undisturbed lake")
+    parser.add_argument("--keep", action="store_true", help="keep the folder, and print its path")
     return parser.parse_args()
 
 

@@ -59,14 +59,14 @@ def of_lists(lakes: Sequence[Lake], found: Seen) -> Iterator[str]:
     for run in {*found.run_at, *(run for lake in lakes for run in lake.run_at)}:
         at = {lake.run_at.get(run) for lake in lakes}
         if found.run_at.get(run) not in at:
-            yield f"run {run} is of {found.run_at.get(run)} h, expected one of {sorted(map(str, at))}"
+            yield f"run {run} has the clock {found.run_at.get(run)} h, expected one of {sorted(map(str, at))}"
     for of in {*found.files, *(of for lake in lakes for of in lake.files)}:
         names = {lake.files.get(of) if of in lake.written else None for lake in lakes}
         if found.files.get(of) not in names:
-            yield f"capture set {of} is of {found.files.get(of)}, expected one of {sorted(map(str, names))}"
+            yield f"capture set {of} has the file {found.files.get(of)}, expected one of {sorted(map(str, names))}"
     pages = [lake.pages for lake in lakes]
     if not frozenset.intersection(*pages) <= found.pages <= frozenset.union(*pages):
-        yield f"pages are of {sorted(found.pages)}, expected {sorted(frozenset.union(*pages))}"
+        yield f"there are pages of {sorted(found.pages)}, expected {sorted(frozenset.union(*pages))}"
 
 
 def incomplete(lake: Lake, known: Known) -> Iterator[str]:
@@ -75,7 +75,7 @@ def incomplete(lake: Lake, known: Known) -> Iterator[str]:
         for of in identities:
             lacking = [t for t in known.tables(of) if t not in AFTER_THE_MARK and (t, of) not in lake.cells]
             if lacking:
-                yield f"{mark} lists {of}, and {', '.join(sorted(lacking))} have nothing of it"
+                yield f"{mark} lists {of}, but these tables have no rows of it: {', '.join(sorted(lacking))}"
 
 
 def of_files(found: Seen, may_stray: bool) -> Iterator[str]:
@@ -95,9 +95,9 @@ def joined_badly(found: Seen) -> list[str]:
 
 def told_badly(code: int, said: str) -> list[str]:
     """What is wrong with a command's stderr. If the command failed, its stderr has to end with one message."""
-    faults = [f"said a {sign}" for sign in ("Traceback", "Exception ignored") if sign in said]
+    faults = [f"stderr has {sign}" for sign in ("Traceback", "Exception ignored") if sign in said]
     if code <= 0:
         return faults
     last = said[said.rfind("\nrefetch: ") + 1 :].strip().splitlines()
     is_one = bool(last) and last[0].startswith("refetch: ") and all(line.startswith("  ") for line in last[1:])
-    return faults + ([] if is_one else [f"the last thing said is no message: {last[-3:]}"])
+    return faults + ([] if is_one else [f"stderr does not end with a message: {last[-3:]}"])

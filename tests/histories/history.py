@@ -69,7 +69,7 @@ class History:
         was_killed = step.killed is not None and codes != wanted
         done = Done(number, step, codes, time.monotonic() - began, was_killed)
         done.faults += [fault for end in ends for fault in told_badly(end.code, end.said)]
-        done.faults += [f"left behind: {end.left}" for end in ends if end.left]
+        done.faults += [f"still running: {end.left}" for end in ends if end.left]
         done.faults += self.wrong_code(step, codes, wanted, was_killed)
         done.faults += self.migrated(step, codes) if is_older else []
         done.faults += self.compared(step, codes, wanted, was_killed)
@@ -89,7 +89,7 @@ class History:
             yield "a dry run has added what the lake lacks"
         end = done_here(arguments(Step(MIGRATE), self.home, self.known))
         if self.lake.tables:
-            yield from [f"migrate done again left with {end.code}: {end.said}"] if end.code else []
+            yield from [f"the second migrate: exit code {end.code}: {end.said}"] if end.code else []
             yield from lacking_lines(self.home.lake)
 
     def alone(self, step: Step) -> Ended:
@@ -111,14 +111,14 @@ class History:
         """What is wrong with the exit codes."""
         if step.beside:
             if not set(codes) <= {0, 1, 2}:
-                yield f"left with {codes}"
+                yield f"exit codes {codes}"
         elif was_killed and step.killed:
             victim = step.killed[0]
             fitting = {"driver": -9, "java": FAILED, TERM: TERMED}[victim]
             if codes != [fitting] and not (victim == TERM and codes == [-15]):
-                yield f"left with {codes[0]} when {victim} was ended, expected {fitting}"
+                yield f"exit code {codes[0]} after {victim} was killed, expected {fitting}"
         elif codes != wanted:
-            yield f"left with {codes[0]}, expected {wanted[0]}"
+            yield f"exit code {codes[0]}, expected {wanted[0]}"
 
     def compared(self, step: Step, codes: list[int], wanted: list[int], was_killed: bool) -> list[str]:
         """What is wrong with the lake. From here on the model is the lake that was found."""

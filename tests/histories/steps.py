@@ -66,7 +66,7 @@ class Step:
 
     def __str__(self) -> str:
         told = [self.job, self.by, self.content, self.file, self.scenario]
-        told += [f"goes on from {self.goes_on}"] if self.goes_on else []
+        told += [f"continues {self.goes_on}"] if self.goes_on else []
         told += [f"{self.days}d"] if self.by == AGE else []
         told += [f"at {self.clock:+d}h", "at once" if self.at_once else "", "dry run" if self.dry_run else ""]
         told += [f"killed {self.killed[0]} at {self.killed[1]:.2f}"] if self.killed else []

@@ -63,7 +63,7 @@ def undisturbed(home: Home, names: Sequence[str] = SETS, scenarios: Sequence[str
             step = Step(PIPELINE, capture, FILES[0], scenario, goes_on=earlier)
             ended = done_here(arguments(step, home, Undisturbed(sets, runs, {})))
             if ended.code:
-                raise RuntimeError(f"{step} left with {ended.code}: {ended.said}")
+                raise RuntimeError(f"{step}: exit code {ended.code}: {ended.said}")
             path = Path(table_path(str(home.lake), RUNS))
             rows = DeltaTable(str(path)).to_pyarrow_table().to_pylist()
             (new,) = {(r[RUNS.run_id], r[RUNS.capture_id]) for r in rows} - {(runs[k], sets[k[0]]) for k in runs}
@@ -94,5 +94,5 @@ def pipeline_seconds(home: Home, known: Undisturbed) -> float:
     began, step = time.monotonic(), Step(PIPELINE, CONTENTS[0], FILES[0], SCENARIOS[0])
     ended = Child(arguments(step, home, known), home).ended()
     if ended.code:
-        raise RuntimeError(f"a pipeline left with {ended.code}: {ended.said}")
+        raise RuntimeError(f"a pipeline: exit code {ended.code}: {ended.said}")
     return time.monotonic() - began

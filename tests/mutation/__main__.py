@@ -53,8 +53,8 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description="Which changes no unit test notices.")
     parser.add_argument("--package", help="of udfs, or a folder in one, as replay/shared; default: each package")
     parser.add_argument("--mutants", type=int, default=30, help="changes of each package; default: 30")
-    parser.add_argument("--seed", type=int, default=1, help="by which they are chosen; default: 1")
-    parser.add_argument("--seconds", type=float, default=2.0, help="that a test may take without the JIT; default: 2")
+    parser.add_argument("--seed", type=int, default=1, help="of the random choice; default: 1")
+    parser.add_argument("--seconds", type=float, default=2.0, help="of a test without the JIT, at most; default: 2")
     return parser.parse_args()
 
 
