@@ -4,9 +4,10 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.stream.IntStream;
 import org.apache.kafka.clients.producer.*;
 
-/** Producers that all send at the same moments, whatever became of what they sent before; they tell how long requests
- *  took. Arguments: bootstrap topic seed producers rounds ms-a-round records bytes partitions key=value...; in a round,
- *  a producer sends so many records to each partition. Every second producer has acks=1, the others acks=all. */
+/** Producers that all send at the same moments, even if earlier records are still on their way. Prints how long
+ *  requests took. Arguments: bootstrap topic seed producers rounds ms-a-round records bytes partitions key=value...;
+ *  a producer sends `records` records to each partition in a round. Every second producer has acks=1, the others
+ *  acks=all. */
 public class BurstProducers {
     static final int WARM_UP_MS = 2000;
 

@@ -4,9 +4,9 @@ import java.util.concurrent.atomic.*;
 import java.util.concurrent.locks.LockSupport;
 import org.apache.kafka.clients.consumer.*;
 
-/** Members of a group that work for so long on each record, until they have had so many of them together, or so long
- *  after the first one. Arguments: bootstrap topic group members us-a-record records ms key=value...; member i is the
- *  client group-i. */
+/** Members of a group that work `us-a-record` on each record. They end when they have had `records` records together,
+ *  or `ms` after the first one. Arguments: bootstrap topic group members us-a-record records ms key=value...; member i
+ *  has the client.id group-i. */
 public class GroupConsumer {
     public static void main(String[] a) throws Exception {
         int members = Integer.parseInt(a[3]), us = Integer.parseInt(a[4]), wanted = Integer.parseInt(a[5]);

@@ -2,8 +2,8 @@ import com.sun.tools.attach.VirtualMachine;
 import javax.management.*;
 import javax.management.remote.*;
 
-/** Tells how long the memory pool of brokers on this machine was depleted since they started, and what it has free, by
- *  their own metrics. Arguments: the brokers' process ids; a line for each: milliseconds and bytes. */
+/** Prints for each broker, by its own metrics, how long its memory pool was depleted since it started (ms), and the
+ *  free bytes of the pool. Arguments: the process ids of brokers on this machine. */
 public class MemoryPools {
     public static void main(String[] pids) throws Exception {
         for (String pid : pids) {

@@ -5,9 +5,9 @@ import org.apache.kafka.clients.producer.*;
 import org.apache.kafka.common.Metric;
 import org.apache.kafka.common.errors.TimeoutException;
 
-/** A producer whose records are due at a pace, whatever becomes of those before; it tells how long sends blocked.
- *  Arguments: bootstrap topic seed records us-a-record bytes partitions threads key=value...; record i is of thread
- *  i % threads, and goes to partition i % partitions. */
+/** A producer that sends records at a fixed pace, even if earlier ones are still on their way. Prints how long sends
+ *  blocked. Arguments: bootstrap topic seed records us-a-record bytes partitions threads key=value...; thread
+ *  i % threads sends record i to partition i % partitions. */
 public class PacedProducer {
     static final double BLOCKED_MS = 5;
 

@@ -5,9 +5,9 @@ import java.util.stream.*;
 import org.apache.kafka.clients.admin.*;
 import org.apache.kafka.common.KafkaFuture;
 
-/** Clients that ask for changes of topics when a script says so, whatever became of those before.
- *  Arguments: bootstrap retry script...; each script is a client, and its file's name the client.id. A line of it is
- *  MS KIND TOPIC=PARTITIONS...: when, create, grow or delete, and what. */
+/** Clients that request changes of topics at the times in a script, even if earlier requests have no answer yet.
+ *  Arguments: bootstrap retry script...; each script is one client, whose client.id is the file's name. Its lines are
+ *  MS KIND TOPIC=PARTITIONS..., where KIND is create, grow or delete. */
 public class SeededAdmin {
     public static void main(String[] a) throws Exception {
         List<Thread> clients = Arrays.stream(a).skip(2).map(Path::of).map(script -> new Thread(() -> {

@@ -2,10 +2,10 @@ import java.util.*;
 import java.util.concurrent.atomic.*;
 import org.apache.kafka.clients.producer.*;
 
-/** A producer that sends the same records whatever its settings: compressible ones, then random ones, and back, so that
- *  its estimate of how they compress is wrong and batches come back MESSAGE_TOO_LARGE. It tells its own count of splits.
- *  Arguments: bootstrap topic seed records records-a-ms partitions key=value...; partitions: 0 leaves it to the client's
- *  partitioner where a record goes, else it goes to so many in turn. */
+/** A producer that sends the same records under all settings: compressible ones, then random ones, and so on. Its
+ *  estimate of how well they compress is then wrong, and batches are refused as MESSAGE_TOO_LARGE. Prints its own count
+ *  of splits. Arguments: bootstrap topic seed records records-a-ms partitions key=value...; if `partitions` is 0, the
+ *  client's partitioner chooses the partitions, otherwise records go to this many partitions in turn. */
 public class SeededProducer {
     public static void main(String[] a) throws Exception {
         Properties p = new Properties();

@@ -3,9 +3,9 @@
     python -m tests.backtest --lab=FOLDER --jars=FOLDER --work=FOLDER [--python=FILE] [--repeats=N] [FAMILY...]
 
 Captures are kept in --work. Existing ones are not recorded again. Recording needs root, Java, tcpdump, kcat and a lab.
-It takes ten minutes each for buffers, byte-rates, fetches, quotas, racks and splits, eight for starts, six each for
-produce-rates and queued, five each for growth and user-rates, four for fetchers, and three for each of the twelve runs
-of sessions.
+Recording takes ten minutes each for buffers, byte-rates, fetches, quotas, racks and splits, eight for starts, six each
+for produce-rates and queued, five each for growth and user-rates, four for fetchers, and three for each of the twelve
+runs of sessions.
 """
 
 from __future__ import annotations
@@ -81,13 +81,13 @@ FAMILIES = {
 
 def arguments() -> argparse.Namespace:
     """The command's arguments."""
-    parser = argparse.ArgumentParser(prog="python -m tests.backtest", description="Predictions beside a live cluster.")
+    parser = argparse.ArgumentParser(prog="python -m tests.backtest", description="Predictions against a live cluster.")
     parser.add_argument("families", nargs="*", metavar="FAMILY", help=f"{', '.join(FAMILIES)}; default: all")
     parser.add_argument("--lab", type=Path, required=True, help="folder of the lab's scripts")
     parser.add_argument("--jars", type=Path, required=True, help="folder of Kafka's jars")
     parser.add_argument("--work", type=Path, required=True, help="folder of captures and lakes")
     parser.add_argument("--python", type=Path, default=Path(sys.executable), help="the Python with the lab's clients")
-    parser.add_argument("--repeats", type=int, default=3, help="runs of each, which tell how far equal runs differ")
+    parser.add_argument("--repeats", type=int, default=3, help="runs of each, to see how far equal runs differ")
     asked = parser.parse_args()
     if unknown := sorted(set(asked.families) - set(FAMILIES)):
         parser.error(f"no such family: {', '.join(unknown)}; there are {', '.join(FAMILIES)}")
@@ -111,7 +111,7 @@ def main() -> int:
     lab.work.mkdir(parents=True, exist_ok=True)
     for name in asked.families or FAMILIES:
         if missing := record(lab, FAMILIES[name], asked.repeats):
-            sys.stderr.write("\n".join((f"{name}: captures are not all there, and cannot be recorded.", *missing, "")))
+            sys.stderr.write("\n".join((f"{name}: captures are missing, and cannot be recorded.", *missing, "")))
             return 1
         for title, figures in FAMILIES[name].compared(lab.work, asked.repeats):
             sys.stdout.write("\n".join(lines(title, figures)) + "\n")

@@ -90,4 +90,4 @@ def coverage_row(family: str, figure: str, cases: Sequence[Case]) -> Sequence[st
 
 def coverage_lines(rows: Sequence[Sequence[str]]) -> list[str]:
     """The rows as lines of a screen."""
-    return ["", "Ranges (p10 to p90) beside what was seen", *aligned_lines(HEAD, rows, ("of", "figure"))]
+    return ["", "Ranges (p10 to p90) compared with what was seen", *aligned_lines(HEAD, rows, ("of", "figure"))]

@@ -1,8 +1,8 @@
 """Groups with more members, and topics to which more is produced, on a live cluster: what lanes with `traffic.`
 predict.
 
-The application works so long on each record that this decides how fast a group reads. The members of a group begin
-together, because brokers wait with the first assignment.
+How fast a group reads depends only on how long the application works on each record. The members of a group begin
+together, because brokers delay the first assignment.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def group_of(run: Path) -> str:
 
 
 def captures(work: Path, repeats: int) -> list[Path]:
-    """What is recorded."""
+    """The captures."""
     return [
         *(backlog_run(work, members, again) for members in MEMBERS for again in range(repeats)),
         *(speed_run(work, speed, again) for speed in SPEEDS for again in range(repeats)),

@@ -47,7 +47,7 @@ class Lab:
 
     @contextmanager
     def cluster(self, name: str, settings: Settings, log_config: Path | None = None) -> Iterator[Cluster]:
-        """Three new brokers. They are removed afterwards. log_config: of log4j2, what they log in addition."""
+        """Three new brokers. They are removed afterwards. log_config: a file for log4j2 with what they log, too."""
         state, script = self.work / f"{name}.state", str(self.scripts / "cluster.sh")
         shutil.rmtree(state, ignore_errors=True)
         try:
@@ -77,7 +77,7 @@ class Cluster:
             if all(self._is_up(n) for n in BROKERS):
                 return
             time.sleep(1)
-        raise TimeoutError(f"brokers did not come up again; {self.state}/broker-*/out.log tell why")
+        raise TimeoutError(f"brokers did not start again; {self.state}/broker-*/out.log have the reason")
 
     def stop(self, broker: int) -> None:
         """Stop one broker and wait until it is gone."""
@@ -175,5 +175,5 @@ def wait_until(is_so: Callable[[], bool], seconds: float, what: str) -> None:
     until = time.monotonic() + seconds
     while not is_so():
         if time.monotonic() > until:
-            raise TimeoutError(f"after {seconds:.0f} s not so: {what}")
+            raise TimeoutError(f"not so after {seconds:.0f} s: {what}")
         time.sleep(0.2)

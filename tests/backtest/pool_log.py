@@ -1,7 +1,7 @@
-"""What a broker's log tells of its memory pool (KIP-72): SimpleMemoryPool and NetworkReceive at TRACE, pool_log.yaml.
+"""What a broker logs about its memory pool (KIP-72): SimpleMemoryPool and NetworkReceive at TRACE, by pool_log.yaml.
 
-A line is `time, thread, message`, with tabs. A receive that is refused is told with its size and its connection. What
-is granted is told with its thread and its size only, so that of equal ones the first refused counts as granted.
+A line has time, thread and message, with tabs between them. A refused receive is logged with its size and connection, a
+granted one only with its size. So of several waiting receives of one thread and size, the first counts as granted.
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ from math import ceil
 GRANTED, RELEASED = "allocated buffer of size ", "released buffer of size "
 REFUSED = re.compile(r"Broker low on memory - could not allocate buffer of size (\d+) for source (\S+)")
 CONTROLLERS = "CONTROLLER"
-"""In the names of the threads of a controller's listener, which has a pool of its own in the same process."""
+"""A part of the names of threads of the controller's listener, which has a pool of its own in the same process."""
 Key = tuple[str, int]
 
 
 @dataclass
 class Pool:
-    """A pool as its log goes on. since: when each receive was refused first (ms), by thread and size, by connection."""
+    """A pool at one line of its log. since: when each waiting receive was first refused (ms), by thread and size, and
+    by connection.
+    """
 
     used: int = 0
     most_used: int = 0
@@ -32,7 +34,7 @@ class Pool:
     waits_ms: list[float] = field(default_factory=list)
 
     def grant(self, time: float, key: Key) -> None:
-        """Some bytes are granted, to one that waited if any of its size did."""
+        """Some bytes are granted: to a receive that waits, if one of this thread and size waits."""
         self.granted += 1
         self.used += key[1]
         self.most_used = max(self.most_used, self.used)
@@ -46,20 +48,20 @@ class Pool:
         self.end_dry_spell(time)
 
     def refuse(self, time: float, key: Key, connection: str) -> None:
-        """A connection's receive is refused, maybe again."""
+        """A connection's receive is refused, maybe not for the first time."""
         self.since.setdefault(key, {}).setdefault(connection, time)
         if self.refused_at is None:
             self.refused_at = time
 
     def end_dry_spell(self, time: float) -> None:
-        """SimpleMemoryPool.maybeRecordEndOfDrySpell."""
+        """The pool is no longer depleted, if it was (SimpleMemoryPool.maybeRecordEndOfDrySpell)."""
         if self.refused_at is not None:
             self.depleted_ms += time - self.refused_at
             self.refused_at = None
 
 
 def pool_figures(lines: Iterable[str]) -> Mapping[str, float]:
-    """What became of a broker's pool."""
+    """The figures of a broker's pool."""
     pool = Pool()
     for time, thread, told in events(lines):
         if told.startswith(GRANTED):
@@ -78,7 +80,7 @@ def pool_figures(lines: Iterable[str]) -> Mapping[str, float]:
 
 
 def quantile(values: Sequence[float], share: float) -> float:
-    """The least value that so large a share of them does not exceed; 0 of none."""
+    """The smallest value that at least this share of the values does not exceed; 0 without values."""
     return sorted(values)[max(ceil(share * len(values)) - 1, 0)] if values else 0.0
 
 

@@ -13,18 +13,18 @@ from tests.backtest.lab import BOOTSTRAP, BROKERS, Cluster, Lab, Settings
 SEED = 7
 PLENTY = "plenty"
 SIZES: Mapping[str, int] = {PLENTY: 268_435_456, "800k": 800_000, "400k": 400_000}
-"""Names of settings, and the pool of each. Without a bound Kafka has no pool to tell of, so one is more than enough."""
+"""The size of the pool by name. Without a bound, Kafka has no pool that it logs, so one size is more than enough."""
 LARGEST_REQUEST = 400_000
 """socket.request.max.bytes: no pool may be smaller."""
 PRODUCERS, ROUNDS, MS, RECORDS, BYTES, PARTITIONS = 16, 10, 1_200, 16, 10_000, 6
 SENDING = {"linger.ms": 20, "batch.size": 100_000, "max.request.size": LARGEST_REQUEST}
 WARM_UP = "queued-warm-up"
-"""The topic of a run before all others, for brokers that have just started are slow: it is not captured."""
+"""The topic of a first run that is not captured, because brokers that have just started are slow."""
 LOG_CONFIG = Path(__file__).with_name("pool_log.yaml")
 
 
 def named(size: str, again: int) -> str:
-    """The topic of a run; client.ids begin with it."""
+    """The topic of a run."""
     return f"queued-{size}-{again}"
 
 
@@ -44,13 +44,13 @@ def pool_log(run: Path, broker: int) -> Path:
 
 
 def captures(work: Path, repeats: int) -> list[Path]:
-    """What is recorded, each with what brokers and producers tell beside it."""
+    """The captures. Each has the figures of brokers and producers in a file beside it."""
     runs = [capture(work, size, again) for size in SIZES for again in range(repeats)]
     return [file for run in runs for file in (run, run.with_suffix(".json"))]
 
 
 def record(lab: Lab, repeats: int) -> None:
-    """One capture a run, on fresh brokers for each size."""
+    """Record one capture for each run, on new brokers for each size."""
     for size, pool_bytes in SIZES.items():
         runs = {again: capture(lab.work, size, again) for again in range(repeats)}
         lacking = {again: run for again, run in runs.items() if not run.with_suffix(".json").exists()}
@@ -64,7 +64,7 @@ def record(lab: Lab, repeats: int) -> None:
 
 
 def settings(pool_bytes: int) -> Settings:
-    """The settings of brokers with such a pool."""
+    """The settings of brokers with a pool of this size."""
     return {
         "queued.max.request.bytes": pool_bytes,
         "socket.request.max.bytes": LARGEST_REQUEST,
@@ -73,7 +73,7 @@ def settings(pool_bytes: int) -> Settings:
 
 
 def send(cluster: Cluster, run: Path, topic: str) -> None:
-    """One run, which a consumer reads meanwhile; then what brokers and producers tell of it."""
+    """Capture one run, and store the brokers' logs and the figures of brokers and producers beside the capture."""
     cluster.drive("topic", topic, PARTITIONS, rf=2)
     before, ends = depleted_ms(cluster), {file: file.stat().st_size for file in logs(cluster).values()}
     with cluster.captured(run):
@@ -87,7 +87,7 @@ def send(cluster: Cluster, run: Path, topic: str) -> None:
 
 
 def traffic(cluster: Cluster, topic: str) -> str:
-    """The producers of a run, and a consumer of what they send; returns what the producers say."""
+    """Run producers, and a consumer of what they send; returns the producers' output."""
     with ThreadPoolExecutor(1) as pool:
         reading = pool.submit(
             cluster.java, Path(__file__).with_name("GroupConsumer.java"), BOOTSTRAP, topic, topic, 1, 0,
@@ -102,25 +102,25 @@ def traffic(cluster: Cluster, topic: str) -> str:
 
 
 def logs(cluster: Cluster) -> dict[tuple[int, bool], Path]:
-    """Each broker's request log, and (True) what its pool does."""
+    """By broker and whether it is the log of the pool: its request log, and the log of its pool."""
     files = {n: cluster.state / f"requests-{n}.log" for n in BROKERS}
     return {(n, is_pool): file.with_suffix(".log.pool") if is_pool else file
             for n, file in files.items() for is_pool in (False, True)}  # fmt: skip
 
 
 def depleted_ms(cluster: Cluster) -> dict[int, float]:
-    """MemoryPoolDepletedTimeTotal of each broker (ms)."""
+    """How long each broker's pool was depleted since the broker started (MemoryPoolDepletedTimeTotal, ms)."""
     said = cluster.java("--add-modules=jdk.attach", Path(__file__).with_name("MemoryPools.java"), *pids(cluster))
     return {n: float(line.split()[0]) for n, line in zip(BROKERS, said.splitlines(), strict=True)}
 
 
 def pids(cluster: Cluster) -> list[int]:
-    """The brokers' processes."""
+    """The ids of the brokers' processes."""
     return [cluster.pids()[n] for n in BROKERS]
 
 
 def copy_from(file: Path, begin: int, to: Path) -> None:
-    """Copy a file's bytes from a place on."""
+    """Copy a file's bytes from `begin` on."""
     with file.open("rb") as source, to.open("wb") as target:
         source.seek(begin)
         shutil.copyfileobj(source, target)

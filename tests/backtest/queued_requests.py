@@ -1,4 +1,4 @@
-"""Memory pools of brokers (KIP-72): what is predicted of other sizes of them, beside brokers that had these."""
+"""Memory pools of brokers (KIP-72): predictions for pools of other sizes, compared with brokers that had them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tests.backtest.replays import Replayed, replayed
 
 POOL = "broker.queued.max.request.bytes"
 LOGGED = (PLENTY,)
-"""The sizes whose captures are replayed once more, with the request logs beside them."""
+"""The sizes whose captures are also replayed together with the request logs."""
 
 
 def compared(work: Path, repeats: int) -> Iterator[tuple[str, Figures]]:
-    """Each prediction: what it is of, and its figures, of each broker in each run; from a size to itself, the replay as
-    captured.
+    """For each prediction its subject, and its figures for each broker in each run. A size from itself is the replay of
+    the captured settings.
     """
     for a, b in product(SIZES, SIZES):
         yield f"pool {a} -> {b}", figures_of(work, repeats, a, b, is_logged=False)
@@ -33,7 +33,7 @@ def compared(work: Path, repeats: int) -> Iterator[tuple[str, Figures]]:
 
 
 def figures_of(work: Path, repeats: int, a: str, b: str, *, is_logged: bool) -> Figures:
-    """What brokers had with a pool, what is predicted from that for another, and what brokers had with that."""
+    """What was seen with pools of size `a`, what is predicted from that for size `b`, and what was seen with `b`."""
     of_a, of_b = (list(product((capture(work, size, again) for again in range(repeats)), BROKERS)) for size in (a, b))
     replays = [(of(run, a, is_logged), broker) for run, broker in of_a]
     return Figures(
@@ -45,7 +45,7 @@ def figures_of(work: Path, repeats: int, a: str, b: str, *, is_logged: bool) -> 
 
 @cache
 def of(run: Path, size: str, is_logged: bool) -> Replayed:
-    """A run replayed with the pools that it did not have."""
+    """A run replayed with pools of the other sizes; its own size is stated."""
     others = [str(pool_bytes) for name, pool_bytes in SIZES.items() if name != size]
     stated = [f"{POOL}={SIZES[size]}", f"broker.socket.request.max.bytes={LARGEST_REQUEST}"]
     logs: Sequence[Path] = [request_log(run, broker) for broker in BROKERS] if is_logged else ()
@@ -53,7 +53,7 @@ def of(run: Path, size: str, is_logged: bool) -> Replayed:
 
 
 def lane_of(replay: Replayed, a: str, b: str) -> str:
-    """The lane of a size in the replay of another; the captured one of its own."""
+    """The lane of size `b` in a replay of size `a`; the captured lane if both are the same."""
     lanes = replay.run.scenario.lanes(algorithms.CONSUMER_MEMORY)
     return next(lane.name for lane in lanes if a == b or lane.settings.get(POOL) == SIZES[b])
 
@@ -73,7 +73,7 @@ def predicted(replay: Replayed, broker: int, lane: str) -> dict[str, Any]:
 
 @cache
 def seen(run: Path, broker: int) -> Mapping[str, float]:
-    """The figures of a broker as its pool's log tells them, and how long it was depleted as its metrics do."""
+    """The figures of a broker from its pool's log; how long the pool was depleted comes from the broker's metrics."""
     told = json.loads(run.with_suffix(".json").read_text())["depleted-ms"][str(broker)]
     with pool_log(run, broker).open() as lines:
         return {**pool_figures(lines), "depleted ms": told}

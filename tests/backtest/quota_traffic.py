@@ -41,12 +41,12 @@ def capture(work: Path, name: str) -> Path:
 
 
 def captures(work: Path, _: int) -> list[Path]:
-    """What is recorded."""
+    """The captures."""
     return [capture(work, name) for name in QUOTAS]
 
 
 def record(lab: Lab, repeats: int) -> None:
-    """Record a capture of each quota that has none, on new brokers, with the runs one after the other."""
+    """Record a capture for each quota that has none, on new brokers. Its runs follow one after the other."""
     for name, quota in QUOTAS.items():
         file = capture(lab.work, name)
         if file.exists():

@@ -23,7 +23,7 @@ def capture(work: Path, scenario: str, again: int) -> Path:
 
 
 def captures(work: Path, repeats: int) -> list[Path]:
-    """What is recorded."""
+    """The captures."""
     return [capture(work, scenario, again) for scenario in SCENARIOS for again in range(repeats)]
 
 

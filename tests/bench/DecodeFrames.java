@@ -14,10 +14,11 @@ import org.apache.kafka.common.requests.AbstractResponse;
 import org.apache.kafka.common.requests.RequestHeader;
 
 /**
- * Decodes the frames of a file, in rounds, and prints the ns of each: DecodeFrames FILE ROUNDS parse|read.
- * "parse" is what a user of kafka-clients can call, on whole frames. "read" is the generated reader beneath, on bodies.
- * The file: "int8 isRequest, int32 length, request frame, int32 length, frame, int32 offset of its body" of each, the
- * request of a response being the one it answers.
+ * Decodes the frames of a file, in rounds, and prints the ns of each round: DecodeFrames FILE ROUNDS parse|read.
+ * "parse" calls what a user of kafka-clients can call, on whole frames. "read" calls only the generated reader, on
+ * bodies.
+ * The file has for each frame: int8 isRequest, int32 length, request frame, int32 length, frame, int32 offset of the
+ * frame's body. The request frame of a response is the request that it answers.
  */
 public class DecodeFrames {
     record Frame(boolean isRequest, RequestHeader header, ByteBuffer whole, ByteBuffer body) {

@@ -16,9 +16,9 @@ import org.apache.kafka.server.FetchContext;
 import org.apache.kafka.server.FetchManager;
 
 /**
- * Kafka's own cache of fetch sessions on `clients` that fetch `partitions` each, `rounds` times one after the other; in
- * every fetch one partition's high watermark has moved. Prints the nanoseconds of CPU time of each repetition, of all
- * threads of the process.
+ * Kafka's own cache of fetch sessions. In each of `rounds` rounds, each of `clients` clients fetches its `partitions`
+ * partitions, of which one has another high watermark than before. Prints the CPU time of each repetition, in ns, over
+ * all threads of the process.
  */
 public class FetchSessionEvents {
     static final OperatingSystemMXBean PROCESS = (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();

@@ -112,7 +112,7 @@ BENCHMARKS = {
 
 def wanted(argv: Sequence[str]) -> list[str]:
     """The requested benchmarks, all by default. Ends the process with a usage line if one does not exist."""
-    parser = argparse.ArgumentParser(prog="python -m tests.bench", description="Benchmarks, each beside its peer.")
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description="Benchmarks, each compared with a peer.")
     parser.add_argument("names", nargs="*", metavar="BENCHMARK", help=f"{', '.join(BENCHMARKS)}; default: all")
     names: list[str] = parser.parse_args(argv).names
     if unknown := sorted(set(names) - set(BENCHMARKS)):

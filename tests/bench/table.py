@@ -12,7 +12,7 @@ ROUNDS = 5
 
 @dataclass(frozen=True)
 class Timing:
-    """One contestant: its name, and the seconds of each measured round over the same work."""
+    """One contestant: its name, and the seconds of each measured round. All contestants do the same work."""
 
     name: str
     seconds: Sequence[float]

@@ -214,7 +214,7 @@ def test_a_killed_ingest_leaves_each_table_as_before_or_as_after_it_and_lists_no
     listed = replace(done, cells={("captures", "a"): OWN})
     assert settled(lakes, as_seen(half), hashes_of(done), KNOWN, may_stray=True)[1] == []
     (fault,) = settled(lakes, as_seen(listed), hashes_of(done), KNOWN, may_stray=True)[1]
-    assert "captures lists a, and exchanges have nothing of it" in fault
+    assert "captures lists a, but these tables have no rows of it: exchanges" in fault
 
 
 def test_a_capture_set_that_is_ingested_again_may_be_in_no_list_meanwhile() -> None:
