@@ -38,7 +38,7 @@ WHAT_IF = {
     "split": ["producer.batch.size=2KiB,16384,30000,38000,64KiB"],
     "admin": ["max.partitions=300,500 until 2026-11-21T12:19:44Z then 900", "max.broker.partitions=200,none"],
 }
-"""Settings replayed beside the captured ones, by capture."""
+"""Settings that are replayed in addition to the captured ones, by capture."""
 IN_FORCE = {
     "sessions": [f"{SLOTS}=8"],
     "split": ["batch.size=38000", "linger.ms=20", "max.message.bytes=40000"],
@@ -50,7 +50,7 @@ Rows = list[dict[str, Any]]
 
 @dataclass
 class CapturedLake:
-    """The tables made from one capture, and what its brokers logged of the same traffic."""
+    """The tables made from one capture, and what its brokers logged about the same traffic."""
 
     spark: SparkSession
     path: str

@@ -1,4 +1,4 @@
-"""KIP-126 on a capture of producers that split: the replay beside what brokers refused and clients counted."""
+"""KIP-126 on a capture of producers that split: the replay compared with brokers' refusals and clients' own counts."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def replayed_splits(lake: CapturedLake) -> dict[str, int]:
     return {row[g.client_id]: row[g.splits] for row in lake.rows(g, where=f"{g.scenario} = 'captured'")}
 
 
-def test_splits_are_as_many_as_brokers_refused_and_clients_counted(
+def test_splits_in_the_capture_are_as_many_as_brokers_refused_and_clients_counted(
     lake: CapturedLake, counted: dict[str, int]
 ) -> None:  # fmt: skip
     b, f = RECORD_BATCHES, FIDELITY
@@ -88,7 +88,7 @@ def test_splits_are_as_many_as_brokers_refused_and_clients_counted(
     }
 
 
-def test_the_captured_lane_goes_its_own_way_and_splits_about_as_often(
+def test_the_captured_lane_splits_about_as_often_as_clients_counted(
     lake: CapturedLake, counted: dict[str, int]
 ) -> None:
     assert replayed_splits(lake) == pytest.approx(counted, rel=0.25)
@@ -108,7 +108,7 @@ def test_batches_end_where_the_replay_ends_them(lake: CapturedLake) -> None:
         assert {reason for reason in reasons if reason in unknown_for} == {"close_append_order"}
 
 
-def test_a_batch_size_that_nobody_states_is_told_by_the_batches(unstated: CapturedLake) -> None:
+def test_a_batch_size_that_nobody_states_is_inferred_from_the_batches(unstated: CapturedLake) -> None:
     f, g, r = FIDELITY, BATCH_SPLIT, RUNS
     captured = unstated.rows(g, where=f"{g.scenario} = 'captured'")
     assert {(row[g.client_id], row[g.batch_size], row[g.is_batch_size_told]) for row in captured} == {
@@ -121,7 +121,7 @@ def test_a_batch_size_that_nobody_states_is_told_by_the_batches(unstated: Captur
     assert told in run[r.assumed]
 
 
-def test_the_sizes_of_batches_that_splits_made_are_told_within_the_error_that_is_said(lake: CapturedLake) -> None:
+def test_predicted_sizes_of_split_batches_are_within_the_stated_error(lake: CapturedLake) -> None:
     f, g = FIDELITY, BATCH_SPLIT
     for metric in (Metric.RECUT_BY_PARTS, Metric.RECUT_FITTED):
         rows = verdicts(lake, metric).values()
@@ -129,7 +129,7 @@ def test_the_sizes_of_batches_that_splits_made_are_told_within_the_error_that_is
     assert all(row[g.size_error] < 0.05 for row in lake.rows(g))
 
 
-def test_records_compressed_again_take_what_they_took(exact: CapturedLake) -> None:
+def test_records_that_are_compressed_again_take_as_many_bytes_as_captured(exact: CapturedLake) -> None:
     """This holds within half a per cent for every batch of the capture: those sent first, and those made by splits."""
     f = FIDELITY
     for metric in (Metric.FIRST_EXACT, Metric.RECUT_EXACT):
@@ -138,7 +138,7 @@ def test_records_compressed_again_take_what_they_took(exact: CapturedLake) -> No
         assert all(row[f.agreed] == row[f.checked] > 0 for row in rows.values())
 
 
-def test_every_batch_of_a_lane_is_measured_in_any_codec_and_the_model_is_held_against_it(exact: CapturedLake) -> None:
+def test_every_batch_of_a_lane_is_measured_in_any_codec_and_compared_with_the_model(exact: CapturedLake) -> None:
     g = BATCH_SPLIT
     sent: dict[str, int] = {}
     for row in exact.rows(g):
@@ -190,7 +190,7 @@ def test_the_timeline_has_every_batch(lake: CapturedLake) -> None:
     assert dict(spans) == sent
 
 
-def test_sizes_and_times_of_records_are_all_that_is_kept_of_them(lake: CapturedLake) -> None:
+def test_only_sizes_and_times_of_records_are_kept(lake: CapturedLake) -> None:
     b = RECORD_BATCHES
     for row in lake.rows(b, where=f"{b.source} = 'produce'"):
         assert len(row[b.record_sizes]) == len(row[b.create_times]) == row[b.record_count]

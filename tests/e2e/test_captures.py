@@ -1,4 +1,4 @@
-"""The tables made from a real cluster's captures, beside what its brokers logged of the same requests."""
+"""The tables made from a real cluster's captures, compared with what its brokers logged about the same requests."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_a_response_is_missing_only_where_the_connection_or_the_capture_ended_be
     assert [line.key for line, row in late if line.completed <= last[row["connection_id"]]] == []
 
 
-def test_requests_per_api_version_and_client_are_the_brokers(lake: CapturedLake) -> None:
+def test_requests_by_api_version_and_client_are_as_many_as_the_broker_logged(lake: CapturedLake) -> None:
     captured = Counter((row["api_name"], row["api_version"], row["client_id"]) for row in lake.exchanges.values())
     logged = Counter(
         (line.api_name, line.api_version, line.client_id)
@@ -317,7 +317,7 @@ def test_consumers_get_in_the_replay_what_they_got_in_the_capture(lake: Captured
     assert sum(row[f.checked] for row in rows) == len({exchange_of(row) for row in got})
 
 
-def test_consumers_get_nothing_where_they_got_nothing(lake: CapturedLake) -> None:
+def test_consumers_get_nothing_in_the_replay_where_they_got_nothing_in_the_capture(lake: CapturedLake) -> None:
     f = FIDELITY
     rows = [row for row in fidelity(lake, "consumer") if row[f.metric] == "empty_fetches"]
     assert [row for row in rows if row[f.checked] != row[f.agreed]] == []

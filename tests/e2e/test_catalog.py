@@ -137,7 +137,7 @@ def test_the_tables_have_the_same_rows_and_comments(places: Places, spark: Spark
     assert detail["partitionColumns"] == ["capture_id"]
 
 
-def test_runs_and_comparisons_tell_the_same(places: Places) -> None:
+def test_runs_compare_and_migrate_print_the_same(places: Places) -> None:
     told = dict[str, Any]()
     for job in ("runs", "compare", "runs --trend", "migrate --dry-run"):
         in_folder, told[job] = of_both(places, *job.split())
@@ -154,7 +154,7 @@ def test_the_same_run_is_not_made_again(places: Places, repository: Path, capsys
     assert in_schema == in_folder
 
 
-def test_gates_and_pages(places: Places, tmp_path: Path) -> None:
+def test_gates_and_pages_are_the_same(places: Places, tmp_path: Path) -> None:
     for place in places.flags:
         told = printed("gate", "--on", "silver", "gold", place, f"--data-docs={tmp_path}")
         assert told == f"{tmp_path}/index.html\n"
@@ -176,7 +176,7 @@ def test_tables_that_an_older_release_did_not_have_are_made(places: Places, spar
     assert places.rows() == before
 
 
-def test_a_notebook_opens_it(places: Places) -> None:
+def test_a_notebook_opens_the_lake_by_its_schema(places: Places) -> None:
     in_folder, in_schema = open_lake(places.lake), open_lake(IN_CATALOG)
     assert in_schema.replays == in_folder.replays
     for name in ("exchanges", "fetch_fairness", "lane_settings"):
@@ -199,7 +199,7 @@ def few(places: Places, spark: SparkSession) -> Places:
     return places
 
 
-def test_what_is_pruned_leaves_both(few: Places) -> None:
+def test_prune_removes_a_run_from_both(few: Places) -> None:
     """This is the last test, because it changes the lakes."""
     kept, run_id = (run["run_id"] for run in of_both(few, "runs")[0]["runs"])
     would = of_both(few, "prune", f"--run={run_id}", "--dry-run")

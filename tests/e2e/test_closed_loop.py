@@ -17,7 +17,7 @@ LEAST = {"order": 0.97, "bytes": 0.99, "catch_up": 0.95, "requests": 0.9}
 
 
 @pytest.mark.parametrize("name", ["starve", "mixed", "sessions"])
-def test_at_the_captured_settings_the_closed_loop_goes_as_the_capture_did(
+def test_under_the_captured_settings_the_closed_loop_agrees_with_the_capture(
     captured: Callable[[str], CapturedLake], name: str
 ) -> None:
     f, checked, agreed = FIDELITY, Counter[str](), Counter[str]()

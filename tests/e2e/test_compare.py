@@ -41,7 +41,7 @@ def test_the_newest_run_is_compared_with_the_one_before(nights: Nights, told: di
     assert (told["before"]["captures"], told["after"]["captures"]) == (["starve.pcap"], ["mixed.pcap"])
 
 
-def test_what_came_what_went_and_what_is_in_force_now_is_told(told: dict[str, Any]) -> None:
+def test_compare_says_what_came_what_went_and_what_is_in_force_now(told: dict[str, Any]) -> None:
     lone = {(of["judgement"], of["kind"], of["scope"]) for of in told["changes"] if None in (of["before"], of["after"])}
     assert {("gone", "topic", "backlog"), ("new", "topic", "orders"), ("new", "client", "java-zstd")} <= lone
     (limit,) = [of for of in told["changes"] if (of["scope"], of["metric"]) == (READER, "consumer.fetch.max.bytes")]
@@ -52,7 +52,7 @@ def test_what_came_what_went_and_what_is_in_force_now_is_told(told: dict[str, An
     assert wait["after"]["high"] is None, "that nobody waits is exact"
 
 
-def test_the_lane_that_is_in_force_now_is_the_prediction_and_it_is_kept(nights: Nights, told: dict[str, Any]) -> None:
+def test_the_lane_that_is_in_force_now_is_the_prediction_and_is_stored(nights: Nights, told: dict[str, Any]) -> None:
     t = PREDICTIONS_CHECKED
     own = {of["metric"]: of for of in told["predictions"] if of["scope"] == READER}
     assert {(of["scenario"], of["is_changed"]) for of in own.values()} == {(LANE, True)}
@@ -80,7 +80,7 @@ def test_two_lakes_are_compared_as_two_runs_of_one(nights: Nights, told: dict[st
 
 
 @pytest.mark.parametrize("names", [["gone", "latest"], ["latest", "gone"]])
-def test_a_run_that_is_not_there_is_told_with_those_that_are(
+def test_an_unknown_run_is_refused_with_the_names_of_known_ones(
     nights: Nights, names: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run_command(["compare", *names, f"--lake={nights.lake}"]) == 2

@@ -120,7 +120,7 @@ def wait_until_it_answers(java: subprocess.Popen[bytes], port: int, log: Path) -
     pytest.fail(f"the server did not start: {log.read_text(errors='replace')[-2000:]}")
 
 
-def test_jobs_leave_through_a_server_what_they_leave_without(
+def test_jobs_write_the_same_tables_with_and_without_a_server(
     server: Connected, captured: Callable[[str], CapturedLake], tmp_path: Path
 ) -> None:
     by_spark, lake, page = captured("admin"), str(tmp_path / "lake"), tmp_path / "report.html"
@@ -153,7 +153,7 @@ def columns_of(lake: str, table: Table) -> str:
     return DeltaTable(table_path(lake, table)).schema().to_json()
 
 
-def test_a_server_that_is_not_there_is_told_at_once(tmp_path: Path) -> None:
+def test_a_server_that_does_not_answer_is_reported_at_once(tmp_path: Path) -> None:
     nobody = Connected(free_port()).run(("report", f"--lake={tmp_path}"))
     assert nobody.returncode == 1
     assert "No Spark Connect server answers at SPARK_REMOTE=sc://127.0.0.1:" in nobody.stderr

@@ -62,7 +62,7 @@ def partitions(run: Run, lane: str) -> Rows:
     return sorted(rows, key=lambda row: (row[F.client_id], row[F.broker], row[F.topic], row[F.partition]))
 
 
-def test_every_captured_partition_is_with_the_fetcher_that_kafkas_rule_names(shown: Shown) -> None:
+def test_every_captured_partition_has_the_fetcher_that_kafkas_rule_gives_it(shown: Shown) -> None:
     """Partitions of topics that have only an id are not checked, since no client asked for their names."""
     found = queried(shown.run.lake, FIDELITY, where="metric = 'fetcher_of_partition'")
     assert {row[FIDELITY.client_id] for row in found} == {f"broker-{n}-fetcher-0" for n in (1, 2, 3)}
@@ -71,11 +71,11 @@ def test_every_captured_partition_is_with_the_fetcher_that_kafkas_rule_names(sho
     assert sum(row[FIDELITY.checked] for row in found) == len(named)
 
 
-def test_one_fetcher_comes_to_what_the_captured_one_does(shown: Shown) -> None:
+def test_a_lane_with_one_fetcher_equals_the_captured_lane(shown: Shown) -> None:
     assert partitions(shown.run, ONE) == partitions(shown.run, CAPTURED_LANE)
 
 
-def test_two_fetchers_read_all_that_one_did_by_a_session_for_each_leader_that_they_have_partitions_of(
+def test_two_fetchers_read_as_much_as_one_with_a_session_for_each_leader(
     shown: Shown,
 ) -> None:
     captured, two = (partitions(shown.run, lane) for lane in (CAPTURED_LANE, TWO))
@@ -91,7 +91,7 @@ def test_two_fetchers_read_all_that_one_did_by_a_session_for_each_leader_that_th
         assert row[C.bytes] >= sum(of[F.bytes] for of in captured if of[F.client_id] == client) * 0.99
 
 
-def test_screen_and_page_say_what_two_fetchers_take(shown: Shown) -> None:
+def test_screen_and_page_say_how_many_sessions_two_fetchers_need(shown: Shown) -> None:
     before, after = (
         sum(int(str(row[C.fetchers])) for row in followers(shown.run, lane).values()) for lane in (CAPTURED_LANE, TWO)
     )

@@ -1,4 +1,4 @@
-"""--find on a shipped capture: the chosen lane is the best of a dense grid, and the tables of the run have it."""
+"""--find on a sample capture: the chosen lane is the best of a dense grid, and the tables of the run have it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""--find judges clients one by one: on shipped captures each of them gets the best of the replayed lanes. If no lane of
+"""--find judges clients one by one: on sample captures each of them gets the best of the replayed lanes. If no lane of
 a grid solves a problem, the run goes on searching.
 """
 
@@ -125,7 +125,7 @@ def test_topics_of_the_larger_of_two_limits_have_a_larger_batch_size(two_limits:
         (BUFFER, (f"{BUFFER}=48KiB",), "32MiB", False),
     ],
 )
-def test_a_grid_that_does_not_end_what_hurts_is_followed_by_a_search(
+def test_only_a_grid_that_does_not_solve_the_problem_is_followed_by_a_search(
     spark: SparkSession, splits: Searched, key: str, stated: tuple[str, ...], asked_for: str, goes_on: bool,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
@@ -162,7 +162,7 @@ def test_an_aim_for_one_producer_has_the_largest_batch_size_that_suits_it(
     assert not [reason for reason in advised.values() if "for client" in reason]
 
 
-def test_an_aim_for_nobody_is_refused_with_the_names_that_there_are(spark: SparkSession, splits: Searched) -> None:
+def test_an_aim_for_an_unknown_client_is_refused_with_the_known_names(spark: SparkSession, splits: Searched) -> None:
     aim = "batch_split: largest batch.size for client=billing where split_rate <= 1%"
     run = replace(splits.run, scenario=replace(resolve_scenario(None, (), (), [aim]), replay={"batch_split": {}}))
     with pytest.raises(ArgumentError, match="no client in this replay is `billing`; there are split-lz4, split-zstd"):

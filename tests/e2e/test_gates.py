@@ -40,7 +40,7 @@ def told(spark: SparkSession, repository: Path, lake: str) -> tuple[int, str]:
     return code, err.getvalue()
 
 
-def test_a_users_rule_refuses_with_3_and_names_what(told: tuple[int, str]) -> None:
+def test_a_users_rule_ends_the_job_with_3_and_names_what_it_refused(told: tuple[int, str]) -> None:
     code, err = told
     assert code == 3
     lines = err.splitlines()

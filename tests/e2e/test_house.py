@@ -20,7 +20,7 @@ CHECKS = {
 
 
 @pytest.mark.parametrize("command", CHECKS.values(), ids=CHECKS)
-def test_the_house_is_in_order(command: list[str], repository: Path) -> None:
+def test_the_code_keeps_its_rules(command: list[str], repository: Path) -> None:
     tool = Path(sys.executable).parent / command[0]
     answer = subprocess.run([tool, *command[1:]], cwd=repository, capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stdout + answer.stderr

@@ -60,7 +60,7 @@ def files_on_disk(lake: str) -> int:
     return sum("_delta_log" not in file.parts for file in Path(lake).rglob("*.parquet"))
 
 
-def test_a_capture_set_leaves_with_all_that_came_of_it_and_the_other_stays(
+def test_prune_removes_a_capture_set_with_all_its_rows_and_keeps_the_other(
     nights: Nights, lake: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before, gone = rows_in(lake), (nights.first.capture_id, nights.first.run_id)
@@ -77,7 +77,9 @@ def test_a_capture_set_leaves_with_all_that_came_of_it_and_the_other_stays(
     assert open_lake(lake).capture_id == nights.second.capture_id
 
 
-def test_a_run_leaves_and_its_captures_stay(nights: Nights, lake: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_prune_removes_a_run_and_keeps_its_captures(
+    nights: Nights, lake: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     told = of_job(capsys, "prune", f"--run={nights.second.run_id}", f"--lake={lake}")
     assert (told["capture_sets"], told["runs"]) == ([], [nights.second.run_id])
     assert told["page_shows"] == nights.first.run_id
@@ -88,13 +90,13 @@ def test_a_run_leaves_and_its_captures_stay(nights: Nights, lake: str, capsys: p
     }  # fmt: skip
 
 
-def test_age_takes_the_runs_that_are_so_old(nights: Nights, lake: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_prune_by_age_removes_only_older_runs(nights: Nights, lake: str, capsys: pytest.CaptureFixture[str]) -> None:
     at = "--run-at=2026-03-03T00:00:00Z"  # 30 days and 12 hours after the first run, 29 and 12 after the second
     told = of_job(capsys, "prune", "--older-than=30d", at, f"--lake={lake}", "--dry-run")
     assert (told["runs"], told["capture_sets"]) == ([nights.first.run_id], []), "its captures were written today"
 
 
-def test_joined_files_are_fewer_and_rows_the_same(lake: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_compact_leaves_fewer_files_and_the_same_rows(lake: str, capsys: pytest.CaptureFixture[str]) -> None:
     before, files = rows_in(lake), files_on_disk(lake)
     told = of_job(capsys, "compact", f"--lake={lake}", "--retention=0h")
     assert rows_in(lake) == before
@@ -246,7 +248,7 @@ def test_trends_leave_out_incomplete_runs_and_name_them(
     assert f"left out: {', '.join(incomplete)}" in re.sub(r"\s+", " ", capsys.readouterr().out)
 
 
-def test_a_night_that_was_kept_stays_though_its_run_is_incomplete_now(
+def test_a_stored_night_stays_although_its_run_is_incomplete_now(
     nights: Nights, lake: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kept = of_job(capsys, "runs", "--trend", f"--lake={lake}")

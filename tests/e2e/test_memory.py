@@ -1,4 +1,4 @@
-"""Memory on the shared captures: what consumers held, beside what the silver tables and the clients themselves say."""
+"""Memory on the shared captures: what consumers held, compared with the silver tables and the clients' own reports."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_every_broker_has_its_requests(mixed: CapturedLake) -> None:
     assert {row[b.broker]: row[b.requests] for row in mixed.rows(b)} == expected
 
 
-def test_memory_alone_is_replayed_as_beside_fetches(starve: CapturedLake, tmp_path: Path) -> None:
+def test_memory_is_replayed_alike_with_and_without_fetches(starve: CapturedLake, tmp_path: Path) -> None:
     """Together with a replay of fetches, the closed loop of that replay makes the responses under other limits."""
     both, lake = resolve_scenario(None, WHAT_IF["starve"]), shutil.copytree(starve.path, tmp_path / "lake")
     alone = replace(both, replay={algorithms.CONSUMER_MEMORY: both.replay[algorithms.CONSUMER_MEMORY]})
@@ -132,7 +132,7 @@ def test_a_message_has_its_first_byte_no_later_than_its_last(starve: CapturedLak
     assert max(row[x.response_bytes] for row in rows) == max(row[x.response_bytes] for row in took)
 
 
-def test_what_brokers_hold_until_it_is_replicated_is_told_by_the_fetch_that_returns_it(starve: CapturedLake) -> None:
+def test_every_produce_request_is_held_until_its_response_or_a_fetch_of_its_batches(starve: CapturedLake) -> None:
     b, r = BROKER_MEMORY, RECORD_BATCHES
     rows = starve.rows(b, where=f"{b.scenario} = 'captured'")
     delayed = sum(row[b.held_until_response] + row[b.held_until_fetched] + row[b.held_as_logged] for row in rows)

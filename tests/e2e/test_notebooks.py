@@ -49,7 +49,7 @@ def test_there_is_a_notebook_for_each_family_of_questions() -> None:
 
 
 @notebooks
-def test_a_notebook_is_its_script(path: Path) -> None:
+def test_a_notebook_has_the_cells_of_its_script(path: Path) -> None:
     notebook = kept(path)
     for cell in notebook.cells:
         if cell.cell_type == "code":
@@ -58,7 +58,7 @@ def test_a_notebook_is_its_script(path: Path) -> None:
 
 
 @notebooks
-def test_what_is_kept_of_a_notebook_is_small_and_of_no_machine(path: Path, repository: Path) -> None:
+def test_a_committed_notebook_is_small_and_names_no_folder_of_a_machine(path: Path, repository: Path) -> None:
     text = path.with_suffix(".ipynb").read_text()
     assert len(text) < MOST_BYTES
     shown = [output for cell in kept(path).cells for output in cell.get("outputs", [])]
@@ -95,7 +95,7 @@ def test_the_first_cell_of_a_notebook_shows_nothing(path: Path) -> None:
 
 
 @notebooks
-def test_the_settings_that_a_notebook_tells_to_try_can_be_tried(path: Path) -> None:
+def test_the_settings_that_a_notebook_suggests_are_accepted(path: Path) -> None:
     text = "\n".join(cell.source for cell in script_of(path).cells if cell.cell_type == "markdown")
     told = {flag: re.findall(rf"--{flag}=(\S+?=[^\s`]+)", text) for flag in ("set", "captured")}
     assert told["set"] or path.stem == "explore"
@@ -103,7 +103,7 @@ def test_the_settings_that_a_notebook_tells_to_try_can_be_tried(path: Path) -> N
 
 
 @pytest.mark.parametrize("family", PROPOSALS)
-def test_what_is_only_proposed_is_called_a_proposal_before_any_number(family: str) -> None:
+def test_a_proposal_is_called_one_before_any_number(family: str) -> None:
     text = (script_of(next(path for path in NOTEBOOKS if path.stem == family))).cells[0].source
     assert re.search(
         rf"\*\*{PROPOSALS[family]}\b[^*]*is a proposal that no release of Kafka has", " ".join(text.split())
@@ -111,7 +111,7 @@ def test_what_is_only_proposed_is_called_a_proposal_before_any_number(family: st
 
 
 @notebooks
-def test_a_notebook_shows_what_the_kept_one_shows(
+def test_a_notebook_shows_what_the_committed_one_shows(
     path: Path, sample_lake: str, captured: Callable[[str], CapturedLake]
 ) -> None:
     lake = captured(PRODUCERS).path if path.stem == OF_PRODUCERS else sample_lake
@@ -143,7 +143,7 @@ def test_a_table_at_the_end_of_a_cell_has_the_rows_of_every_lane_of_a_large_grid
     assert "only showing" not in shown
 
 
-def test_a_notebook_of_its_own_says_in_one_sentence_what_its_lake_lacks(
+def test_a_notebook_that_starts_spark_says_in_one_sentence_what_its_lake_lacks(
     sample_lake: str, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(LAKE_VARIABLE, sample_lake)
@@ -161,7 +161,7 @@ def test_a_notebook_of_its_own_says_in_one_sentence_what_its_lake_lacks(
     ]
 
 
-def test_views_say_what_is_asked_most_with_settings_as_numbers(sample_lake: str, spark: SparkSession) -> None:
+def test_views_answer_common_questions_with_settings_as_numbers(sample_lake: str, spark: SparkSession) -> None:
     lake = open_lake(sample_lake)
     slowest = lake.rows("latency_by_client").collect()
     times = lake.rows(EXCHANGES).toPandas().dropna(subset=["request_time", "response_time"])

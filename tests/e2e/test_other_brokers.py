@@ -30,7 +30,7 @@ def with_key(capture: Path, to: Path, key: bytes) -> None:
     to.write_bytes(stored)
 
 
-def test_whose_the_brokers_are_is_said_and_what_does_not_hold_for_them_is_not_advised(
+def test_the_vendor_of_brokers_is_named_and_advice_that_does_not_hold_for_them_is_left_out(
     spark: SparkSession, shared_captures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with_key(shared_captures / "sessions.pcap", tmp_path / "redpanda.pcap", REDPANDAS)

@@ -78,7 +78,7 @@ def test_no_request_is_counted_twice(both: CapturedLake, captured: Callable[[str
         assert len(both.rows(table)) == sum(len(lake.rows(table)) for lake in alone), table.name
 
 
-def test_the_log_tells_listener_principal_and_where_the_time_went(both: CapturedLake) -> None:
+def test_the_log_adds_listener_principal_and_how_long_each_step_took(both: CapturedLake) -> None:
     x = EXCHANGES
     told = [(row, both.logged[key]) for key, row in both.exchanges.items() if row[x.log_line] is not None]
     assert len(told) + len(unlogged(both)) == len(both.exchanges) - 1

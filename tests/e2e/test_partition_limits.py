@@ -39,7 +39,7 @@ def admin(captured: Callable[[str], CapturedLake]) -> CapturedLake:
     return captured("admin")
 
 
-def test_every_answer_of_the_cluster_is_derived(admin: CapturedLake, shared_captures: Path) -> None:
+def test_the_replay_derives_every_answer_of_the_cluster(admin: CapturedLake, shared_captures: Path) -> None:
     f = FIDELITY
     rows = [row for row in admin.rows(f) if row[f.algorithm] == ALGORITHM]
     changes = {row[f.metric]: row for row in rows if row[f.metric] != "placements"}
@@ -52,14 +52,14 @@ def test_every_answer_of_the_cluster_is_derived(admin: CapturedLake, shared_capt
     assert all(row[f.agreed] == row[f.checked] and row[f.unknown] == 0 for row in changes.values())
 
 
-def test_placements_that_metadata_shows_are_draws_of_the_placer(admin: CapturedLake) -> None:
+def test_the_placements_in_metadata_are_among_those_that_the_placer_can_draw(admin: CapturedLake) -> None:
     f = FIDELITY
     rows = [row for row in admin.rows(f) if row[f.metric] == "placements"]
     assert sum(row[f.agreed] for row in rows) == sum(row[f.checked] for row in rows) > 0
     assert {reason for row in rows for reason, _ in row[f.reasons]} == {"not_in_metadata"}
 
 
-def test_lanes_refuse_up_to_their_limits(admin: CapturedLake) -> None:
+def test_lanes_refuse_changes_and_stay_within_their_limits(admin: CapturedLake) -> None:
     t, b = PARTITION_LIMITS, PARTITIONS_PER_BROKER
     by_lane: dict[str, int] = {}
     for row in admin.rows(t):
@@ -71,7 +71,7 @@ def test_lanes_refuse_up_to_their_limits(admin: CapturedLake) -> None:
     assert all(row[b.headroom] == 200 - row[b.partitions] for row in limited)
 
 
-def test_a_refusal_names_its_limit_what_was_there_and_what_was_asked(admin: CapturedLake) -> None:
+def test_a_refusal_names_its_limit_the_present_number_and_the_number_asked_for(admin: CapturedLake) -> None:
     r = PARTITION_LIMIT_REFUSALS
     told = [row for row in admin.rows(r) if row[r.refused_by] in ("max.partitions", "max.broker.partitions")]
     assert told

@@ -87,7 +87,9 @@ def test_the_summary_names_every_capture_lane_and_table(
     assert re.search(r"^  consumer +fetch\.max\.bytes=64KiB ", answer.stdout, re.MULTILINE)
 
 
-def test_the_summary_tells_how_far_consumers_can_be_trusted(answer: subprocess.CompletedProcess[str]) -> None:
+def test_the_summary_says_how_far_the_replay_of_consumers_can_be_trusted(
+    answer: subprocess.CompletedProcess[str],
+) -> None:
     told = re.search(r"^  consumer +fetches with records +([\d,]+) +100 % +0$", answer.stdout, re.MULTILINE)
     assert told, answer.stdout
     assert int(told[1].replace(",", "")) > 0
@@ -102,7 +104,7 @@ def test_the_screen_has_the_answers_of_the_report(answer: subprocess.CompletedPr
     assert [begin for _, begin in told if begin not in page] == []
 
 
-def test_stages_are_told_on_stderr_and_spark_is_quiet(answer: subprocess.CompletedProcess[str]) -> None:
+def test_stages_are_printed_on_stderr_and_spark_is_quiet(answer: subprocess.CompletedProcess[str]) -> None:
     lines = answer.stderr.splitlines()
     assert [line for line in lines if not line.startswith("refetch: ")] == []
     assert [line for line in lines if "index" in line]
@@ -135,7 +137,7 @@ def five_tasks(spark: SparkSession) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("five_tasks")
-def test_ingest_and_replay_one_by_one_and_by_other_tasks_leave_the_pipelines_tables(
+def test_ingest_and_replay_with_other_tasks_write_the_tables_of_the_pipeline(
     answer: subprocess.CompletedProcess[str], samples: list[Path], lake: Path, tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
@@ -155,7 +157,7 @@ def plain(sample: Path) -> bytes:
 
 
 @pytest.mark.usefixtures("spark")
-def test_files_that_are_no_captures_are_all_told_in_one_message(
+def test_files_that_are_no_captures_are_all_named_in_one_message(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "a.pcap").write_bytes(b"PK\3\4 not a capture at all, but long enough to have a header")

@@ -76,7 +76,7 @@ def test_the_captured_quota_throttles_as_the_responses_say(shown: Shown) -> None
     assert sum(row[f.agreed] for row in metric) >= 290
 
 
-def test_a_heavier_quota_makes_producers_send_for_longer_and_a_lighter_one_for_less(shown: Shown) -> None:
+def test_a_smaller_quota_makes_producers_send_for_longer_and_a_larger_one_for_less_time(shown: Shown) -> None:
     captured, heavy, light = (rows(shown.run, lane) for lane in ("captured", HEAVY, LIGHT))
     for key, row in captured.items():
         assert heavy[key][T.bytes] == light[key][T.bytes] == row[T.bytes]
@@ -87,7 +87,7 @@ def test_a_heavier_quota_makes_producers_send_for_longer_and_a_lighter_one_for_l
         assert light[key][T.sending_ms] < row[T.sending_ms]
 
 
-def test_screen_and_page_say_it_and_consumers_have_no_row_in_such_lanes(shown: Shown) -> None:
+def test_screen_and_page_say_who_is_throttled_and_consumers_have_no_row_in_such_lanes(shown: Shown) -> None:
     for said in ("producer_byte_rate=25 kB", "producer_byte_rate=100 kB", "none of 2 producers is throttled"):
         assert said in shown.screen
         assert said in shown.page

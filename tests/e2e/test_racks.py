@@ -51,7 +51,7 @@ def test_every_byte_of_consumers_is_read_from_some_broker(run: Run, screen: str)
     }
 
 
-def test_a_replica_in_the_consumers_rack_serves_what_has_one_there(run: Run, screen: str) -> None:
+def test_a_partition_with_a_replica_in_the_consumers_rack_is_read_there(run: Run, screen: str) -> None:
     reads = [row for row in queried(run.lake, T) if row[T.unknown_for] is None]
     assert reads
     assert {row[T.preferred] for row in reads if row[T.leader] == "1"} == {"1"}

@@ -91,7 +91,7 @@ def shown(browser: Browser, written: Path, screen: tuple[int, Scheme]) -> Iterat
 
 
 @SCREENS
-def test_all_is_there_and_nothing_is_wider_than_the_screen(opened: Page) -> None:
+def test_the_page_is_complete_and_nothing_is_wider_than_the_screen(opened: Page) -> None:
     for details in opened.locator("summary").all():
         details.click()
     assert opened.locator("article").count() == len(QUESTIONS)
@@ -101,7 +101,7 @@ def test_all_is_there_and_nothing_is_wider_than_the_screen(opened: Page) -> None
 
 
 @SCREENS
-def test_names_from_the_wire_do_nothing_and_fit(browser: Browser, screen: tuple[int, Scheme], tmp_path: Path) -> None:
+def test_names_from_the_wire_run_no_code_and_fit(browser: Browser, screen: tuple[int, Scheme], tmp_path: Path) -> None:
     path = tmp_path / "hostile.html"
     path.write_text(page_text("/lake", verdict(named(*NAMES.values()))), encoding="utf-8")
     with shown(browser, path, screen) as opened:
@@ -114,7 +114,7 @@ def test_names_from_the_wire_do_nothing_and_fit(browser: Browser, screen: tuple[
 
 
 @SCREENS
-def test_what_names_a_client_is_found_in_tables_and_plots(opened: Page) -> None:
+def test_the_filter_finds_a_client_in_tables_and_plots(opened: Page) -> None:
     rows = opened.locator("#clients tbody tr, article tbody tr")
     everything = rows.count()
     opened.get_by_label("Show only").fill("perf-consumer backlog-7")
@@ -201,7 +201,7 @@ def test_the_page_is_small_and_the_same_when_written_again(lake: CapturedLake, w
     assert written.stat().st_size < SIZE_LIMIT
 
 
-def test_a_run_that_is_not_there_is_told_with_those_that_are(
+def test_an_unknown_run_is_refused_with_the_names_of_known_ones(
     lake: CapturedLake, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run_command(["report", f"--lake={lake.path}", f"--out={tmp_path / 'x.html'}", "--run=gone"]) == 2

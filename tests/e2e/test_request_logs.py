@@ -147,7 +147,7 @@ def test_a_replay_of_splits_says_that_a_log_has_no_batches(logs: CapturedLake) -
         replay(logs.spark, only_splits, logs.capture_id)
 
 
-def test_what_was_refused_and_why_stays_with_the_run(logs: CapturedLake) -> None:
+def test_the_run_says_which_replays_were_refused_and_why(logs: CapturedLake) -> None:
     run = log_run(logs.path)
     both = replace(run, scenario=replace(run.scenario, replay={"fetch_max_bytes": {}, "partition_limits": {}}))
     done = replay(logs.spark, both, logs.capture_id)

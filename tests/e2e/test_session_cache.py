@@ -82,7 +82,7 @@ def test_every_decision_on_a_session_is_what_the_settings_in_force_give(sessions
 
 
 @pytest.mark.parametrize("scenario", ["captured", f"broker.{IN_FORCE['sessions'][0]}"])
-def test_the_closed_loop_comes_to_the_captured_traffic(sessions: CapturedLake, scenario: str) -> None:
+def test_the_closed_loop_gives_the_captured_traffic(sessions: CapturedLake, scenario: str) -> None:
     found = lane(sessions, scenario)
     for name in ("fetches", "created", "refused", "not_found", "request_bytes", "response_bytes"):
         assert found[name] == found[f"captured_{name}"], name

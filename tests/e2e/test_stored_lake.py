@@ -121,7 +121,9 @@ def test_every_job_says_what_the_lake_lacks(older: str, repository: Path, capsys
         open_lake(older)
 
 
-def test_one_command_adds_what_it_lacks(older: str, spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_command_adds_what_the_lake_lacks(
+    older: str, spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
     before = {table: all_rows(older, table) for table in tables_in(older)}
     for flags in (["--dry-run"], []):
         assert run_command(["migrate", f"--lake={older}", "--json", *flags]) == 0
@@ -135,7 +137,7 @@ def test_one_command_adds_what_it_lacks(older: str, spark: SparkSession, capsys:
         assert all_rows(older, table) == [{**row, **dict.fromkeys(new)} for row in rows]
 
 
-def test_its_rows_are_those_of_today_where_both_have_columns(migrated: str, of_today: str) -> None:
+def test_a_migrated_lake_has_todays_rows_in_the_columns_that_both_have(migrated: str, of_today: str) -> None:
     stored = {table: rows for table in (*SILVER, *SAME_REPLAYS) if (rows := all_rows(migrated, table))}
     assert {EXCHANGES, FETCH_PARTITIONS, CONNECTIONS, RECORD_BATCHES, SESSION_CACHE} <= stored.keys()
     for table, rows in stored.items():
@@ -169,7 +171,7 @@ def in_schema(migrated: str, spark: SparkSession) -> Iterator[str]:
     spark.sql(f"DROP SCHEMA {schema} CASCADE")
 
 
-def test_rows_without_what_is_never_null_are_refused_and_named(
+def test_rows_that_lack_a_required_value_are_refused_and_named(
     place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run_command(["migrate", place, "--json"]) == 0
@@ -187,7 +189,7 @@ def test_rows_without_what_is_never_null_are_refused_and_named(
         open_lake(place.removeprefix("--lake=").replace("--catalog=", "catalog:")).rows(EXCHANGES)
 
 
-def test_made_anew_its_rows_are_those_of_a_new_lake(
+def test_a_migrated_lake_that_is_made_anew_has_the_rows_of_a_new_lake(
     of_today: str, older: str, repository: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run_command(["migrate", f"--lake={older}"]) == 0

@@ -37,7 +37,7 @@ def check_is_written(answer: subprocess.CompletedProcess[str], folder: Path) -> 
 
 
 @pytest.mark.parametrize(("locale", "redirected"), [("C", ">&-"), ("xx_YY.UTF-8", "2>&1 | head -n 1")])
-def test_a_run_finds_its_files_goes_on_unread_and_leaves_nothing_behind(
+def test_a_run_finds_its_files_needs_no_reader_and_leaves_no_files_of_java(
     repository: Path, tmp_path: Path, locale: str, redirected: str
 ) -> None:
     """The locale cannot encode the folder's name, stdout is closed or nobody reads it, and Java has its own temporary

@@ -1,4 +1,4 @@
-"""The tables made from a real cluster's administration, beside what its brokers logged of the same requests."""
+"""The tables of a real cluster's topic changes, compared with what its brokers logged about the same requests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.e2e.request_log import LoggedRequest
 METADATA, CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS, ALTER_PARTITION_REASSIGNMENTS = 3, 19, 20, 37, 45
 Exchange = tuple[int, int]
 Change = tuple[Any, ...]
-"""Kind, position, topic, partition, partitions asked for, replication factor, assignments, validate only, error."""
+"""Kind, position, topic, partition, requested partitions, replication factor, assignments, validate only, error."""
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +126,7 @@ def test_the_capture_shows_every_kind_but_deletion(admin: CapturedLake) -> None:
     assert kinds == {"create_topic", "create_partitions", "reassign_partition", "auto_create"}
 
 
-def test_a_topic_that_was_made_has_its_id_by_name(admin: CapturedLake) -> None:
+def test_a_created_topic_has_its_id_by_name(admin: CapturedLake) -> None:
     t = TOPIC_CHANGES
     made = {row[t.topic]: row[t.topic_id] for row in admin.rows(t) if row[t.kind] == "auto_create"}
     logged = {

@@ -47,7 +47,7 @@ def figures(night: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
     return {(of["kind"], of["metric"]): {**of["figure"], "scope": of["scope"]} for of in night["figures"]}
 
 
-def test_each_night_is_told_with_what_its_own_tables_have(nights: Nights, told: dict[str, Any]) -> None:
+def test_each_night_has_the_figures_of_its_own_tables(nights: Nights, told: dict[str, Any]) -> None:
     by_run = {night["run_id"]: figures(night) for night in told["nights"]}
     by_capture_time = [nights.second.run_id, nights.first.run_id, "run2", "run3"]
     assert [*by_run] == by_capture_time
@@ -59,7 +59,7 @@ def test_each_night_is_told_with_what_its_own_tables_have(nights: Nights, told: 
     assert by_run["run2"] == by_run["run3"] == by_run[nights.second.run_id]
 
 
-def test_a_night_is_kept_and_outlives_a_run_that_age_takes(week: str, told: dict[str, Any], tmp_path: Path) -> None:
+def test_a_stored_night_stays_when_prune_removes_its_run(week: str, told: dict[str, Any], tmp_path: Path) -> None:
     kept = {row[TRENDS.run_id] for row in queried(week, TRENDS)}
     assert kept >= {night["run_id"] for night in told["nights"]}
     lake = tmp_path / "lake"

@@ -70,7 +70,7 @@ def begun(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Begu
     return Begun(folder / "lake", first, out.getvalue(), err.getvalue())
 
 
-def test_all_five_are_replayed_and_the_scenario_that_is_kept_states_the_same_run(
+def test_all_five_are_replayed_and_the_stored_scenario_gives_the_same_run(
     begun: Begun, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     t, lake = RUNS, tmp_path / "lake"

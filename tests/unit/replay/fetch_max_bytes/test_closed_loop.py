@@ -76,7 +76,7 @@ def closed_fidelity(events: Rows) -> dict[str, tuple[int, int, int, list[tuple[s
 EVENTS = batch_rows() + catch_up()
 
 
-def test_at_the_captured_settings_the_closed_loop_goes_as_the_capture_did() -> None:
+def test_under_the_captured_settings_the_closed_loop_agrees_with_the_capture() -> None:
     assert closed_fidelity(EVENTS) == {
         "bytes": (32, 32, 0, []),
         "catch_up": (PARTITIONS, PARTITIONS, 0, []),
