@@ -51,7 +51,7 @@ lake.sql("""
 # %% [markdown]
 # ## Top talkers
 #
-# Which clients send and get most, and with which software? A client that does not say, as brokers do not, has none.
+# Which clients send and get most, and with which software? Clients that do not report it, such as brokers, have none.
 
 # %%
 lake.sql("""
@@ -63,7 +63,7 @@ lake.sql("""
 """)
 
 # %% [markdown]
-# And when: fetches and produce requests with their responses, in each second.
+# And when? Fetches and produce requests with their responses, in each second:
 
 # %%
 rates = lake.sql("""
@@ -81,7 +81,7 @@ alt.Chart(rates, width=520, height=160).mark_bar().encode(
 # %% [markdown]
 # ## Who fetches what
 #
-# A read is a partition of a fetch. Topics whose names the capture does not show are told by their ids.
+# A read is a partition of a fetch. A topic whose name the capture does not show appears under its id.
 
 # %%
 lake.sql("""
@@ -91,8 +91,8 @@ lake.sql("""
 """)
 
 # %% [markdown]
-# Are fetches small and many? How large responses are, and how long requests take, by API; a fetch may wait for
-# records as long as its `fetch.max.wait.ms`.
+# Are fetches small and many? The sizes of responses, and how long requests take, by API. A fetch may wait for records
+# as long as its `fetch.max.wait.ms`.
 
 # %%
 lake.sql("""
@@ -143,8 +143,8 @@ lake.sql("""
 # were sent, with the 4 bytes of their size. `request_header(frame)` reads the header of any request. Each message has
 # a function that decodes it into a struct with Kafka's own field names: `fetch_request(version, frame)`,
 # `metadata_response(version, frame)` and so on. They are Arrow UDFs over the decoder that made the tables above.
-# Versions may differ from row to row; record bytes come out as sizes; a frame that cannot be decoded is null and says
-# why in `decode_fault`.
+# Versions may differ from row to row. Instead of record bytes you get their size. The fields of a frame that cannot be
+# decoded are null, except `decode_fault`, which has the reason.
 
 # %%
 register_frame_functions(lake.spark)
@@ -168,7 +168,7 @@ lake.spark.sql(
 )
 
 # %% [markdown]
-# A frame of another message and a cut one are told apart from those that are fine:
+# A cut frame and a frame of another message have a reason in `decode_fault`:
 
 # %%
 lake.spark.sql("""

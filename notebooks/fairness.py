@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Fairness: who is served, and who waits
 #
-# A fetch asks for many partitions and may bring back only so much: `fetch.max.bytes` for the response,
-# `max.partition.fetch.bytes` for a partition (KIP-74). What comes first in the request takes the room. This notebook
-# asks a capture which partitions wait, and what other limits would change.
+# A fetch asks for many partitions, but what it may bring back is limited: by `fetch.max.bytes` for the response and by
+# `max.partition.fetch.bytes` for each partition (KIP-74). Partitions that come first in the request take the room. This
+# notebook asks a capture which partitions wait, and what other limits would change.
 #
 # Every number below comes from the lake by the query above it: change the query and run it again.
 
@@ -25,7 +25,7 @@ lanes = lake.lanes("fetch_max_bytes")
 # ## What the capture shows, and how far to trust it
 #
 # What was read, what is missing from it, and how often the replay of the settings that *were* in force equals the
-# capture. If `agreed` is well below `checked`, or `unknown` is large, read the rest as a direction only.
+# capture. If `agreed` is well below `checked`, or `unknown` is large, the rest shows no more than a direction.
 
 # %%
 lake.sql("""
@@ -50,10 +50,10 @@ lake.sql("""
 # %% [markdown]
 # ## What other limits would change
 #
-# Closed loop: in each lane every reader goes on from what it received in *that lane*, until it has read everything
-# that the capture shows. From left to right: how long the partition that waited longest had records and got none, how
-# long the slowest backlog took, and how much came as tails of cut batches, which are fetched again. No bar: nothing.
-# Fairness is not monotone in `fetch.max.bytes`, so look at every lane, not only at the two ends.
+# In the closed loop, every reader goes on from what it received in *that lane*, until it has read everything that the
+# capture shows. From left to right: how long the partition that waited longest had records and got none; how long the
+# slowest catch-up took; and how much came as tails of cut batches, which are fetched again. No bar means zero. A larger
+# `fetch.max.bytes` is not always fairer, so look at every lane, not only at the two ends.
 
 # %%
 closed = lake.sql("""
@@ -80,8 +80,8 @@ alt.hconcat(
 )
 
 # %% [markdown]
-# The table behind it, the lane with the shortest longest wait first. `waiting` counts partitions that came away empty
-# from a fetch although they had records.
+# The same as a table, beginning with the lane whose longest wait is shortest. `waiting` counts partitions that got
+# nothing from some fetch although they had records.
 
 # %%
 lake.sql("""
@@ -95,8 +95,8 @@ lake.sql("""
 # %% [markdown]
 # ## The backlog over time
 #
-# Who waits for whom? What is left to read, under the captured settings, of the partitions that wait longest, at most
-# eight of one client. Lines that stay flat while others fall are partitions that wait for their turn.
+# Who waits for whom? The plot shows what is left to read under the captured settings, for the partitions of one client
+# that wait longest, at most eight. A line that stays flat while others fall is a partition that waits for its turn.
 
 # %%
 backlog = lake.sql("""
@@ -125,17 +125,17 @@ alt.Chart(backlog, width=520, height=220).mark_line(interpolate="step-after").en
 # %% [markdown]
 # ## Ask your own
 #
-# Any setting of [conf/settings.yaml](../conf/settings.yaml) with `fetch_max_bytes` among its algorithms can be a
-# lane:
+# Lanes can vary every setting of [conf/settings.yaml](../conf/settings.yaml) that has `fetch_max_bytes` among its
+# algorithms:
 #
 #     ./spark-submit.sh replay --lake=LAKE --set=consumer.fetch.max.bytes=1MiB,8MiB --set=order=client,fixed
 #
 # Then run this notebook again: it shows the newest run. [docs/tables.md](../docs/tables.md) has every column of
 # `fetch_fairness`, `fetch_consumers`, `fetch_timeline` and `fetch_memory`.
 #
-# Two questions to begin with. Are the limits the cause, or is one partition simply where the data is? A partition
-# whose share of what was returned is far below its share of what was available is kept waiting; one with a large share
-# of both is skew, which no fetch limit cures.
+# Two questions to begin with. Are the limits the cause, or does one partition simply have most of the data? If a
+# partition's share of the returned bytes is far below its share of the available bytes, it is kept waiting. If both
+# shares are large, the data is skewed, and no fetch limit helps.
 
 # %%
 lake.sql("""
@@ -147,8 +147,8 @@ lake.sql("""
 """)
 
 # %% [markdown]
-# And is a batch larger than a partition's limit delivered? Yes, whole, if it comes first (KIP-74). How often that
-# happened, by lane, in open loop:
+# And is a batch that is larger than a partition's limit delivered? Yes, as a whole, if it comes first (KIP-74). How
+# often that happens in each lane of the open loop:
 
 # %%
 lake.sql("""

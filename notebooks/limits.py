@@ -2,8 +2,8 @@
 # # Limits: whose topics would a partition limit refuse?
 #
 # **KIP-578 is a proposal that no release of Kafka has**: `max.broker.partitions` and `max.partitions` would limit the
-# replicas on a broker and in a cluster, and refuse what exceeds them. Kafka's limits of today, 10,000 partitions per
-# request and the controller mutation quota, hold in every lane.
+# replicas on a broker and in a cluster, and refuse what exceeds them. The limits that Kafka has today, 10,000
+# partitions per request and the controller mutation quota, hold in every lane.
 
 # %%
 import altair as alt
@@ -57,8 +57,8 @@ alt.Chart(changes[changes.changes > 0], width=420, height=alt.Step(22)).mark_bar
 )
 
 # %% [markdown]
-# Who is hit, by the topics' prefixes: whose changes are refused, whose are because the topic was refused before, and
-# whose produce requests and fetches fail for topics that are not there then.
+# Who is affected, by prefix of the topics? The table says whose changes are refused, whose fail because the topic was
+# refused before, and whose produce requests and fetches fail because their topic does not exist.
 
 # %%
 lake.sql("""
@@ -74,8 +74,8 @@ lake.sql("""
 # %% [markdown]
 # ## Every other limit
 #
-# The first change that would have been refused, for every value of each limit by itself. The first row of a limit, in
-# which nothing is refused, says from which value on it is safe.
+# For every value of each limit alone, the first change that would have been refused. In the first row of a limit
+# nothing is refused, so the row says from which value on the limit is safe.
 
 # %%
 lake.sql("""
@@ -98,7 +98,7 @@ lake.sql("""
 """)
 
 # %% [markdown]
-# The replicas of each broker over time, as captured. Lines of brokers that have as many lie upon each other.
+# The replicas of each broker over time, as captured. Brokers with equally many replicas share a line.
 
 # %%
 replicas = lake.sql("""
@@ -117,7 +117,7 @@ alt.Chart(replicas, width=520, height=180).mark_line(interpolate="step-after", o
 #
 #     ./spark-submit.sh replay --lake=LAKE --set=max.broker.partitions=2000,4000 --set=max.partitions=none,200000
 #
-# and without a capture, from a file of brokers, topics and growth: `./spark-submit.sh size --cluster=FILE`.
+# `./spark-submit.sh size --cluster=FILE` needs no capture, but a file of brokers, topics and growth.
 # [docs/tables.md](../docs/tables.md) has the columns. Two questions to begin with. What would a refused client have
 # read in its response? Error 44 is Kafka's POLICY_VIOLATION.
 

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Memory: what consumers, brokers and producers hold
 #
-# How much memory do fetch responses take until their records are taken over, with what bound would nobody wait, and
-# what would a smaller one cost? **KIP-81, a `buffer.memory` for consumers, is a proposal that no release of Kafka
+# How much memory do fetch responses take until the application has their records? With which bound would nobody wait,
+# and what would a smaller one cost? **KIP-81, a `buffer.memory` for consumers, is a proposal that no release of Kafka
 # has.** Brokers' `queued.max.request.bytes` (KIP-72) and producers' `buffer.memory` exist.
 
 # %%
@@ -22,9 +22,9 @@ lanes = lake.lanes("consumer_memory")
 # %% [markdown]
 # ## What the capture shows, and how far to trust it
 #
-# A response is taken to release its memory when its partitions are fetched again. `drained_partitions` says how often
-# the offset of that next fetch is where the response ended; `batches_without_wait` says how often a producer's batch
-# waits for memory in the replay no longer than it can have waited in the capture.
+# The replay assumes that a response releases its memory when its partitions are fetched again. `drained_partitions`
+# says how often the offset of that next fetch is where the response ended; `batches_without_wait` says how often a
+# producer's batch waits for memory in the replay no longer than it can have waited in the capture.
 
 # %%
 lake.sql("""
@@ -33,7 +33,8 @@ lake.sql("""
 """)
 
 # %% [markdown]
-# Whose responses are replayed. `pinned_responses` are never released: a partition of theirs was not fetched again.
+# The responses of these clients are replayed. `pinned_responses` are never released, because one of their partitions
+# was not fetched again.
 
 # %%
 lake.sql("""
@@ -45,8 +46,8 @@ lake.sql("""
 # %% [markdown]
 # ## How much memory, for how long
 #
-# The share of the time in which a consumer would hold more than a number of bytes, without a bound. A line meets the
-# axis at the most that the consumer ever held; KIP-74 alone promises no more than `bound_kib` in the table below.
+# For which share of the time would a consumer without a bound hold more than a number of bytes? A line meets the axis
+# at the most that the consumer ever held. KIP-74 alone guarantees only the bound `bound_kib` in the table below.
 
 # %%
 exceedance = lake.sql("""
@@ -62,9 +63,9 @@ alt.Chart(exceedance, width=520, height=220).mark_line(interpolate="step-after")
 # %% [markdown]
 # ## What a bound would cost (KIP-81, a proposal)
 #
-# `no_wait_from_kib` is the smallest pool in which nobody waits, given only if nobody does; `stuck` counts connections
-# for which nothing will free memory, or that are closed because a response is larger than the pool. The proposal's
-# prototype would refuse to start with a pool not above `fetch.max.bytes`.
+# `no_wait_from_kib` is the smallest pool in which nobody waits; only lanes in which nobody waits have it. `stuck`
+# counts connections for which nothing will free memory, or that are closed because a response is larger than the pool.
+# The proposal's prototype would refuse to start with a pool that is not larger than `fetch.max.bytes`.
 
 # %%
 lake.sql("""
@@ -77,7 +78,7 @@ lake.sql("""
 """)
 
 # %% [markdown]
-# What does a pool leave of the throughput of a consumer as captured? The four that hold most:
+# How much of its captured throughput does a consumer keep with each pool? For the four that hold most:
 
 # %%
 throughput = lake.sql("""
@@ -90,7 +91,7 @@ throughput = lake.sql("""
 """).toPandas()
 alt.Chart(throughput, width=360, height=alt.Step(9)).mark_bar().encode(
     y=alt.Y("client_id:N", title=None),
-    x=alt.X("throughput_ratio:Q", title="throughput, of that in the lane captured").axis(format="%"),
+    x=alt.X("throughput_ratio:Q", title="throughput, as a share of the captured one").axis(format="%"),
     yOffset=alt.YOffset("scenario:N", sort=lanes),
     color=alt.Color("scenario:N", title=None, sort=lanes).legend(
         labelLimit=460, labelExpr="replace(replace(datum.label, /consumer[.]/g, ''), /,/g, '  ')"
@@ -100,8 +101,8 @@ alt.Chart(throughput, width=360, height=alt.Step(9)).mark_bar().encode(
 # %% [markdown]
 # ## Brokers and producers
 #
-# How much do they hold? Requests that brokers hold from their last byte on, and batches that producers hold from
-# their first record on, under the captured settings.
+# How much do they hold under the captured settings? Brokers hold a request from its last byte on, producers a batch
+# from its first record on.
 
 # %%
 lake.sql("""
@@ -120,8 +121,8 @@ lake.sql("""
 #
 # [conf/settings.yaml](../conf/settings.yaml) has the settings with `consumer_memory` among their algorithms,
 # [docs/tables.md](../docs/tables.md) the columns. Two questions to begin with. How much larger are the records once
-# decompressed? Null: a compressed batch was not measured; `pipeline` measures them if a setting of `batch_split` is
-# named as well.
+# decompressed? Null means that a compressed batch was not measured; `pipeline` measures them if you also name a setting
+# of `batch_split`.
 
 # %%
 lake.sql("""

@@ -52,9 +52,9 @@ lake.sql("""
 # %% [markdown]
 # ## What other slots would change
 #
-# Closed loop: clients follow the responses they would have got. From left to right: the share of the full fetches that
-# wanted a session and were refused; of all fetches, the share of full ones, which name every partition or close a
-# session; and the share that named a session the broker did not find. No bar: none.
+# In the closed loop, clients follow the responses that they would have got. From left to right: of the fetches that
+# asked for a session, the share that was refused; of all fetches, the share of full ones, which name every partition or
+# close a session; and of all fetches, the share that named a session that the broker did not find. No bar means none.
 
 # %%
 curve = lake.sql("""
@@ -80,8 +80,8 @@ lake.sql("""
 """)
 
 # %% [markdown]
-# From how many slots per broker on is nobody refused or evicted? By the number of shards: each of the eight shards of
-# today's cache has its own slots and evictions, so one may be full while others have room.
+# From how many slots per broker on is nobody refused or evicted? That depends on the number of shards: each of the
+# eight shards of today's cache has its own slots and evictions, so one may be full while others have room.
 
 # %%
 lake.sql("""
@@ -106,8 +106,8 @@ lake.sql("""
 #       --set=max.incremental.fetch.session.cache.slots=500,1000,2000 \
 #       --set=min.incremental.fetch.session.eviction.ms=60s
 #
-# `--set=kafka=3.7` replays the single cache of before 3.8. [docs/tables.md](../docs/tables.md) has the columns. Two
-# questions to begin with. Which clients ask for a session most often, as those that come and go do?
+# `--set=kafka=3.7` replays the cache of releases before 3.8, which has no shards. [docs/tables.md](../docs/tables.md)
+# has the columns. Two questions to begin with. Which clients ask for a session most often? Clients that come and go do.
 
 # %%
 lake.sql("""
@@ -117,7 +117,7 @@ lake.sql("""
 """)
 
 # %% [markdown]
-# And were shards full while others had room?
+# And were some shards full while others had room?
 
 # %%
 lake.sql("""

@@ -24,9 +24,9 @@ lanes = lake.lanes("batch_split")
 # %% [markdown]
 # ## What the capture shows, and how far to trust it
 #
-# The replay needs the sizes of records, from batches that could be decompressed, so it runs only if asked for.
-# Sizes of recut batches come from recompressed parts; `fidelity` compares them with the batches that splits made in
-# the capture, and `size_error_percent` below is by how much they differ on average.
+# The replay needs the sizes of records, so batches have to be decompressed when they are ingested. The sizes of batches
+# that end elsewhere than captured ones come from recompressed parts; `fidelity` compares them with the batches that
+# splits made in the capture, and `size_error_percent` below is by how much they differ on average.
 
 # %%
 lake.sql("""
@@ -45,8 +45,8 @@ lake.sql("""
 # %% [markdown]
 # ## What another batch.size would do
 #
-# The share of batches that are split, for the worst producer and topic; the bytes that are sent again, of all that are
-# sent; and how full batches would be, of `batch.size`. Small batches are safe but cost requests.
+# From left to right: the share of batches that are split, for the worst producer and topic; the share of bytes that are
+# sent again; and how much of `batch.size` batches fill. Small batches are safe but cost requests.
 
 # %%
 curve = lake.sql("""
@@ -72,11 +72,11 @@ lake.sql("""
 """)
 
 # %% [markdown]
-# ## The estimate, beside the batches' actual ratio
+# ## The estimate and the batches' actual ratio
 #
-# Is the estimate right? For the producer with the most batches, under the captured settings; each point is the mean of
-# the batches up to the next. A batch can come out too large only if the estimate is below its actual ratio; each split
-# raises the estimate, and it comes down in small steps.
+# Is the estimate right? The plot is for the producer with the most batches, under the captured settings. Each point is
+# the mean over the batches up to the next point. A batch can become too large only if the estimate is below its actual
+# ratio. Each split raises the estimate, which then comes down in small steps.
 
 # %%
 ratios = lake.sql("""
