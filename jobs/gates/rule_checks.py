@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from jobs.gates.rule_failures import spark_message
 from jobs.gates.rules import GATES, ExpectationRule, Gates, QueryRule, RowRule, Rule
-from jobs.gates.views import expression_with_lanes, query_on_views, views_of_tables
+from jobs.gates.views import expression_with_lanes, query_on_views, views_of_tables, without_rows
 from jobs.lake.delta_tables import table_without_rows
 from jobs.scenarios.located_yaml import Fault
 from jobs.scenarios.scenario import CAPTURED_LANE
@@ -54,7 +54,7 @@ def _mark_of_checked(gates: Gates) -> Path:
 
 def _faults_by_spark(spark: SparkSession, rules: Sequence[Rule]) -> list[Fault]:
     """Each rule's first fault, in the first table where it has one."""
-    with views_of_tables(spark, rules, lambda table, _: table_without_rows(spark, table)):
+    with views_of_tables(spark, rules, partial(without_rows, spark)):
         # Usually nothing is wrong, and reading all rules together is faster than one by one.
         if not _objection_of_spark(partial(_read_together, spark, rules)):
             return []

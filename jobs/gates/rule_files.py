@@ -13,7 +13,7 @@ import yaml
 from jobs.gates.rule_text import ABOUT, KEYS, RuleText, read_rule_text
 from jobs.gates.rules import (
     CHECKED,
-    EVERYTHING,
+    EXTENTS,
     GATES,
     LANES,
     OWN_TABLE,
@@ -167,8 +167,8 @@ def _form_faults(gate: Gate, text: RuleText, tables: tuple[Table, ...]) -> Itera
         )
     elif text.query is not None:
         tables_known = [name for name, table in CHECKED.items() if gate == "gold" or table.layer == gate]
-        known = {f"{of}{name}" for of in ("", EVERYTHING) for name in (OWN_TABLE, *tables_known)}
-        if not {OWN_TABLE, EVERYTHING + OWN_TABLE} & set(_placeholder_names(text.query)):
+        known = {f"{extent}{name}" for extent in EXTENTS for name in (OWN_TABLE, *tables_known)}
+        if not {extent + OWN_TABLE for extent in EXTENTS} & set(_placeholder_names(text.query)):
             yield f"the query does not ask {{{OWN_TABLE}}}"
         for name in _placeholder_names(text.query):
             if name not in known:

@@ -26,9 +26,12 @@ _OF_NO_RUN = (GATE_RESULTS, PREDICTIONS_CHECKED, TRENDS)
 """Tables that no gate checks: the results of gates, and tables whose rows are about several runs."""
 CHECKED: Mapping[str, Table] = {table.name: table for table in (*SILVER, *GOLD) if table not in _OF_NO_RUN}
 """The tables that rules may be about, by name."""
-OWN_TABLE, LANES, EVERYTHING = "table", "lanes", "all."
-"""Names in braces. In a query, OWN_TABLE is the rule's own table, and EVERYTHING before a table's name means all its
-rows. In an expression, LANES are the run's lanes.
+OWN_TABLE, LANES = "table", "lanes"
+"""Names in braces: in a query the rule's own table, in an expression the run's lanes."""
+Extent = Literal["", "all.", "ids."]
+OWN_ROWS, ALL_ROWS, IDENTITIES = EXTENTS = get_args(Extent)
+"""What a table's name in braces stands for, by what is written before it: its rows of the subject that is checked, all
+its rows, or the ids of the capture sets or, in gold, of the runs of which it has rows.
 """
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 

@@ -8,12 +8,27 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
-from jobs.gates.rules import CHECKED, EVERYTHING, LANES, OWN_TABLE, PLACEHOLDER, Gate, QueryRule, RowRule, Rule
-from jobs.lake.delta_tables import has_table, read_table, rows_for_queries, table_without_rows
+from jobs.gates.rules import (
+    ALL_ROWS,
+    CHECKED,
+    EXTENTS,
+    IDENTITIES,
+    LANES,
+    OWN_ROWS,
+    OWN_TABLE,
+    PLACEHOLDER,
+    Extent,
+    Gate,
+    QueryRule,
+    RowRule,
+    Rule,
+)
+from jobs.lake.delta_tables import has_table, identities_in, read_table, rows_for_queries, table_without_rows
 from schemas.tables.table import Table
 
-TableAndExtent = tuple[Table, bool]
-"""A table, and whether it stands for all its rows or only for those of the subject that is checked."""
+TableAndExtent = tuple[Table, Extent]
+"""A table, and what its name stands for."""
+_VIEWS = {OWN_ROWS: "", ALL_ROWS: "all_", IDENTITIES: "ids_"}
 
 
 @dataclass(frozen=True)
@@ -35,51 +50,60 @@ class Subject:
 
 
 def rows_to_check(
-    spark: SparkSession, lake: str, subject: Subject, table: Table, everything: bool = False
+    spark: SparkSession, lake: str, subject: Subject, table: Table, extent: Extent = OWN_ROWS
 ) -> DataFrame:
-    """A table's rows that belong to the subject, or all its rows if `everything`; none if the lake lacks the table."""
+    """A table's rows that belong to the subject, or another extent of the table; none if the lake lacks the table."""
     if not has_table(spark, lake, table):
-        return table_without_rows(spark, table)
-    if everything:
+        return without_rows(spark, table, extent)
+    if extent == ALL_ROWS:
         return read_table(spark, lake, table)
+    if extent == IDENTITIES:
+        return identities_in(spark, lake, table)
     return rows_for_queries(spark, lake, table, subject.run_id if table.layer == "gold" else subject.capture_id)
+
+
+def without_rows(spark: SparkSession, table: Table, extent: Extent) -> DataFrame:
+    """An extent of a table that has no rows."""
+    empty = table_without_rows(spark, table)
+    return empty.select(table.replaced_by) if extent == IDENTITIES else empty
 
 
 @contextmanager
 def views_of_tables(
-    spark: SparkSession, rules: Iterable[Rule], rows: Callable[[Table, bool], DataFrame]
+    spark: SparkSession, rules: Iterable[Rule], rows: Callable[[Table, Extent], DataFrame]
 ) -> Iterator[None]:
     """While the block runs, there is a temporary view of every table that the rules' queries name.
 
-    rows: from a table, and whether it stands for all its rows, to the rows.
+    rows: from a table and its extent to the rows.
     """
     pairs = {pair for rule in rules if isinstance(rule, QueryRule) for pair in _tables_in_query(rule)}
     try:
-        for table, everything in pairs:
-            rows(table, everything).createOrReplaceTempView(view_name(table, everything))
+        for table, extent in pairs:
+            rows(table, extent).createOrReplaceTempView(view_name(table, extent))
         yield
     finally:
-        for table, everything in pairs:
-            spark.catalog.dropTempView(view_name(table, everything))
+        for table, extent in pairs:
+            spark.catalog.dropTempView(view_name(table, extent))
 
 
 def _tables_in_query(rule: QueryRule) -> Iterator[TableAndExtent]:
-    """The tables that a rule's query names, each with whether it stands for all its rows."""
-    yield from ((table, False) for table in rule.tables)
+    """The tables that a rule's query names, each with its extent."""
+    yield from ((table, OWN_ROWS) for table in rule.tables)
     for placeholder in PLACEHOLDER.findall(rule.query):
-        everything, name = _placeholder_parts(placeholder)
-        yield from ((table, everything) for table in (rule.tables if name == OWN_TABLE else (CHECKED[name],)))
+        extent, name = _placeholder_parts(placeholder)
+        yield from ((table, extent) for table in (rule.tables if name == OWN_TABLE else (CHECKED[name],)))
 
 
-def _placeholder_parts(placeholder: str) -> tuple[bool, str]:
-    """(whether the placeholder stands for all rows in the lake, the name of the table)."""
+def _placeholder_parts(placeholder: str) -> tuple[Extent, str]:
+    """(the extent, the name of the table) of a placeholder."""
     name = placeholder.strip()
-    return name.startswith(EVERYTHING), name.removeprefix(EVERYTHING)
+    extent = next((of for of in EXTENTS if of and name.startswith(of)), OWN_ROWS)
+    return extent, name.removeprefix(extent)
 
 
-def view_name(table: Table, everything: bool = False) -> str:
-    """The name of the view that stands for a table in SQL."""
-    return f"refetch_{'all_' if everything else ''}{table.name}"
+def view_name(table: Table, extent: Extent = OWN_ROWS) -> str:
+    """The name of the view that stands for an extent of a table in SQL."""
+    return f"refetch_{_VIEWS[extent]}{table.name}"
 
 
 def query_on_views(rule: QueryRule, table: Table, own_rows: str | None = None) -> str:
@@ -89,10 +113,10 @@ def query_on_views(rule: QueryRule, table: Table, own_rows: str | None = None) -
     """
 
     def filled(placeholder: str) -> str:
-        everything, name = _placeholder_parts(placeholder)
-        if name == OWN_TABLE and not everything:
+        extent, name = _placeholder_parts(placeholder)
+        if name == OWN_TABLE and extent == OWN_ROWS:
             return own_rows or view_name(table)
-        return view_name(table if name == OWN_TABLE else CHECKED[name], everything)
+        return view_name(table if name == OWN_TABLE else CHECKED[name], extent)
 
     # A query may end with a semicolon, as on a command line, but in brackets it must not.
     return PLACEHOLDER.sub(lambda found: filled(found[1]), rule.query).rstrip("; \n")

@@ -137,6 +137,17 @@ def _rows_by_spark(spark: SparkSession, address: TableAddress, table: Table, ide
     return rows_in(spark, held.folder, table, held.few)
 
 
+def identities_in(spark: SparkSession, lake: str, table: Table) -> DataFrame:
+    """The capture sets or, in gold, the runs of which the table has rows: the column `replaced_by`, a row for each.
+
+    Raises what `read_table` raises.
+    """
+    local, column = table_to_read(spark, lake, table), table.replaced_by
+    if local is None:
+        return rows_by_delta(spark, address_of(lake, table), table).select(column).distinct()
+    return rows_of_driver(spark, pa.table({str(column): pa.array(local.values(column), pa.string())})).coalesce(1)
+
+
 def table_to_read(spark: SparkSession, lake: str, table: Table) -> LocalTable | None:
     """As `local_table`. Raises LakeError if the lake has no such table, or one with other columns than declared."""
     local, is_there = _open_checked(spark, lake, table)

@@ -21,7 +21,7 @@ from jobs.gates.results import stored_results, write_results
 from jobs.gates.row_rules import VIOLATIONS, Watch, count_by_scan, violated_rules
 from jobs.gates.rule_checks import check_rules
 from jobs.gates.rule_files import default_gates, read_gates
-from jobs.gates.rules import Gates, QueryRule, RowRule, Rule
+from jobs.gates.rules import ALL_ROWS, IDENTITIES, OWN_ROWS, Extent, Gates, QueryRule, RowRule, Rule
 from jobs.gates.set_rules import refused_by_queries
 from jobs.gates.views import Subject, views_of_tables
 from jobs.lake.delta_tables import read_table, table_without_rows, write_table
@@ -42,10 +42,12 @@ SILVER = Subject("silver", CAPTURE)
 def refused(spark: SparkSession, rows: Mapping[Table, Sequence[Row]], names: set[str]) -> dict[str, int]:
     """By rule name: how many of the rows the rule refuses, in all of its tables."""
 
-    def own(table: Table, everything: bool) -> DataFrame:
+    def own(table: Table, extent: Extent = OWN_ROWS) -> DataFrame:
         there = frame(spark, table, rows.get(table, ())) if rows.get(table) else table_without_rows(spark, table)
         identity = CAPTURE if table.layer == "silver" else RUN
-        return there if everything else there.where(F.col(table.replaced_by) == identity)
+        if extent == IDENTITIES:
+            return there.select(table.replaced_by).distinct()
+        return there if extent == ALL_ROWS else there.where(F.col(table.replaced_by) == identity)
 
     ours = [rule for rule in default_gates().rules if rule.name in names]
     rules = [replace(rule, tables=tuple(table for table in rule.tables if table in rows)) for rule in ours]
@@ -57,7 +59,7 @@ def refused(spark: SparkSession, rows: Mapping[Table, Sequence[Row]], names: set
     for table in rows:
         about = [rule for rule in rules if isinstance(rule, RowRule) and table in rule.tables]
         if about:
-            marked = own(table, False).select(F.explode(violated_rules(about, LANES)).alias(VIOLATIONS))
+            marked = own(table).select(F.explode(violated_rules(about, LANES)).alias(VIOLATIONS))
             for row in marked.groupBy(VIOLATIONS).count().collect():
                 found[row[0]] += row[1]
     return found
