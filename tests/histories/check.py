@@ -94,10 +94,12 @@ def joined_badly(found: Seen) -> list[str]:
 
 
 def told_badly(code: int, said: str) -> list[str]:
-    """What is wrong with a command's stderr. If the command failed, its stderr has to end with one message."""
+    """What is wrong with a command's stderr. If the command failed, its stderr has to end with one message. Further
+    lines of that are indented, or name a table or file as the first one does.
+    """
     faults = [f"stderr has {sign}" for sign in ("Traceback", "Exception ignored") if sign in said]
     if code <= 0:
         return faults
     last = said[said.rfind("\nrefetch: ") + 1 :].strip().splitlines()
-    is_one = bool(last) and last[0].startswith("refetch: ") and all(line.startswith("  ") for line in last[1:])
+    is_one = bool(last) and last[0].startswith("refetch: ") and all(line.startswith(("  ", "/")) for line in last[1:])
     return faults + ([] if is_one else [f"stderr does not end with a message: {last[-3:]}"])
