@@ -11,6 +11,7 @@ from typing import Any
 from jobs.scenarios.scenario import CAPTURED_LANE
 from schemas.tables import algorithms
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_RANGES
+from schemas.tables.gold_memory import CONSUMER_MEMORY
 from schemas.tables.gold_sessions import SESSION_CACHE
 from schemas.tables.silver import FETCH_PARTITIONS
 from tests.backtest.byte_rates import predicted_range
@@ -23,6 +24,7 @@ from udfs.replay.fetch_max_bytes.rows import CLOSED_LOOP
 from udfs.replay.shared.lanes import TRAFFIC_CONSUMERS, TRAFFIC_SPEED
 
 CATCH_UP, LAG, SESSIONS = "catch-up ms", "unread at the end, bytes", "sessions opened"
+HELD = "most held by a member, bytes"
 Outcome = dict[str, Any]
 
 
@@ -144,6 +146,19 @@ def sessions_of_group(path: Path, lane: str = CAPTURED_LANE) -> Outcome:
     return {figure: sum(row[f"{of}{name}"] for row in rows) for figure, name in names.items()}
 
 
+def memory_of_group(path: Path, lane: str = CAPTURED_LANE) -> Outcome:
+    """The most that a member of a run's group holds in a lane, and what it holds 99 % of the time; for the captured
+    lane by captured times.
+    """
+    c = CONSUMER_MEMORY
+    whose = f"{c.client_id} like '{group_of(path)}-%' and {c.scenario} = '{lane}'"
+    rows = replay_of(path, algorithms.CONSUMER_MEMORY).rows(c, whose)
+    return {
+        HELD: max(row[c.used_bytes_max] for row in rows),
+        "held 99 % of the time, bytes": max(row[c.used_bytes_p99] for row in rows),
+    }
+
+
 def largest(rows: Sequence[Mapping[str, Any]], column: str) -> dict[int, int]:
     """The largest value of each partition."""
     found: dict[int, int] = {}
@@ -165,6 +180,13 @@ GROWTHS = (
         SESSIONS,
         sessions_of_group,
         sessions_of_group,
+    ),
+    *(
+        Growth(f"memory at more {what}", setting, times, run, None, HELD, memory_of_group, memory_of_group)
+        for what, setting, times, run in (
+            ("members", TRAFFIC_CONSUMERS, MEMBERS, backlog_run),
+            ("speed", TRAFFIC_SPEED, SPEEDS, speed_run),
+        )
     ),
     Growth("speed", TRAFFIC_SPEED, SPEEDS, speed_run, "end_lag_bytes", LAG, unread_by_group, predicted_lag),
 )

@@ -247,6 +247,7 @@ def test_two_commands_that_both_succeed_leave_what_one_after_the_other_would_lea
 def test_a_command_that_fails_ends_its_output_with_one_message() -> None:
     assert told_badly(1, "refetch: index ...\nrefetch: lake: no capture\n") == []
     assert told_badly(2, "refetch: no capture set x; it has\n  a\n  b\n") == []
+    assert told_badly(1, "refetch: /lake/a: no column x\n/lake/b: no column y\n") == []
     assert told_badly(0, "") == []
     assert told_badly(1, "refetch: index ...\nKilled\n")
     assert told_badly(1, "")
