@@ -22,7 +22,8 @@ from jobs.report_page.fetch_max_bytes.rack_reads import rack_lines, rack_reads
 from jobs.report_page.fetch_max_bytes.throttles import captured_throttles
 from jobs.report_page.partition_limits import REFUSED_TEAMS
 from jobs.report_page.question import Findings
-from jobs.report_page.session_cache.growth import DEALT, slots_by_consumers
+from jobs.report_page.session_cache.growth import EXTRAPOLATED as EXTRAPOLATED_SLOTS
+from jobs.report_page.session_cache.growth import slots_by_traffic
 from jobs.report_page.session_cache.sessions import ENOUGH
 from jobs.report_page.verdict import (
     change_text,
@@ -87,7 +88,7 @@ def growth_cards(findings: Findings) -> Iterator[Card]:
     yield from lane_cards("growth", [*growth_by_lane(findings)], partial(growth_sureness, findings))
     for card in lane_cards("growth", memory_by_traffic(findings), lambda: EXTRAPOLATED):
         yield replace(card, question=NEEDED.number)
-    for card in lane_cards("growth", slots_by_consumers(findings), lambda: DEALT):
+    for card in lane_cards("growth", slots_by_traffic(findings), lambda: EXTRAPOLATED_SLOTS):
         yield replace(card, title="brokers", question=ENOUGH.number)
 
 

@@ -30,7 +30,8 @@ from jobs.report_page.questions import Answer, answer_questions, leaves_out_usua
 from jobs.report_page.refusals import refusals_text
 from jobs.report_page.row_caps import IN_ALL
 from jobs.report_page.run_window import window_flags, window_sentences
-from jobs.report_page.session_cache.growth import DEALT, slots_by_consumers
+from jobs.report_page.session_cache.growth import EXTRAPOLATED as EXTRAPOLATED_SLOTS
+from jobs.report_page.session_cache.growth import slots_by_traffic
 from jobs.report_page.share_groups import share_groups_text
 from jobs.report_page.trust import fidelity_by_metric
 from jobs.scenarios.scenario import CAPTURED_LANE
@@ -282,7 +283,7 @@ def growth_lines(findings: Findings) -> Iterator[str]:
     """How consumers fare with more traffic, how much memory they need, and how many slots, if that was replayed."""
     yield from lane_lines("GROWTH", [*growth_by_lane(findings)], partial(growth_sureness, findings))
     yield from lane_lines("GROWTH", memory_by_traffic(findings), lambda: EXTRAPOLATED)
-    yield from lane_lines("GROWTH", slots_by_consumers(findings), lambda: DEALT)
+    yield from lane_lines("GROWTH", slots_by_traffic(findings), lambda: EXTRAPOLATED_SLOTS)
 
 
 def quota_lines(findings: Findings) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame, Row
@@ -14,7 +15,7 @@ from jobs.terminal.lane_rows import BETWEEN, grid_by_lane, settings_in_name
 from jobs.terminal.screen import Grid, grid_lines, share_text, size_text
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_SLOTS
 from udfs.replay.session_cache.settings import SHARE_LIMIT
-from udfs.replay.shared.lanes import TRAFFIC_CONSUMERS
+from udfs.replay.shared.lanes import TRAFFIC
 
 TITLE = (
     "max.incremental.fetch.session.cache.slots (KIP-227), closed loop: clients follow the responses they would have got"
@@ -34,19 +35,19 @@ HEAD = (
 
 
 def has_grown() -> Column:
-    """Whether a row's lane has more consumers than captured: such a lane says what they need, not what slots change."""
-    return F.col(SESSION_CACHE.scenario).contains(f"{TRAFFIC_CONSUMERS}=")
+    """Whether a row's lane has other traffic than captured: such a lane says what that needs, not what slots change."""
+    return F.col(SESSION_CACHE.scenario).rlike("|".join(f"(^|,){re.escape(key)}=" for key in sorted(TRAFFIC)))
 
 
 def lanes(own_rows: OwnRows) -> DataFrame:
-    """A row for each lane with as many consumers as captured, over all brokers."""
+    """A row for each lane with the captured traffic, over all brokers."""
     return sums_by_lane(own_rows(SESSION_CACHE).where(~has_grown()))
 
 
 def grown_lanes(own_rows: OwnRows) -> DataFrame:
-    """A row for each lane with more consumers, over all brokers, with the slots that the worst broker needs."""
+    """A row for each lane with other traffic, over all brokers, with the slots that are enough on the worst broker."""
     s = SESSION_SLOTS
-    needs = own_rows(s).where(has_grown()).groupBy(s.scenario).agg(F.max(s.zero_harm_slots).alias(s.zero_harm_slots))
+    needs = own_rows(s).where(has_grown()).groupBy(s.scenario).agg(F.max(s.enough_slots).alias(s.enough_slots))
     return sums_by_lane(own_rows(SESSION_CACHE).where(has_grown())).join(needs, str(s.scenario))
 
 
@@ -67,8 +68,8 @@ def sums_by_lane(rows: DataFrame) -> DataFrame:
 
 
 def slot_needs(own_rows: OwnRows) -> DataFrame:
-    """A row for each number of shards: the slots that the worst broker needs for as many consumers as captured, and the
-    slots that the captured brokers can have had.
+    """A row for each number of shards: the slots that the worst broker needs for the captured traffic, and the slots
+    that the captured brokers can have had.
     """
     s = SESSION_SLOTS
     return own_rows(s).where(~has_grown()).groupBy(s.shards).agg(
@@ -94,17 +95,17 @@ def lanes_table(rows: list[Row], of_slots: Sequence[Row], lane_names: Sequence[s
 
 
 def grown_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
-    """A row for each lane with more consumers, with the least slots for which no session is refused or evicted."""
+    """A row for each lane with other traffic, with the slots with which nobody who still fetches is harmed."""
     return grid_by_lane((*HEAD, "slots needed"), grown_row, [], rows, lane_names)
 
 
 def grown_row(row: Row) -> list[str]:
-    """One lane's cells, with the least slots for which no session is refused or evicted."""
-    return [*answer_row(row), f"{row[SESSION_SLOTS.zero_harm_slots]:,}"]
+    """One lane's cells, with the slots that are enough."""
+    return [*answer_row(row), f"{row[SESSION_SLOTS.enough_slots]:,}"]
 
 
 def answer_lines(answers: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
-    """The table as lines; then those of lanes with more consumers and of share sessions, if there are any."""
+    """The table as lines; then those of lanes with other traffic and of share sessions, if there are any."""
     if not answers["lanes"]:
         yield "  no fetch was captured"
     else:

@@ -127,7 +127,7 @@ def slots_bars(findings: Findings) -> Plot:
 
 
 def slots_grid(findings: Findings) -> Grid:
-    """The lanes of the replay. The notes have lanes with more consumers, and share sessions, if there are any."""
+    """The lanes of the replay. The notes have lanes with other traffic, and share sessions, if there are any."""
     names = findings.lanes[algorithms.SESSION_CACHE]
     table = lanes_table(findings.of(lanes), findings.of(slot_needs), names)
     if grown := findings.of(grown_lanes):

@@ -14,7 +14,7 @@ from jobs.report_page.consumer_memory.needed_memory import consumers_by_lane
 from jobs.report_page.fetch_max_bytes.fairness import consumers_under_limits
 from jobs.report_page.fetch_max_bytes.growth import ALIKE, BESIDE_LIVE_RUNS, EXTRAPOLATED, growth_by_lane
 from jobs.report_page.question import Findings
-from jobs.report_page.session_cache.growth import slots_by_consumers
+from jobs.report_page.session_cache.growth import slots_by_traffic
 from jobs.report_page.verdict import growth_lines
 from schemas.tables import algorithms
 from schemas.tables.gold_sessions import SESSION_SLOTS
@@ -100,12 +100,16 @@ def test_the_memory_that_is_enough_with_more_traffic_is_shown_or_what_waits_in_a
 def test_more_consumers_need_more_slots_however_many_a_lane_has() -> None:
     s = SESSION_SLOTS
     slots, other = "broker.max.incremental.fetch.session.cache.slots=8", "broker.NumFetchSessionCacheShards=1"
-    names = (f"{slots},{MORE}", f"{other},traffic.consumers=4")
-    rows = [Row(**{s.scenario: name, s.zero_harm_slots: needed}) for name, needed in zip(names, (32, 20), strict=True)]
-    needs = [Row(**{s.zero_harm_slots: 16})]
+    names = (f"{slots},{MORE}", f"{other},traffic.consumers=4", f"{MORE},{TWICE}")
+    slots_needed = zip(names, (32, 20, 40), strict=True)
+    rows = [Row(**{s.scenario: name, s.enough_slots: needed}) for name, needed in slots_needed]
+    needs = [Row(**{s.enough_slots: 16})]
     found = findings({grown_lanes: rows, slot_needs: needs}, {algorithms.SESSION_CACHE: ("captured", slots, *names)})
-    assert slots_by_consumers(found) == [(MORE, "fetch-session slots that harm nobody 16 -> 32")]
-    assert next(growth_lines(found)) == f"GROWTH    {MORE}  fetch-session slots that harm nobody 16 -> 32"
+    assert slots_by_traffic(found) == [
+        (MORE, "fetch-session slots that are enough 16 -> 32"),
+        (f"{MORE} and {TWICE}", "fetch-session slots that are enough 16 -> 40"),
+    ]
+    assert next(growth_lines(found)) == f"GROWTH    {MORE}  fetch-session slots that are enough 16 -> 32"
     (card,) = growth_cards(found)
     assert (card.title, card.question) == ("brokers", 9)
 

@@ -103,7 +103,8 @@ def cache_rows(parts: Sequence[tuple[str, Buckets]], lanes: SessionLanes, run_id
             t.full_fetch_share: quotient_column(sums["full_fetches"], sums["fetches"]),
             t.refused_share: quotient_column(sums["refused"], sums["created"] + sums["refused"]),
             t.evictions_per_s: sums["evicted"]
-            / (np.repeat(bucket_lengths(captured["number"], lanes.window), n) / US_PER_S),
+            / (np.repeat(bucket_lengths(captured["number"], lanes.window), n) / US_PER_S)
+            * np.tile(lanes.settings["speed"], len(captured)),
             t.unknown_fetches: np.repeat(captured["unknown_fetches"], n),
             **sums,
             **{f"captured_{name}": np.repeat(captured[name], n) for name in CAPTURED_SUMS},

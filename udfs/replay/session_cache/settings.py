@@ -13,6 +13,7 @@ from udfs.replay.shared.lanes import (
     KAFKA_RELEASE,
     PROPOSAL,
     TRAFFIC_CONSUMERS,
+    TRAFFIC_SPEED,
     LaneSettings,
     Value,
     stated_release_numbers,
@@ -42,10 +43,11 @@ CACHE_SETTINGS = np.dtype(
     [
         ("slots", np.int64),  # of each shard
         ("shards", np.int64),
-        ("eviction_ms", np.int64),  # min.incremental.fetch.session.eviction.ms
+        ("eviction_ms", np.int64),  # min.incremental.fetch.session.eviction.ms, by the capture's clock
         ("rules", np.int64),  # of eviction: CURRENT, OLDEST_CREATED or KIP_TEXT
         ("consumers", np.int64),  # how many share the partitions of each captured one
         ("idle_go", np.int64),  # 1: an idle session goes as soon as any session may evict it, even if there is room
+        ("speed", np.float64),  # factor by which the capture's clock is faster than that of brokers and clients
     ]
 )
 """The settings of a lane for its cache."""
@@ -95,9 +97,10 @@ def session_lanes(lanes: LaneSettings) -> SessionLanes:
     ]
     rules = [eviction_rules(release) for release in releases]
     consumers = lanes.ints(TRAFFIC_CONSUMERS, unset=1)
-    return SessionLanes(
-        lanes.names, cache_settings(lanes.ints(SLOTS), shards, lanes.ints(EVICTION_MS), rules, consumers)
-    )
+    speed = np.array([float(value or 1.0) for value in lanes.values(TRAFFIC_SPEED)])
+    eviction_ms = np.rint(lanes.ints(EVICTION_MS) * speed).astype(np.int64)
+    settings = cache_settings(lanes.ints(SLOTS), shards, eviction_ms, rules, consumers, speed=speed)
+    return SessionLanes(lanes.names, settings)
 
 
 def shards_of_release(release: Value | None) -> int:
@@ -118,13 +121,13 @@ def eviction_rules(release: Value | None) -> int:
 
 def cache_settings(
     slots: npt.ArrayLike, shards: npt.ArrayLike, eviction_ms: npt.ArrayLike, rules: npt.ArrayLike,
-    consumers: npt.ArrayLike = 1, idle_go: int = 0,
+    consumers: npt.ArrayLike = 1, idle_go: int = 0, speed: npt.ArrayLike = 1.0,
 ) -> Records:  # fmt: skip
     """CACHE_SETTINGS[lanes] from a value for each lane, or one for all.
 
     slots: of all shards together. Slots that do not divide evenly among the shards are lost, as in Kafka.
     """
-    columns = np.broadcast_arrays(np.asarray(slots) // shards, shards, eviction_ms, rules, consumers, idle_go)
+    columns = np.broadcast_arrays(np.asarray(slots) // shards, shards, eviction_ms, rules, consumers, idle_go, speed)
     settings = np.zeros(np.size(columns[0]), CACHE_SETTINGS)
     for name, column in zip(CACHE_SETTINGS.fields or (), columns, strict=True):
         settings[name] = column

@@ -13,7 +13,7 @@ from udfs.replay.session_cache.settings import (
     SLOTS,
     session_lanes,
 )
-from udfs.replay.shared.lanes import KAFKA_RELEASE, LaneSettings, Value
+from udfs.replay.shared.lanes import KAFKA_RELEASE, TRAFFIC_SPEED, LaneSettings, Value
 
 IN_FORCE: dict[str, Value] = {SLOTS: 1000, EVICTION_MS: 120_000}
 
@@ -46,6 +46,13 @@ def test_without_a_release_shards_and_rules_are_todays() -> None:
 
 def test_the_number_of_shards_can_be_stated_whatever_the_release() -> None:
     assert captured_lane({KAFKA_RELEASE: "2.4", CACHE_SHARDS: 3}) == (333, 3, 120_000, OLDEST_CREATED)
+
+
+def test_at_twice_the_traffic_a_session_is_idle_after_twice_as_long_by_the_captures_clock() -> None:
+    """Clients come and go twice as fast, but a broker's time stays as it is."""
+    lanes = session_lanes(LaneSettings(("captured", "faster"), ({}, {TRAFFIC_SPEED: 2.0}), IN_FORCE))
+    assert lanes.settings["eviction_ms"].tolist() == [120_000, 240_000]
+    assert lanes.settings["speed"].tolist() == [1.0, 2.0]
 
 
 def test_a_lane_changes_only_what_it_sets() -> None:
