@@ -12,7 +12,9 @@ from schemas.tables import algorithms
 
 
 def memory_by_traffic(findings: Findings) -> list[tuple[str, str]]:
-    """(lane, text) for each lane with other traffic: how much memory is enough, or how long responses wait for it."""
+    """(lane, text) for each lane with other traffic: the most that a consumer holds; in lanes with a pool of memory,
+    how long responses wait for it.
+    """
     rows = [row for row in findings.by_lane(lanes, algorithms.CONSUMER_MEMORY) if row["of"] == CONSUMERS]
     texts = list[tuple[str, str]]()
     for row in filter(lambda row: has_other_traffic(row["scenario"]), rows):
@@ -23,6 +25,6 @@ def memory_by_traffic(findings: Findings) -> list[tuple[str, str]]:
         elif pool_bytes(row["scenario"]) is not None:
             text = "nothing waits for memory"
         else:
-            text = f"{size_text(row['smallest'])} of memory is enough for each consumer"
+            text = f"a consumer holds up to {size_text(row['most_in_loop'])} of responses"
         texts.append((changes_phrase(row["scenario"]), text))
     return texts

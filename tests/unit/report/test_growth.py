@@ -73,12 +73,12 @@ def test_more_memory_that_is_held_is_shown() -> None:
     assert [*growth_by_lane(found)] == [(TWICE, "most held 1.0 KiB -> 3.0 KiB"), (FOUR_TIMES, ALIKE)]
 
 
-def of_consumers(name: str, smallest: int, waits: int = 0, stuck: int = 0) -> Row:
+def of_consumers(name: str, most: int, waits: int = 0, stuck: int = 0) -> Row:
     """The results of consumers' pools of memory in a lane."""
-    return Row(of="consumers", scenario=name, smallest=smallest, waits=waits, longest=25.0, stuck=stuck)
+    return Row(of="consumers", scenario=name, most_in_loop=most, waits=waits, longest=25.0, stuck=stuck)
 
 
-def test_the_memory_that_is_enough_with_more_traffic_is_shown_or_what_waits_in_a_smaller_pool() -> None:
+def test_the_memory_that_consumers_hold_with_more_traffic_is_said_or_who_waits_for_a_pool() -> None:
     pool = "consumer.buffer.memory=16MiB"
     rows = [
         of_consumers("captured", KIB), of_consumers(pool, KIB), of_consumers(MORE, 2 * KIB),
@@ -88,7 +88,7 @@ def test_the_memory_that_is_enough_with_more_traffic_is_shown_or_what_waits_in_a
     names = {algorithms.CONSUMER_MEMORY: tuple(row["scenario"] for row in rows)}
     found = findings({lanes: rows}, names)
     assert memory_by_traffic(found) == [
-        (MORE, "2.0 KiB of memory is enough for each consumer"),
+        (MORE, "a consumer holds up to 2.0 KiB of responses"),
         ("buffer.memory=16 MiB and traffic.consumers=2", "nothing waits for memory"),
         ("buffer.memory=16 MiB and traffic.speed=2", "3 responses wait up to 25 ms"),
         ("buffer.memory=16 MiB and traffic.speed=4", "1 connection gets stuck"),
