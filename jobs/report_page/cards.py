@@ -8,22 +8,21 @@ from functools import partial
 
 from jobs.report_page.advice.recommendation import Recommendation, exact_value_text
 from jobs.report_page.batch_split.splits import SAFE
-from jobs.report_page.consumer_memory.growth import memory_by_traffic
+from jobs.report_page.consumer_memory.growth import memory_by_traffic, memory_sureness
 from jobs.report_page.consumer_memory.memory_pool import BOUNDED
 from jobs.report_page.consumer_memory.needed_memory import NEEDED
 from jobs.report_page.fetch_max_bytes.catch_up import CATCH_UP
 from jobs.report_page.fetch_max_bytes.fairness import STARVING
 from jobs.report_page.fetch_max_bytes.fetchers import fetchers_by_lane, fetchers_sureness
 from jobs.report_page.fetch_max_bytes.fetches import FOLLOWERS
-from jobs.report_page.fetch_max_bytes.growth import EXTRAPOLATED, growth_by_lane, growth_sureness
+from jobs.report_page.fetch_max_bytes.growth import growth_by_lane, growth_sureness
 from jobs.report_page.fetch_max_bytes.producer_quota import producers_by_lane, producers_sureness
 from jobs.report_page.fetch_max_bytes.quota import quota_sureness, throttling_by_lane
 from jobs.report_page.fetch_max_bytes.rack_reads import rack_lines, rack_reads
 from jobs.report_page.fetch_max_bytes.throttles import captured_throttles
 from jobs.report_page.partition_limits import REFUSED_TEAMS
 from jobs.report_page.question import Findings
-from jobs.report_page.session_cache.growth import EXTRAPOLATED as EXTRAPOLATED_SLOTS
-from jobs.report_page.session_cache.growth import slots_by_traffic
+from jobs.report_page.session_cache.growth import slots_by_traffic, slots_sureness
 from jobs.report_page.session_cache.sessions import ENOUGH
 from jobs.report_page.verdict import (
     change_text,
@@ -86,9 +85,9 @@ def advice_cards(made: Sequence[Recommendation]) -> Iterator[Card]:
 def growth_cards(findings: Findings) -> Iterator[Card]:
     """How consumers fare with more traffic, how much memory they need, and how many slots, if that was replayed."""
     yield from lane_cards("growth", [*growth_by_lane(findings)], partial(growth_sureness, findings))
-    for card in lane_cards("growth", memory_by_traffic(findings), lambda: EXTRAPOLATED):
+    for card in lane_cards("growth", memory_by_traffic(findings), partial(memory_sureness, findings)):
         yield replace(card, question=NEEDED.number)
-    for card in lane_cards("growth", slots_by_traffic(findings), lambda: EXTRAPOLATED_SLOTS):
+    for card in lane_cards("growth", slots_by_traffic(findings), partial(slots_sureness, findings)):
         yield replace(card, title="brokers", question=ENOUGH.number)
 
 

@@ -12,15 +12,10 @@ from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import Setting, setting_of
 from jobs.terminal.lane_rows import SCENARIO, settings_in_name
 from jobs.terminal.wording import changed_settings
-from udfs.replay.shared.lanes import NO_LIMIT, TRAFFIC
+from udfs.replay.shared.lanes import NO_LIMIT
 
 Subject = Literal["consumers", "brokers", "producers", "anyone"]
 _POOL_OF_BROKERS = ("broker.queued.max.request.bytes", "broker.socket.request.max.bytes")
-
-
-def has_other_traffic(lane: str) -> bool:
-    """Whether more or less is produced in a lane than captured, or more consumers read it."""
-    return not TRAFFIC.isdisjoint(settings_in_name(lane))
 
 
 def own_lanes(findings: Findings, rows: Iterable[Row], subject: Subject) -> list[Row]:

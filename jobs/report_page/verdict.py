@@ -16,9 +16,9 @@ from jobs.report_page.advice.in_force import summed_confidence
 from jobs.report_page.advice.recommendation import Recommendation, exact_value_text, value_text
 from jobs.report_page.advice.withheld import flags_to_state
 from jobs.report_page.capture_contents import captured_files, is_of_logs, quality_row, requests_by_api
-from jobs.report_page.consumer_memory.growth import memory_by_traffic
+from jobs.report_page.consumer_memory.growth import memory_by_traffic, memory_sureness
 from jobs.report_page.fetch_max_bytes.fetchers import fetchers_by_lane, fetchers_sureness
-from jobs.report_page.fetch_max_bytes.growth import EXTRAPOLATED, growth_by_lane, growth_sureness
+from jobs.report_page.fetch_max_bytes.growth import growth_by_lane, growth_sureness
 from jobs.report_page.fetch_max_bytes.producer_quota import producers_by_lane, producers_sureness
 from jobs.report_page.fetch_max_bytes.quota import quota_sureness, throttling_by_lane
 from jobs.report_page.fetch_max_bytes.rack_reads import rack_reads
@@ -30,8 +30,7 @@ from jobs.report_page.questions import Answer, answer_questions, leaves_out_usua
 from jobs.report_page.refusals import refusals_text
 from jobs.report_page.row_caps import IN_ALL
 from jobs.report_page.run_window import window_flags, window_sentences
-from jobs.report_page.session_cache.growth import EXTRAPOLATED as EXTRAPOLATED_SLOTS
-from jobs.report_page.session_cache.growth import slots_by_traffic
+from jobs.report_page.session_cache.growth import slots_by_traffic, slots_sureness
 from jobs.report_page.share_groups import share_groups_text
 from jobs.report_page.trust import fidelity_by_metric
 from jobs.scenarios.scenario import CAPTURED_LANE
@@ -282,8 +281,8 @@ def keep_lines(made: Sequence[Recommendation]) -> Iterator[str]:
 def growth_lines(findings: Findings) -> Iterator[str]:
     """How consumers fare with more traffic, how much memory they need, and how many slots, if that was replayed."""
     yield from lane_lines("GROWTH", [*growth_by_lane(findings)], partial(growth_sureness, findings))
-    yield from lane_lines("GROWTH", memory_by_traffic(findings), lambda: EXTRAPOLATED)
-    yield from lane_lines("GROWTH", slots_by_traffic(findings), lambda: EXTRAPOLATED_SLOTS)
+    yield from lane_lines("GROWTH", memory_by_traffic(findings), partial(memory_sureness, findings))
+    yield from lane_lines("GROWTH", slots_by_traffic(findings), partial(slots_sureness, findings))
 
 
 def quota_lines(findings: Findings) -> Iterator[str]:

@@ -15,9 +15,11 @@ from jobs.scenarios.located_yaml import MALFORMED, Fault, LocatedYaml, Place, Te
 from jobs.scenarios.setting_entries import Entry, look_up_settings, parse_values
 from jobs.scenarios.settings import Setting, Value, algorithms, find_setting, nearest_or_all_hint, settings
 from jobs.units import parse_int, parse_number
+from schemas.tables.gold_memory import BROKER_MEMORY, LIBRDKAFKA_QUEUE, PRODUCER_MEMORY
 from schemas.tables.outcomes import Outcome, outcomes_of
 from schemas.tables.values import CONSUMER
 from udfs.replay.fetch_max_bytes.quotas import PRODUCER_QUOTA, has_quota
+from udfs.replay.shared.lanes import TRAFFIC
 
 FORM = "ALGORITHM: least|most OUTCOME for client=NAME,... where OUTCOME <= BOUND and ... over SETTING=FROM..TO and ..."
 LEAST = ("least", "fewest", "smallest", "lowest", "shortest", "minimise", "minimize")
@@ -28,6 +30,8 @@ _AIM = re.compile(
 )
 _CONSTRAINT = re.compile(r"\s*(\S+?)\s*(<=|>=|<|>|=)\s*([^=\s].*?)\s*")
 _AND = re.compile(r"\s+and\s+|\s*,\s*")
+WITHOUT_OTHER_TRAFFIC = (BROKER_MEMORY, PRODUCER_MEMORY, LIBRDKAFKA_QUEUE)
+"""Tables without rows for lanes with other traffic."""
 MOST_ROUNDS, MOST_SETTINGS = 100, 6
 """The most rounds that an aim may have, and the most settings that it may search. With more settings the first grid
 would have hardly two values of each.
@@ -113,6 +117,7 @@ def resolve_aim(located: LocatedYaml, algorithm: str, text: AimText, faults: lis
         )
     ]
     over: Over = _values_by_setting(located, algorithm, text, faults)
+    names = [name for name in (target, *(constraint.outcome for constraint in where)) if name]
     if target is not None and not over and len(faults) == before:
         over = default_over(algorithm, target, where)
         if not over:
@@ -122,12 +127,15 @@ def resolve_aim(located: LocatedYaml, algorithm: str, text: AimText, faults: lis
     if has_quota(over, PRODUCER_QUOTA):
         fault = f"no outcome says what becomes of producers under {PRODUCER_QUOTA}: list its values in --set"
         faults.append(Fault(_place_of_aim(located, algorithm, "over"), fault))
+    of_others = [name for name in names if name in known and known[name].table in WITHOUT_OTHER_TRAFFIC]
+    if of_others and not TRAFFIC.isdisjoint(over):
+        fault = f"no lane with other traffic has {', '.join(of_others)}: such a lane is about what consumers hold"
+        faults.append(Fault(_place_of_aim(located, algorithm, "over"), fault))
     if len(over) > MOST_SETTINGS:
         fault = f"`over` has {len(over)} settings; at most {MOST_SETTINGS}"
         faults.append(Fault(_place_of_aim(located, algorithm, "over"), fault))
     if target is not None and target not in known and over and target not in over:
         faults.append(Fault(_place_of_aim(located, algorithm), f"{target} is to be best, and `over` does not vary it"))
-    names = [name for name in (target, *(constraint.outcome for constraint in where)) if name]
     aimed = [known[name] for name in names if name in known]
     place_of = partial(_place_of_aim, located, algorithm, "for")
     whom = resolve_whom(place_of, text.whom, aimed, over, faults)

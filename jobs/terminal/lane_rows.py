@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from pyspark.sql import Row
+from pyspark.sql import Column, Row
+from pyspark.sql import functions as F
 
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.terminal.screen import Grid
 from schemas.tables.gold import FETCH_FAIRNESS
+from udfs.replay.shared.lanes import TRAFFIC
 
 SCENARIO = str(FETCH_FAIRNESS.scenario)
 """The column with the lane's name in every gold table."""
@@ -29,6 +32,16 @@ OF_OTHERS: Mapping[str, tuple[str, ...]] = {
 def settings_in_name(lane: str) -> dict[str, str]:
     """The settings that a lane changes with their values as in its name, by key; none for the captured lane."""
     return dict(part.split("=", 1) for part in lane.split(",") if "=" in part)
+
+
+def with_other_traffic(scenario: str) -> Column:
+    """Whether the lane of a row has other traffic than captured. scenario: the column with the lane's name."""
+    return F.col(scenario).rlike("|".join(f"(^|,){re.escape(key)}=" for key in sorted(TRAFFIC)))
+
+
+def has_other_traffic(lane: str) -> bool:
+    """Whether more or less is produced in a lane than captured, or more consumers read it."""
+    return not TRAFFIC.isdisjoint(settings_in_name(lane))
 
 
 def in_lane_order(rows: Iterable[Row], lane_names: Sequence[str]) -> list[Row]:

@@ -24,6 +24,7 @@ class MemoryEvent(IntEnum):
     RESPONSES = 3
     TAKEN_OVER = 4
     GIVEN_UP = 5
+    IN_LOOP = 6
 
 
 class HandledBy(IntEnum):

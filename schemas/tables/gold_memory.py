@@ -29,7 +29,7 @@ _PACE = {
     "throughput_ratio": C(
         "double",
         "Bytes per second relative to the captured lane; in closed loop, records per second relative to the closed "
-        "loop at the captured settings",
+        "loop at the captured settings. Null if that is 0, and in lanes with traffic.consumers",
         nullable=True,
     ),
 }

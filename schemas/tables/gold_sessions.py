@@ -17,7 +17,7 @@ SESSION_CACHE = table(
     run_id=RUN_ID,
     scenario=SCENARIO,
     broker=BROKER,
-    bucket_start=C("timestamp", "Start of the interval of 10 s", "UTC"),
+    bucket_start=C("timestamp", "Start of the interval of 10 s, by the capture's clock", "UTC"),
     live_sessions=C("int", "Sessions at the end of the interval: Kafka's NumIncrementalFetchSessions"),
     follower_sessions=C("int", "How many of the live sessions belong to followers; the others belong to consumers"),
     cached_partitions=C("bigint", "Partitions of the live sessions: Kafka's NumIncrementalFetchPartitionsCached"),
@@ -32,8 +32,8 @@ SESSION_CACHE = table(
     evicted=C("bigint", "Sessions that are evicted for another: what Kafka's IncrementalFetchSessionEvictionsPerSec "
                         "counts"),
     evicted_despite_room=C("bigint", "Sessions that are evicted while another shard has a free slot"),
-    evictions_per_s=C("double", "evicted per second of the interval, or of the part of it that is within the window: "
-                                "the rate of Kafka's IncrementalFetchSessionEvictionsPerSec"),
+    evictions_per_s=C("double", "evicted per second of the interval, or of its part within the window. "
+                                "By the brokers' clock: the rate of Kafka's IncrementalFetchSessionEvictionsPerSec"),
     not_found=C("bigint", "Fetches whose session is gone: FETCH_SESSION_ID_NOT_FOUND"),
     partitions_reread=C("bigint", "Partitions that full fetches name and read again, which incremental fetches would "
                                   "not need to"),

@@ -302,7 +302,8 @@ MEMORY_EVENTS = table(
     exchange_no=C("bigint", "As in exchanges"),
     kind=C("tinyint", "-1 when a fetch first returned a produced batch, 0 an exchange, 1 a partition, 2 a batch, "
                       "3 responses of the closed loop, 4 a partition that another member of the group fetched next, "
-                      "5 records in a response of kind 3 that the consumer gives up before it takes them"),
+                      "5 records in a response of kind 3 that the consumer gives up before it takes them, 6 a "
+                      "connection whose captured fetches the closed loop replaces"),
     started=C("bigint", "When the first byte of the message whose memory counts had come, null if that is not known; "
                         "when a produced batch was sent. Kind 4: when the member that took the partition over had last "
                         "asked to join the group, null for never. Kind 5: when the captured consumer last requested "

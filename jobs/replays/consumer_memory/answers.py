@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.consumer_memory.queue_answers import TITLE as QUEUES_TITLE
 from jobs.replays.consumer_memory.queue_answers import largest_queues, queues_table
-from jobs.terminal.lane_rows import BETWEEN, NO_ROW, in_lane_order, merge_equal_lanes
+from jobs.terminal.lane_rows import BETWEEN, NO_ROW, has_other_traffic, in_lane_order, merge_equal_lanes
 from jobs.terminal.screen import Grid, grid_lines, size_text
 from schemas.tables.gold_memory import BROKER_MEMORY, CONSUMER_MEMORY, PRODUCER_MEMORY
 from schemas.tables.table import Table
@@ -33,6 +33,8 @@ NOTES = (
     "    and for longer. throughput: of the captured one.",
     NO_ROW,
 )
+CONSUMERS_ALONE = "    Lanes with `traffic.` are about consumers alone: brokers and producers are not replayed in them."
+"""The note if there are such lanes."""
 WHY = {
     "response_larger_than_pool": "larger than the pool",
     "buffer_below_fetch_max_bytes": "pool below fetch.max.bytes",
@@ -65,7 +67,7 @@ def worst_of_side(rows: DataFrame, side: str, smallest: Column, stuck: Column, *
         F.max(smallest).alias("smallest"), F.sum(t.waits).alias("waits"), F.max(t.wait_ms_max).alias("longest"),
         F.max(depleted).alias("depleted"), F.min(ratio).alias("ratio"), F.sum(stuck).alias("stuck"),
         F.max(bound).alias("bound"), F.sum(starved).alias("starved"), F.max(why).alias("why"),
-        F.max(reckoned).alias("reckoned"), F.min(is_taken).alias("taken"),
+        F.max(reckoned).alias("reckoned"), F.min(is_taken).alias("taken"), F.sum(t.left_out).alias("left_out"),
     )  # fmt: skip
 
 
@@ -87,7 +89,8 @@ SIDES = ("consumers", "brokers", "producers")
 def lanes_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
     """A row for each side and lane, in the order of the lanes, without lanes that change nothing for their side."""
     ordered = sorted(in_lane_order(rows, lane_names), key=lambda row: SIDES.index(row["of"]))
-    return Grid(HEAD, merge_equal_lanes([answer_row(row) for row in ordered]), ("of", "lane", "remarks"), NOTES)
+    notes = (*NOTES, CONSUMERS_ALONE) if any(map(has_other_traffic, lane_names)) else NOTES
+    return Grid(HEAD, merge_equal_lanes([answer_row(row) for row in ordered]), ("of", "lane", "remarks"), notes)
 
 
 def answer_lines(answers: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
@@ -115,11 +118,12 @@ def answer_row(row: Row) -> list[str]:
 
 
 def remarks_on_lane(row: Row) -> str:
-    """Remarks on a lane: why connections are stuck, how much a variant of the proposal over-estimates, and whether the
-    proposal's prototype would not start.
+    """Remarks on a lane: why connections are stuck, how much a variant of the proposal over-estimates, whether the
+    proposal's prototype would not start, and how many messages there was no room for.
     """
     counts = row["reckoned"] is not None and row["reckoned"] > max(row["most"] or 0, row["most_in_loop"] or 0)
     notes = [WHY[row["why"]]] if row["why"] else []
     notes += [f"counts {size_text(row['reckoned'])}"] if counts else []
     notes += [] if row["taken"] else ["not above fetch.max.bytes"]
+    notes += [f"{row['left_out']:,} not replayed"] if row["left_out"] else []
     return ", ".join(notes) or "-"

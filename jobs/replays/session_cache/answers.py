@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame, Row
@@ -11,11 +10,10 @@ from pyspark.sql import functions as F
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.session_cache.share_answers import share_lanes, share_lanes_table, share_needs
 from jobs.scenarios.scenario import CAPTURED_LANE
-from jobs.terminal.lane_rows import BETWEEN, grid_by_lane, settings_in_name
+from jobs.terminal.lane_rows import BETWEEN, grid_by_lane, settings_in_name, with_other_traffic
 from jobs.terminal.screen import Grid, grid_lines, share_text, size_text
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_SLOTS
 from udfs.replay.session_cache.settings import SHARE_LIMIT
-from udfs.replay.shared.lanes import TRAFFIC
 
 TITLE = (
     "max.incremental.fetch.session.cache.slots (KIP-227), closed loop: clients follow the responses they would have got"
@@ -36,7 +34,7 @@ HEAD = (
 
 def has_grown() -> Column:
     """Whether a row's lane has other traffic than captured: such a lane says what that needs, not what slots change."""
-    return F.col(SESSION_CACHE.scenario).rlike("|".join(f"(^|,){re.escape(key)}=" for key in sorted(TRAFFIC)))
+    return with_other_traffic(SESSION_CACHE.scenario)
 
 
 def lanes(own_rows: OwnRows) -> DataFrame:

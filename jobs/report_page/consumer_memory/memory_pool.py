@@ -10,7 +10,7 @@ from jobs.replays.consumer_memory.answers import lanes, lanes_table
 from jobs.report_page.consumer_memory.needed_memory import consumers_by_lane, hungry_consumers, pool_bytes
 from jobs.report_page.fetch_max_bytes.catch_up import lanes_with_distinct_curves
 from jobs.report_page.fetch_max_bytes.fairness import NO_CONSUMER, captured_row
-from jobs.report_page.lane_labels import has_other_traffic, own_labels, own_lanes
+from jobs.report_page.lane_labels import own_labels, own_lanes
 from jobs.report_page.question import (
     Axis,
     Findings,
@@ -23,7 +23,7 @@ from jobs.report_page.question import (
 )
 from jobs.report_page.traffic import fetching_consumers
 from jobs.scenarios.scenario import CAPTURED_LANE
-from jobs.terminal.lane_rows import in_lane_order
+from jobs.terminal.lane_rows import has_other_traffic, in_lane_order, with_other_traffic
 from jobs.terminal.screen import size_text
 from jobs.terminal.wording import (
     capitalized,
@@ -51,12 +51,13 @@ WHY_STUCK = {
 
 
 def memory_over_time(own_rows: OwnRows) -> DataFrame:
-    """What the consumer that held most in the capture would hold over time, in every lane."""
+    """What the consumer that held most in the capture would hold over time, in every lane with the captured traffic."""
     c, t = CONSUMER_MEMORY, CONSUMER_MEMORY_TIMELINE
     key = [str(c.client_id), str(c.client_address)]
     most = hungry_consumers(own_rows).limit(1).select(*key)
     lanes_whole = (F.col(t.scenario) != CAPTURED_LANE, F.col(t.scenario), F.col(t.slot_start))
-    return own_rows(t).join(F.broadcast(most), key).orderBy(*lanes_whole).limit(MOST_ROWS)
+    rows = own_rows(t).where(~with_other_traffic(t.scenario))
+    return rows.join(F.broadcast(most), key).orderBy(*lanes_whole).limit(MOST_ROWS)
 
 
 def slowed_consumers(own_rows: OwnRows) -> DataFrame:

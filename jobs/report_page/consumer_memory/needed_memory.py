@@ -13,10 +13,11 @@ from jobs.replays.consumer_memory.queue_answers import largest_queues
 from jobs.replays.fetch_max_bytes.answers import closed_lanes
 from jobs.replays.fetch_max_bytes.ranges import held_caveats, held_text
 from jobs.report_page.fetch_max_bytes.fairness import NO_CONSUMER, consumers_under_limits
-from jobs.report_page.lane_labels import has_other_traffic, own_lanes
+from jobs.report_page.lane_labels import own_lanes
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, rows_to_plot
 from jobs.report_page.row_caps import first_rows, left_out_note
 from jobs.scenarios.scenario import CAPTURED_LANE
+from jobs.terminal.lane_rows import has_other_traffic
 from jobs.terminal.screen import Grid, size_text
 from jobs.terminal.wording import (
     capitalized,
@@ -67,12 +68,13 @@ def consumers_by_lane(findings: Findings) -> list[Row]:
     """The row of the worst consumer in each lane, in the order of the lanes. Lanes that differ only in settings of
     others share a row. Lanes with other traffic are left out: the page shows them separately.
     """
-    rows = [
-        row
-        for row in findings.by_lane(lanes, algorithms.CONSUMER_MEMORY)
-        if row["of"] == CONSUMERS and not has_other_traffic(row[CONSUMER_MEMORY.scenario])
-    ]
+    rows = [row for row in consumer_rows(findings) if not has_other_traffic(row[CONSUMER_MEMORY.scenario])]
     return own_lanes(findings, rows, "consumers")
+
+
+def consumer_rows(findings: Findings) -> list[Row]:
+    """The row of the worst consumer in each lane, in the order of the lanes."""
+    return [row for row in findings.by_lane(lanes, algorithms.CONSUMER_MEMORY) if row["of"] == CONSUMERS]
 
 
 def needed_memory_answer(findings: Findings) -> str:

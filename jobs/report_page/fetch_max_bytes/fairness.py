@@ -10,12 +10,12 @@ from pyspark.sql import functions as F
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.fetch_max_bytes.answers import closed_lanes
 from jobs.replays.ranged import NO_DIFFERENCE, Ranged, are_apart, is_surely_larger, time_with_range, with_range
-from jobs.report_page.lane_labels import has_other_traffic, own_lanes
+from jobs.report_page.lane_labels import own_lanes
 from jobs.report_page.mark_titles import WHOSE
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, rows_to_plot
 from jobs.report_page.row_caps import first_lanes_note, first_rows, left_out_note
 from jobs.scenarios.scenario import CAPTURED_LANE
-from jobs.terminal.lane_rows import settings_in_name
+from jobs.terminal.lane_rows import has_other_traffic, settings_in_name
 from jobs.terminal.screen import Grid
 from jobs.terminal.wording import (
     capitalized,

@@ -7,13 +7,12 @@ from math import inf
 
 from pyspark.sql import Row
 
-from jobs.replays.fetch_max_bytes.ranges import catch_up_time
+from jobs.replays.fetch_max_bytes.ranges import catch_up_time, held_caveats
 from jobs.replays.ranged import Ranged, are_apart, range_column, ranged_text, with_range
 from jobs.report_page.advice.floors import low_fidelity, low_fidelity_text
 from jobs.report_page.fetch_max_bytes.fairness import captured_row, consumers_in_closed_loop, longest_wait
-from jobs.report_page.lane_labels import has_other_traffic
 from jobs.report_page.question import Findings
-from jobs.terminal.lane_rows import settings_in_name
+from jobs.terminal.lane_rows import has_other_traffic, settings_in_name
 from jobs.terminal.screen import rounded_size
 from jobs.terminal.wording import changes_phrase, client_name, duration
 from schemas.tables import algorithms
@@ -43,12 +42,15 @@ def growth_by_lane(findings: Findings) -> Iterator[tuple[str, str]]:
 
 def growth_sureness(findings: Findings) -> str:
     """How sure the lines of `growth_by_lane` are."""
-    return with_low_fidelity(findings, [EXTRAPOLATED, BESIDE_LIVE_RUNS])
+    rows = consumers_in_closed_loop(findings)
+    return with_low_fidelity(findings, [EXTRAPOLATED, BESIDE_LIVE_RUNS, *held_caveats(rows)])
 
 
-def with_low_fidelity(findings: Findings, reasons: Sequence[str]) -> str:
+def with_low_fidelity(
+    findings: Findings, reasons: Sequence[str], algorithm: str = algorithms.FETCH_MAX_BYTES
+) -> str:  # fmt: skip
     """Reasons to be sure or not; and how often the captured lane agrees with the capture, if below the floor."""
-    low = low_fidelity(findings, algorithms.FETCH_MAX_BYTES)
+    low = low_fidelity(findings, algorithm)
     return "; ".join([*reasons, *map(low_fidelity_text, low[:1])])
 
 

@@ -162,7 +162,7 @@ def evictions_answer(findings: Findings) -> str:
         raise Unanswered(NO_FETCH)
     if not rows:
         return (
-            f"Nobody evicts anybody, in the captured lane or any other replayed one{captured_refusals_text(findings)}."
+            f"Nobody evicts anybody in any replayed lane with the captured traffic{captured_refusals_text(findings)}."
         )
     lane = evicting_lane(findings)
     c = SESSION_CACHE

@@ -134,6 +134,8 @@ def test_all_faults_of_a_file_are_told_at_once_with_their_lines(write: Path) -> 
         ("fetch_max_bytes: least held over slots", "is not SETTING=FROM..TO"),
         ("fetch_max_bytes: least user.producer_byte_rate where end_lag <= 1MiB over user.producer_byte_rate=1MB,2MB",
          "no outcome says what becomes of producers under producer_byte_rate: list its values in --set"),
+        ("consumer_memory: most traffic.speed where producer_waits = 0 over traffic.speed=2,4",
+         "no lane with other traffic has producer_waits: such a lane is about what consumers hold"),
         ("consumer_memory: least batch.size where producer_waits = 0 over buffer.memory=x", "is not a size in bytes"),
     ],
 )  # fmt: skip

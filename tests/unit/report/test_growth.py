@@ -75,7 +75,7 @@ def test_more_memory_that_is_held_is_shown() -> None:
 
 def of_consumers(name: str, most: int, waits: int = 0, stuck: int = 0) -> Row:
     """The results of consumers' pools of memory in a lane."""
-    return Row(of="consumers", scenario=name, most_in_loop=most, waits=waits, longest=25.0, stuck=stuck)
+    return Row(of="consumers", scenario=name, most_in_loop=most, waits=waits, longest=25.0, stuck=stuck, left_out=0)
 
 
 def test_the_memory_that_consumers_hold_with_more_traffic_is_said_or_who_waits_for_a_pool() -> None:

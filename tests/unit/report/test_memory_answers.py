@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from pyspark.sql import Row
 
-from jobs.replays.consumer_memory.answers import HEAD, lanes, lanes_table
+from jobs.replays.consumer_memory.answers import CONSUMERS_ALONE, HEAD, lanes, lanes_table
 from jobs.replays.consumer_memory.queue_answers import HEAD as QUEUE_HEAD
 from jobs.replays.consumer_memory.queue_answers import largest_queues, queues_table
 from jobs.report_page.consumer_memory.memory_pool import bounded_memory_answer, slowed_consumers
@@ -26,7 +26,7 @@ def row(of: str, lane: str, **columns: object) -> Row:
     usual = {
         "p99": 100, "p99_in_loop": None, "most": 200, "most_in_loop": None, "smallest": 101, "waits": 0,
         "longest": 0.0, "depleted": 0.0, "ratio": 1.0, "stuck": 0,
-        "bound": 4096, "starved": 0, "why": None, "reckoned": 200, "taken": True,
+        "bound": 4096, "starved": 0, "why": None, "reckoned": 200, "taken": True, "left_out": 0,
     }  # fmt: skip
     return Row(scenario=lane, of=of, **usual | columns)
 
@@ -64,6 +64,17 @@ def test_the_bytes_that_a_variant_counts_are_shown_if_they_are_more_than_the_byt
         for most, in_loop in ((200, None), (None, 200), (100, 200), (201, 100), (100, 201))
     ]
     assert remarks == ["counts 201 B"] * 3 + ["-"] * 2
+
+
+def test_messages_that_there_was_no_room_for_are_marked() -> None:
+    _, cut = cells(row("consumers", LANES[0]), row("consumers", LANES[1], left_out=1200))
+    assert cut["remarks"] == "1,200 not replayed"
+
+
+def test_a_note_says_that_lanes_with_other_traffic_are_about_consumers() -> None:
+    lanes = ["captured", "traffic.speed=2"]
+    notes = [lanes_table([row("consumers", lane) for lane in names], names).notes for names in (LANES, lanes)]
+    assert [CONSUMERS_ALONE in of for of in notes] == [False, True]
 
 
 def test_a_pool_with_which_the_prototype_does_not_start_is_marked() -> None:

@@ -266,7 +266,7 @@ def test_a_replay_without_evictions_is_shown_with_the_refusals_that_it_does_not_
     found = sessions(captured_refused=30, zero_harm=16, taken=1000, at_most=15)
     rows = [Row(**(row.asDict() | {SESSION_CACHE.refused: 0})) for row in found.of(session_lanes)]
     other = findings({**found.rows, session_lanes: rows, evictions_by_pair: []}, found.lanes)
-    assert sentence(other, 10).endswith("any other replayed one, though the capture has 30 refusals.")
+    assert sentence(other, 10).endswith("lane with the captured traffic, though the capture has 30 refusals.")
 
 
 def test_slots_that_cannot_have_been_in_force_are_to_be_stated() -> None:

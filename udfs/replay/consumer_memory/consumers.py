@@ -15,7 +15,7 @@ import pyarrow as pa
 from schemas.tables.event_kinds import MemoryEvent
 from schemas.tables.memory_reasons import DRAINED
 from schemas.tables.steps import MEMORY_EVENTS
-from udfs.columns.arrays import Floats, Ints, Records
+from udfs.columns.arrays import Bools, Floats, Ints, Records
 from udfs.columns.records import GrowingRecords
 from udfs.columns.time_units import NEVER
 from udfs.replay.consumer_memory.channels import replay_units
@@ -64,7 +64,7 @@ class ConsumerEvents:
         if is_partition.any():
             kept = rows.select([*PARTITION_COLUMNS]).filter(pa.array(is_partition))
             self._follow(kept, unit[is_partition], exchange[is_partition])
-        is_closed = (kind == MemoryEvent.RESPONSES) | (kind == MemoryEvent.GIVEN_UP)
+        is_closed = np.isin(kind, (MemoryEvent.RESPONSES, MemoryEvent.GIVEN_UP, MemoryEvent.IN_LOOP))
         if is_closed.any():
             self.closed.add(rows.filter(pa.array(is_closed)), unit[is_closed])
 
@@ -155,8 +155,10 @@ class Consumers:
         """The traces of the closed loop's exchanges under the fetch limits of this number."""
         responses, given_up = self.responses_under(fetch_number), self.closed.given_up_under(fetch_number)
         hold_given_up(responses, given_up, self.takeovers, self.exchanges)
-        speed = self.traffic_speed(fetch_number)
-        exchanges = in_closed_loop(self.answered, responses, self.max_bytes(fetch_number), self.window.begin, speed)
+        exchanges = in_closed_loop(
+            self.answered, responses, self.closed.looped.records, self.max_bytes(fetch_number), self.window.begin,
+            self.traffic_speed(fetch_number),
+        )  # fmt: skip
         return traces_of_responses(exchanges, self.units)
 
     @cached_property
@@ -176,6 +178,13 @@ class Consumers:
     def traffic_speed(self, fetch_number: int) -> float:
         """The factor by which records are produced faster than captured."""
         return float(self.limits["speed"][fetch_number])
+
+    def is_compared(self, fetch_number: int) -> Bools:
+        """Whether the closed loop replays each unit as one consumer, so that its throughput can be compared with that
+        at the captured settings: bool[units].
+        """
+        replayed = np.bincount(self.responses_under(fetch_number)["unit"], minlength=self.units) > 0
+        return replayed & (self.limits["consumers"][fetch_number] == 1)
 
     def partitions(self, fetch_number: int) -> Ints:
         """How many partitions each unit fetches, or the consumer that has most of them, if several share those of the
@@ -272,6 +281,7 @@ def replay_pools(consumers: Consumers, lanes: MemoryLanes, settings: Records) ->
             speed = relative_speeds(speed, speed[:, 0])
         else:
             speed = relative_speeds(clock * speed_of(replayed.outcomes, "records"), base)
+            speed[~consumers.is_compared(fetch_number)] = np.nan
         yield LanesReplayed(fetch_number, alike, traces, replayed, speed, clock)
 
 

@@ -43,6 +43,10 @@ CLOSED_RESPONSE = int_fields(
     "partitions",  # with records
 )
 """A response of the closed loop."""
+LOOPED = int_fields("unit", "connection")
+"""A connection, by its id, whose captured fetches the closed loop replaces. The closed loop need not have a response on
+it: responses of a connection that was opened anew count with the first one, and of several consumers that share
+partitions, one may have none there."""
 OVERHEAD = np.dtype([("base_bytes", np.float64), ("partition_bytes", np.float64), ("byte_us", np.float64)])
 """The bytes of a connection's responses besides their records, for each response and for each partition with records;
 and how long a byte takes to come (us)."""
@@ -58,15 +62,19 @@ class ClosedLoop:
 
     responses: GrowingRecords = field(default_factory=lambda: GrowingRecords(CLOSED_RESPONSE))
     given_up: GrowingRecords = field(default_factory=lambda: GrowingRecords(GIVEN_UP))
+    looped: GrowingRecords = field(default_factory=lambda: GrowingRecords(LOOPED))
     counts: Counter[int] = field(default_factory=Counter)
     left_out: Counter[tuple[int, int]] = field(default_factory=Counter)
     unchecked: defaultdict[int, set[str]] = field(default_factory=lambda: defaultdict(set))
 
     def add(self, rows: pa.RecordBatch, unit: Ints) -> None:
-        """Take rows of MEMORY_EVENTS of kinds RESPONSES and GIVEN_UP. unit: int64[rows]."""
-        is_given_up = int_column(rows, MEMORY_EVENTS.kind, 0) == MemoryEvent.GIVEN_UP
+        """Take rows of MEMORY_EVENTS of kinds RESPONSES, GIVEN_UP and IN_LOOP. unit: int64[rows]."""
+        kind = int_column(rows, MEMORY_EVENTS.kind, 0)
+        is_given_up, has_responses = kind == MemoryEvent.GIVEN_UP, kind == MemoryEvent.RESPONSES
         self.given_up.add(given_up_of(rows.filter(pa.array(is_given_up)), unit[is_given_up]))
-        self._add_responses(rows.filter(pa.array(~is_given_up)), unit[~is_given_up].tolist())
+        self._add_responses(rows.filter(pa.array(has_responses)), unit[has_responses].tolist())
+        is_in_loop, ids = kind == MemoryEvent.IN_LOOP, int_column(rows, MEMORY_EVENTS.connection_id, NONE)
+        self.looped.add(new_records(LOOPED, int(is_in_loop.sum()), unit=unit[is_in_loop], connection=ids[is_in_loop]))
 
     def _add_responses(self, rows: pa.RecordBatch, units: list[int]) -> None:
         t = MEMORY_EVENTS
@@ -204,18 +212,22 @@ def as_exchanges(responses: Records, overhead: Records, max_bytes: Ints, speed: 
 
 
 def in_closed_loop(
-    captured: Records, responses: Records, max_bytes: Ints, begins_at: int = ALWAYS, speed: float = 1.0
+    captured: Records, responses: Records, looped: Records, max_bytes: Ints, begins_at: int = ALWAYS,
+    speed: float = 1.0,
 ) -> Records:  # fmt: skip
-    """The exchanges of clients, with the closed loop's responses instead of the captured fetches of their connections:
+    """The exchanges of clients, with the closed loop's responses instead of the captured fetches of its connections:
     EXCHANGE[n], each unit's in the order of their requests. Fetches from before the closed loop begins stay as
     captured.
 
-    captured: EXCHANGE[m], the answered ones. responses: CLOSED_RESPONSE[k]. max_bytes: int64[units], fetch.max.bytes.
-    begins_at: us, when the closed loop begins. speed: the factor by which records are produced faster than captured.
+    captured: EXCHANGE[m], the answered ones. responses: CLOSED_RESPONSE[k]. looped: LOOPED[l]. max_bytes:
+    int64[units], fetch.max.bytes. begins_at: us, when the closed loop begins. speed: the factor by which records are
+    produced faster than captured.
     """
-    numbers, _ = group_numbers(*(np.append(captured[name], responses[name]) for name in ("unit", "connection")))
-    connection, replayed = np.split(numbers, [len(captured)])
-    in_loop, place = np.unique(replayed, return_inverse=True)
+    parts = (captured, responses, looped)
+    numbers, _ = group_numbers(*(np.concatenate([of[name] for of in parts]) for name in ("unit", "connection")))
+    connection, replayed, in_loop = np.split(numbers, np.cumsum([len(captured), len(responses)]))
+    in_loop = np.union1d(replayed, in_loop)
+    place = np.searchsorted(in_loop, replayed)
     is_fetch = (captured["api_key"] == FETCH) & np.isin(connection, in_loop)
     overheads = overheads_of(captured[is_fetch], connection[is_fetch], in_loop)
     is_replaced = is_fetch & (captured["requested_at"] >= begins_at)

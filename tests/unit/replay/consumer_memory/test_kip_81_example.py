@@ -18,7 +18,7 @@ from tests.unit.replay.fetch_max_bytes.closed_units import Client, Part, Times, 
 from udfs.columns.arrays import Records
 from udfs.columns.records import new_records
 from udfs.replay.consumer_memory.events import EXCHANGE
-from udfs.replay.consumer_memory.responses import CLOSED_RESPONSE, in_closed_loop
+from udfs.replay.consumer_memory.responses import CLOSED_RESPONSE, LOOPED, in_closed_loop
 from udfs.replay.consumer_memory.settings import (
     COMPLETED_AS_MAX,
     IN_FLIGHT_ESTIMATE,
@@ -38,7 +38,7 @@ BOUND = min(BROKERS * FETCH_MAX_BYTES, 2 * BROKERS * OF_PARTITION)
 SLEEP_US, POLL_RECORDS = 1_000_000, 500
 RECORD_US = SLEEP_US // POLL_RECORDS
 PACE = Times(byte=0.001)
-NOTHING_CAPTURED = np.zeros(0, EXCHANGE)
+NOTHING_CAPTURED, NO_CONNECTION = np.zeros(0, EXCHANGE), np.zeros(0, LOOPED)
 
 
 @cache
@@ -62,7 +62,8 @@ def example(profile: int) -> Traces:
         records=kept["records"],
         partitions=kept["partitions"],
     )
-    return traces_of_responses(in_closed_loop(NOTHING_CAPTURED, responses, np.array([FETCH_MAX_BYTES])), 1)
+    max_bytes = np.array([FETCH_MAX_BYTES])
+    return traces_of_responses(in_closed_loop(NOTHING_CAPTURED, responses, NO_CONNECTION, max_bytes), 1)
 
 
 def held(profile: int, *sizes: int, variant: int = MEMORY_POOL, us_per_record: int = AS_CAPTURED) -> Records:

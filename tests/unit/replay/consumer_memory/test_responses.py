@@ -157,11 +157,28 @@ def test_at_twice_the_speed_a_byte_takes_twice_as_long_to_come_by_the_captures_c
     assert 48 - twice[0] == pytest.approx(2 * (48 - as_fast[0]), abs=1)
 
 
+def test_a_consumer_that_has_no_partition_on_a_connection_holds_nothing_of_what_was_captured_there() -> None:
+    """Of two consumers that share the partitions, the one that is replayed has those of the first connection. So it is
+    for a connection that was opened anew: the closed loop has its responses on the first one.
+    """
+    other = fetch(30, 40, 55, [(7, 0, 1)], connection=4)
+    in_loop = row("consumer", "app", kind=MemoryEvent.IN_LOOP, time=0, connection_id=4, exchange_no=0)
+    found = consumers([*CAPTURED, *other, in_loop, response(1, 0, 8, 30, 20)], 200, count=2)
+    assert fetches(found.traces(1))["size"] == [60]
+
+
+def test_throughput_is_not_told_of_one_of_several_consumers_or_of_one_that_is_not_replayed() -> None:
+    looped = [response(lane, 0, 8, 30, 20) for lane in (0, 1)]
+    assert pool_row(consumers([*CAPTURED, *looped], 200, count=2), UNBOUNDED)["throughput_ratio"] is None
+    assert pool_row(consumers(CAPTURED, 200, speed=2.0), UNBOUNDED)["throughput_ratio"] is None
+
+
 def test_of_several_consumers_each_has_its_part_of_the_partitions() -> None:
     """Of three partitions, one of two consumers has two; its bound is theirs."""
     rows = [*CAPTURED, *fetch(96, 98, 40, [(2, 0, 0), (3, 0, 0)]), response(1, 0, 8, 30, 20)]
     one, two = (consumers(rows, 10_000, count=count) for count in (1, 2))
     assert [of.partitions(1).tolist() for of in (one, two)] == [[3], [2]]
+    assert pool_row(two, UNBOUNDED)["partitions"] == 2
     assert one.memory_bound(1)[0] * 2 == two.memory_bound(1)[0] * 3
 
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from tests.unit.replay.fetch_max_bytes.closed_units import MS, PACE, Client, Part, replayed, rules_of, unit_of
 from udfs.columns.time_units import NEVER
-from udfs.replay.fetch_max_bytes.closed_loop.more_consumers import LEAST_ROOM, room_of_share, share_of_unit
+from udfs.replay.fetch_max_bytes.closed_loop import more_consumers
+from udfs.replay.fetch_max_bytes.closed_loop.more_consumers import share_of_unit
 from udfs.replay.fetch_max_bytes.closed_loop.outcomes import new_outcome
 from udfs.replay.fetch_max_bytes.closed_loop.placing import places_in_deal
 from udfs.replay.fetch_max_bytes.closed_loop.replay import replay_by_clients_clock
@@ -77,10 +78,12 @@ def test_single_responses_are_those_of_the_consumer_that_holds_most(parts: Seque
     assert together.given_up[1, :given_up]["response"].tolist() == most.given_up[0, :given_up]["response"].tolist()
 
 
-def test_many_consumers_do_not_keep_many_times_as_many_responses() -> None:
-    assert room_of_share(1000, 100) == 1000
-    assert [room_of_share(1 << 20, consumers) for consumers in (1, 2, 100)] == [1 << 20, 1 << 20, (1 << 21) // 100]
-    assert room_of_share(1 << 20, 1000) == LEAST_ROOM
+def test_many_consumers_keep_no_more_responses_than_one_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two lanes of three consumers share the room; the responses beyond it are counted."""
+    monkeypatch.setattr(more_consumers, "MOST_RESPONSES", 2 * 3 * 5)
+    out = replayed([Part([100] * 40, max_bytes=100)] * 3, [Client(max_bytes=100), Client(max_bytes=100, readers=3)])
+    assert out.lanes["responses"][1] == 40
+    assert np.count_nonzero(out.responses["size"][1]) == 5
 
 
 @given(parts=PARTS)

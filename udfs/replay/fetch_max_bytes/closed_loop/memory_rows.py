@@ -23,6 +23,7 @@ from udfs.replay.fetch_max_bytes.closed_loop.state import ReaderLanes
 from udfs.replay.fetch_max_bytes.settings import FetchLanes, Reader
 from udfs.replay.shared.caps import MOST_RESPONSES
 from udfs.replay.shared.key_numbers import partition_of
+from udfs.replay.shared.lanes import CAPTURED
 from udfs.replay.shared.silver_columns import partition_key
 
 RESPONSES_A_ROW = 1 << 12
@@ -33,17 +34,20 @@ def response_room(intent: Intent, reader: Reader, limits: FetchLanes) -> int:
     """How many responses of a consumer are kept in each lane, at most; 0 for a follower.
 
     A response with records completes at least one batch. Of responses without records there are as many as captured,
-    or a few more.
+    or a few more; more if records are produced more slowly, because a fetch then waits for less of the capture's time.
     """
     if reader.kind != CONSUMER:
         return 0
-    nodes = intent.nodes.nodes
-    needed = int((nodes["batches"] + 2 * nodes["fetches"] + 16).sum())
+    nodes, slowest = intent.nodes.nodes, min(float(limits.traffic_speed.min()), 1.0)
+    needed = int((nodes["batches"] + 2 * nodes["fetches"] / slowest + 16).sum())
     return min(needed, MOST_RESPONSES // len(limits.names))
 
 
 def memory_events(intent: Intent, reader: Reader, replayed: ReplayedReader) -> Iterator[pa.RecordBatch]:
-    """Rows of MEMORY_EVENTS for every response of a consumer, one lane after the other."""
+    """Rows of MEMORY_EVENTS: the connections of a consumer that are in the closed loop; then every response, one lane
+    after the other.
+    """
+    yield loop_rows(intent, reader)
     unknown = CLOSED_FETCHES.counted_as("unknown")
     unchecked = min((word for _, _, word in replayed.verdicts if word in unknown), default=None)
     outcome = replayed.outcome
@@ -63,6 +67,21 @@ def client_columns(reader: Reader, lane: int, rows: int) -> dict[str, pa.Array[A
         t.unit_address: pa.repeat(reader.client_address, rows),
         t.lane: np.full(rows, lane),
     }
+
+
+def loop_rows(intent: Intent, reader: Reader) -> pa.RecordBatch:
+    """Rows for the connections whose captured fetches the closed loop replaces in every lane, even if it has no
+    response on some of them.
+    """
+    t, ids = MEMORY_EVENTS, intent.nodes.ids
+    columns: dict[str, pa.Array[Any] | Ints] = {
+        **client_columns(reader, CAPTURED, len(ids)),
+        t.connection_id: ids,
+        t.exchange_no: np.zeros_like(ids),
+        t.time: np.full(len(ids), intent.nodes.nodes["begin"].min()),
+        t.kind: np.full(len(ids), MemoryEvent.IN_LOOP),
+    }
+    return make_rows(t, {**columns, **nulls_besides(t, columns, len(ids))})
 
 
 def response_rows(

@@ -23,10 +23,8 @@ from udfs.replay.fetch_max_bytes.closed_loop.state import ReaderLanes, Unit
 from udfs.replay.fetch_max_bytes.closed_loop.timeline import align_lanes
 from udfs.replay.fetch_max_bytes.closed_loop.together import ReaderInLanes, replay_readers
 from udfs.replay.fetch_max_bytes.settings import REPLICA_FETCHER
+from udfs.replay.shared.caps import MOST_RESPONSES
 from udfs.replay.shared.lanes import AS_CAPTURED
-
-LEAST_ROOM = 1 << 12
-"""The fewest single responses of a consumer for which there is room, if the captured consumer has that many."""
 
 
 def replay_dealt(readers: Sequence[ReaderInLanes]) -> None:
@@ -59,15 +57,9 @@ def shares_of_reader(reader: ReaderInLanes, consumers: int, lanes: Ints) -> list
     """The consumers that share a reader's partitions, in some of its lanes. lanes: int64[n], indices."""
     numbers, rules = len(reader.outcome.given_up_backlogs), np.ascontiguousarray(reader.rules[:, lanes])
     units = [share_of_unit(reader.unit, consumers, share) for share in range(consumers)]
-    room = room_of_share(reader.outcome.responses.shape[1], consumers)
+    every_lane, room = reader.outcome.responses.shape
+    room = min(room, MOST_RESPONSES // (every_lane * consumers))
     return [ReaderInLanes(unit, rules, blank_outcome(reader.outcome, unit, numbers, lanes, room)) for unit in units]
-
-
-def room_of_share(room: int, consumers: int) -> int:
-    """How many single responses of each consumer are kept, so that all of them together take at most twice the room
-    of one consumer, unless that is small. room: that of one consumer.
-    """
-    return min(room, max(2 * room // consumers, LEAST_ROOM))
 
 
 def share_of_unit(unit: Unit, consumers: int, share: int) -> Unit:

@@ -28,15 +28,17 @@ GONE_US = 60_000_000
 class Nodes(NamedTuple):
     """The nodes of a reader, and the connections that each is made of.
 
-    reader: its kind. nodes: READER_CONNECTION[nodes], each as if its connections were one. is_one_process: all
-    connections can be one process's. has_logs: bool[nodes], whether the logs were kept. node: int64[connections], the
-    node of each connection, NONE for a connection without answered fetches. place: int64[connections], the
-    connection's index among those of its node. fetches_before: int64[connections], how many fetches the node's earlier
-    connections have. first_fetch: int64[nodes + 1], how many fetches the nodes before have.
+    reader: its kind. nodes: READER_CONNECTION[nodes], each as if its connections were one. ids: int64[n], the ids of
+    all connections that the nodes are made of. is_one_process: all connections can be one process's. has_logs:
+    bool[nodes], whether the logs were kept. node: int64[connections], the node of each connection, NONE for a
+    connection without answered fetches. place: int64[connections], the connection's index among those of its node.
+    fetches_before: int64[connections], how many fetches the node's earlier connections have. first_fetch: int64[nodes
+    + 1], how many fetches the nodes before have.
     """
 
     reader: str
     nodes: Records
+    ids: Ints
     is_one_process: bool
     has_logs: Bools
     node: Ints
@@ -156,6 +158,7 @@ def nodes_of_chains(connections: Records, chains: Sequence[Sequence[int]], reade
     return Nodes(
         reader=reader,
         nodes=nodes,
+        ids=members["id"].copy(),
         is_one_process=is_one_process,
         has_logs=np.maximum.reduceat(members["batches"], first[:-1]) <= BATCH_CAP,
         node=node,
