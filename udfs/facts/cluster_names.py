@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas.tables.silver import CONNECTIONS
+from schemas.tables.silver import CONNECTIONS, RECORD_BATCHES
 from schemas.tables.silver_topics import CLUSTER_METADATA
 from schemas.tables.table import Table
 from udfs.columns.arrays import Ints
@@ -19,7 +19,8 @@ from udfs.columns.arrow_columns import arrow_array
 from udfs.columns.searches import place_behind
 from udfs.columns.time_units import ALWAYS, NEVER
 
-BROKER, TOPIC, TOPIC_ID, REQUEST_TIME = "broker", "topic", "topic_id", "request_time"
+BROKER, TOPIC, TOPIC_ID = "broker", "topic", "topic_id"
+REQUEST_TIME, RESPONSE_TIME = "request_time", "response_time"
 CLUSTER_SEPARATOR = "/"
 
 
@@ -71,10 +72,13 @@ class ClusterNames:
         texts = [topic_id for _, topic_id, _, _ in spans]
         return pa.array(self.ids_of, pa.string()), np.ascontiguousarray(times), pa.array(texts, pa.string())
 
-    def id_at(self, server: pa.Array[Any], topic: pa.Array[Any], time: pa.Array[Any]) -> pa.Array[Any]:
-        """The id for which each topic name stands on a server at a time: string[n], null if that is not known.
+    def id_between(
+        self, server: pa.Array[Any], topic: pa.Array[Any], first: pa.Array[Any], last: pa.Array[Any]
+    ) -> pa.Array[Any]:
+        """The id for which each topic name stands on a server from one time to another: string[n], null if that is not
+        known, or if it is not the same id all the time.
 
-        A row without a time gets an id only if its name stands for a single one.
+        last: null for a row with one time. A row without any time gets an id only if its name stands for a single one.
         """
         names, (name_of_id, since, until), ids = self._in_force
         if self.has_several_clusters:
@@ -82,7 +86,8 @@ class ClusterNames:
             parts: list[Any] = [cluster, topic.cast(pa.string()), CLUSTER_SEPARATOR]
             topic = pc.binary_join_element_wise(*parts)
         number = pc.index_in(topic, value_set=names).fill_null(-1).to_numpy().astype(np.int64)
-        from_us, to_us = (time.cast(pa.int64()).fill_null(end).to_numpy() for end in (ALWAYS, NEVER))
+        times_us = ((first, ALWAYS), (pc.coalesce(last, first), NEVER))
+        from_us, to_us = (time.cast(pa.int64()).fill_null(end).to_numpy() for time, end in times_us)
         place = place_behind(name_of_id, since, np.maximum(number, 0), from_us) - 1
         within = np.where((number >= 0) & (place >= 0), place, len(ids))
         is_name = np.append(name_of_id, -1)[within] == number
@@ -91,15 +96,22 @@ class ClusterNames:
 
 
 def with_names(rows: pa.RecordBatch, table: Table, names: ClusterNames) -> pa.RecordBatch:
-    """The table's rows with the names of brokers, clusters and topics filled in. A topic without a name gets its id."""
+    """The table's rows with the names of brokers, clusters and topics filled in. A topic without a name gets its id.
+
+    A broker handles a request at some time between request and response. If a topic was deleted and made again
+    meanwhile, a batch of that request may be in the log of either, so it gets no id. A fetch gets the id of the time of
+    its request: if it waits, it ends when the topic is deleted (ReplicaManager.stopPartitions of Kafka 4.3).
+    """
     named: dict[str, pa.Array[Any]] = {}
     if BROKER in table.columns:
         named[BROKER] = _first_not_null(look_up_texts(rows[BROKER], names.broker_of), rows[BROKER])
     if table == CONNECTIONS:  # connections that are not Kafka's have no broker
         named[CONNECTIONS.cluster_id] = look_up_texts(rows[BROKER], names.cluster_of)
     if table != CLUSTER_METADATA and TOPIC_ID in table.columns:
-        topic, topic_id = rows[TOPIC], rows[TOPIC_ID]
-        named[TOPIC_ID] = _first_not_null(topic_id, names.id_at(rows[BROKER], topic, rows[REQUEST_TIME]))
+        topic, topic_id, requested = rows[TOPIC], rows[TOPIC_ID], rows[REQUEST_TIME]
+        answered = rows[RESPONSE_TIME] if table == RECORD_BATCHES else requested
+        by_name = names.id_between(rows[BROKER], topic, requested, answered)
+        named[TOPIC_ID] = _first_not_null(topic_id, by_name)
         named[TOPIC] = _first_not_null(topic, look_up_texts(topic_id, names.topic_of), named[TOPIC_ID])
     columns = [named.get(name, column) for name, column in zip(rows.schema.names, rows.columns, strict=True)]
     return pa.RecordBatch.from_arrays(columns, names=rows.schema.names)

@@ -8,19 +8,24 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 
-from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS
-from schemas.tables.silver_topics import CLUSTER_METADATA
+from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
+from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
 from schemas.tables.table import Table
 from udfs.facts.arrow_tables import arrow_schema
 from udfs.facts.cluster_names import ClusterNames, IdInForce, with_names
 
 KNOWN = ClusterNames({"id-orders": "orders"}, {"orders": [IdInForce("id-orders")]}, {"10.0.0.1:9092": "1"})
+MADE_AGAIN = ClusterNames({}, {"orders": [IdInForce("id-1", until=5_000_000), IdInForce("id-2", since=7_000_000)]})
 Row = dict[str, object]
 
 
 def rows_of(table: Table, *rows: Row) -> pa.RecordBatch:
     """Rows of a table of which only some columns matter."""
     return pa.RecordBatch.from_pylist(list(rows), schema=arrow_schema(table))
+
+
+def at_second(second: int | None) -> datetime | None:
+    return None if second is None else datetime(1970, 1, 1, 0, 0, second, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -56,11 +61,34 @@ def test_topics_have_both_names(topic: str | None, topic_id: str | None, named: 
 def test_a_name_that_was_made_again_gets_the_id_that_was_in_force(second: int | None, topic_id: str | None) -> None:
     spans = [IdInForce("id-1", until=5_000_000), IdInForce("id-2", since=7_000_000, until=10_000_000)]
     names = ClusterNames({}, {"bills": [IdInForce("id-0")], "orders": spans, "payments": [IdInForce("id-3")]})
-    at = None if second is None else datetime(1970, 1, 1, 0, 0, second, tzinfo=UTC)
-    row: Row = {"topic": "orders", "partition": 3, "request_time": at}
+    row: Row = {"topic": "orders", "partition": 3, "request_time": at_second(second)}
     assert with_names(rows_of(FETCH_PARTITIONS, row), FETCH_PARTITIONS, names) == rows_of(
         FETCH_PARTITIONS, row | {"topic_id": topic_id}
     )
+
+
+@pytest.mark.parametrize(
+    ("answered", "topic_id"),
+    [
+        pytest.param(5, "id-1", id="before the topic was deleted"),
+        pytest.param(6, None, id="when the topic was gone"),
+        pytest.param(8, None, id="by the topic that was made after it"),
+        pytest.param(None, "id-1", id="not at all"),
+    ],
+)
+def test_a_batch_gets_an_id_only_if_its_name_stood_for_it_until_the_response(
+    answered: int | None, topic_id: str | None
+) -> None:
+    row: Row = {"topic": "orders", "request_time": at_second(4), "response_time": at_second(answered)}
+    assert with_names(rows_of(RECORD_BATCHES, row), deepcopy(RECORD_BATCHES), MADE_AGAIN) == rows_of(
+        RECORD_BATCHES, row | {"topic_id": topic_id}
+    )
+
+
+@pytest.mark.parametrize("table", [FETCH_PARTITIONS, TOPIC_CHANGES])
+def test_a_fetch_or_a_change_gets_the_id_that_was_in_force_when_it_was_asked_for(table: Table) -> None:
+    row: Row = {"topic": "orders", "request_time": at_second(5), "response_time": at_second(6)}
+    assert with_names(rows_of(table, row), table, MADE_AGAIN) == rows_of(table, row | {"topic_id": "id-1"})
 
 
 def test_a_broker_without_a_name_keeps_its_address() -> None:
