@@ -192,7 +192,7 @@ SESSION_EVENTS = table(
     max_wait_ms=C("int", "As in fetch_partitions", "ms", nullable=True),
     session_known=C("boolean", "As in fetch_partitions", nullable=True),
     response_session_id=C("int", "As in fetch_partitions", nullable=True),
-    topic_key=C("bigint", "Hash of the topic's id if it is known, else of its name", nullable=True),
+    topic_key=C("bigint", "Hash of the topic's id, or of its name if the request names topics", nullable=True),
     name_length=C("int", "Bytes of the topic's name", "bytes", nullable=True),
     partition=C("int", "Partition of the topic", nullable=True),
     is_wanted=C("boolean", "The broker reads the partition for the fetch", nullable=True),

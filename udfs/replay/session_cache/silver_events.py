@@ -19,6 +19,7 @@ from udfs.replay.session_cache.events import OF_FETCH
 from udfs.replay.shared.dealt_rows import Step
 from udfs.replay.shared.silver_columns import (
     ByConnection,
+    Column,
     event_rows,
     first_text,
     is_known,
@@ -27,6 +28,7 @@ from udfs.replay.shared.silver_columns import (
     text_number,
     text_or_empty,
 )
+from udfs.wire.fetch_sizes import FIRST_WITH_TOPIC_IDS
 
 _T, _X, _F = SESSION_EVENTS, EXCHANGES, FETCH_PARTITIONS
 BROKERS = Step(
@@ -49,7 +51,7 @@ PARTITION_COLUMNS = (
     _F.response_position, _F.topic, _F.topic_id, _F.partition, _F.max_wait_ms, _F.session_known,
     _F.response_session_id, _F.fetch_offset, _F.partition_max_bytes, _F.current_leader_epoch,
     _F.last_fetched_epoch, _F.reader_log_start_offset, _F.diverging_epoch, _F.returned_bytes,
-    _F.high_watermark, _F.log_start_offset, _F.error_code, _F.preferred_read_replica,
+    _F.high_watermark, _F.log_start_offset, _F.error_code, _F.preferred_read_replica, _F.api_version,
 )  # fmt: skip
 
 LIFE_COLUMNS = (CONNECTIONS.broker, CONNECTIONS.connection_id, CONNECTIONS.first_time, CONNECTIONS.last_time)
@@ -112,13 +114,25 @@ def partition_events(batches: Iterable[pa.RecordBatch], lives: ByConnection) -> 
             t.life: lives.of(rows[f.connection_id], 0),
             t.request_time: us_since_1970(rows[f.request_time]),
             t.position: pc.fill_null(rows[f.read_position], LAST).cast(pa.int64()),
-            t.topic_key: text_number(first_text(rows[f.topic_id], rows[f.topic])),
+            t.topic_key: topic_keys(rows),
             t.name_length: text_bytes(rows[f.topic]),
             t.is_wanted: is_known(rows[f.read_position]),
             t.is_listed: is_known(rows[f.request_position]),
             t.is_returned: is_known(rows[f.response_position]),
         }
         yield event_rows(columns)
+
+
+def topic_keys(rows: pa.RecordBatch) -> Column:
+    """The hash of what a session knows each topic by: its id, or before version 13 of Fetch its name.
+
+    A session without ids keeps a partition when its topic is deleted and made again (FetchSession.CachedPartition,
+    Kafka 4.3).
+    """
+    f = FETCH_PARTITIONS
+    topic_id, name = rows[f.topic_id], rows[f.topic]
+    has_ids = pc.greater_equal(rows[f.api_version], FIRST_WITH_TOPIC_IDS)
+    return pc.if_else(has_ids, text_number(first_text(topic_id, name)), text_number(first_text(name, topic_id)))
 
 
 def lives_of(connections: pa.Table) -> ByConnection:

@@ -109,11 +109,19 @@ def test_a_partition_with_all_nullable_columns_null_still_has_its_topic() -> Non
 
 def test_a_topic_is_known_by_its_id_or_by_its_name_if_it_has_none() -> None:
     topics = [("t", "id-1"), ("u", "id-1"), ("t", "id-2"), ("t", None), ("id-1", None)]
-    rows = [{"topic": topic, "topic_id": topic_id} for topic, topic_id in topics]
+    rows: list[Row] = [{"topic": topic, "topic_id": topic_id, "api_version": 13} for topic, topic_id in topics]
     events = plain(partition_events(silver_rows(FETCH_PARTITIONS, PARTITION_COLUMNS, rows), ONE_LIFE))
     one, renamed, made_again, old, named_so = (row[SESSION_EVENTS.topic_key] for row in events)
     assert one == renamed == named_so
     assert len({one, made_again, old}) == 3
+
+
+def test_before_fetch_requests_had_topic_ids_a_topic_that_is_made_again_stays_the_same_in_a_session() -> None:
+    topics = [("t", "id-1"), ("t", "id-2"), ("t", None), ("u", "id-1")]
+    rows: list[Row] = [{"topic": topic, "topic_id": topic_id, "api_version": 12} for topic, topic_id in topics]
+    events = plain(partition_events(silver_rows(FETCH_PARTITIONS, PARTITION_COLUMNS, rows), ONE_LIFE))
+    one, made_again, id_unknown, other = (row[SESSION_EVENTS.topic_key] for row in events)
+    assert one == made_again == id_unknown != other
 
 
 def connection(number: int, broker: str | None, first: int, last: int) -> Row:
