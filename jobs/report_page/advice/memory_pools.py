@@ -64,7 +64,9 @@ def producer_pool_advice(findings: Findings, scope: Scope, rows: Sequence[Row]) 
         enough = captured["most"]
         text = f"{short_size(enough)} is enough: nothing in the capture waits for memory."
         return advised(KEEP, recommended=now.value, enough=str(enough), reason=text)
-    without = [row for row in rows[1:] if not batches_without_memory(row) and sets_buffer_alone(findings, row)]
+    # Where a smaller buffer seems to end waits, its lane fills batches otherwise than the captured producer did.
+    larger = [row for row in rows[1:] if row[PRODUCER_MEMORY.buffer_bytes] > captured[PRODUCER_MEMORY.buffer_bytes]]
+    without = [row for row in larger if not batches_without_memory(row) and sets_buffer_alone(findings, row)]
     if not without:
         text = f"{batches_without_memory_text(captured)}, and no replayed buffer.memory ends that: replay larger ones."
         return advised(WITHHELD, recommended=None, reason=text)
