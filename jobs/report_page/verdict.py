@@ -251,7 +251,10 @@ def repeat_command(lake: str, verdict: Verdict) -> str:
         recommendation.algorithm
         for recommendation in verdict.made
         if recommendation.now.value is None
-        or (recommendation.verdict == WITHHELD and low_fidelity(findings, recommendation.algorithm))
+        or (
+            recommendation.verdict == WITHHELD
+            and low_fidelity(findings, recommendation.algorithm, recommendation.setting)
+        )
     )
     flags = dict.fromkeys(flag for name in doubtful for flag in flags_to_state(findings, name))
     if not flags:

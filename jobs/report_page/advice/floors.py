@@ -15,9 +15,14 @@ from jobs.report_page.question import Findings
 from jobs.terminal.screen import share_text
 from jobs.terminal.wording import percent
 from schemas.tables.gold import FIDELITY
+from schemas.tables.values import CONSUMER, FOLLOWER, PRODUCER
 
 FLOORS = ("fidelity_above_floor", "closed_loop_fidelity_above_floor")
 """The rules of conf/gates that have floors."""
+READER_OF_SETTINGS = {"consumer": CONSUMER, "replica": FOLLOWER, "producer": PRODUCER}
+"""What is replayed under a setting, by the first word of its key. Consumers, followers and producers are replayed each
+by themselves. All other settings concern all of them.
+"""
 VIEW = "refetch_fidelity_of_a_report"
 
 
@@ -38,11 +43,15 @@ def floor_rules() -> Iterator[QueryRule]:
             yield rule
 
 
-def low_fidelity(findings: Findings, algorithm: str) -> list[Row]:
-    """The rows of `metrics_below_floor` for a replay; the metric that agrees least comes first."""
-    f = FIDELITY
+def low_fidelity(findings: Findings, algorithm: str, setting: str = "") -> list[Row]:
+    """The rows of `metrics_below_floor` for a replay; the metric that agrees least comes first.
+
+    setting: the key of a setting, if only the rows count that say how well its lanes are replayed.
+    """
+    f, reader = FIDELITY, READER_OF_SETTINGS.get(setting.partition(".")[0])
     rows = [row for row in findings.of(metrics_below_floor) if row[f.algorithm] == algorithm]
-    return sorted(rows, key=lambda row: row[f.agreed] / row[f.checked])
+    concerned = [row for row in rows if reader is None or row[f.reader] in (reader, None)]
+    return sorted(concerned, key=lambda row: row[f.agreed] / row[f.checked])
 
 
 def low_fidelity_text(row: Row) -> str:

@@ -39,7 +39,7 @@ def reason_to_withhold(findings: Findings, recommendation: Recommendation) -> st
     for row in findings.of(quality_row):
         if rule := other_rule_text(row, recommendation.algorithm):
             return rule
-    low = low_fidelity(findings, recommendation.algorithm)
+    low = low_fidelity(findings, recommendation.algorithm, recommendation.setting)
     if low:
         return f"{capitalized(low_fidelity_text(low[0]))}."
     for row in findings.of(gate_refusals):

@@ -175,6 +175,18 @@ def test_advice_from_a_replay_below_its_floor_is_withheld_with_the_floor() -> No
     assert one.verdict == "change"
 
 
+def test_advice_on_consumers_is_not_withheld_because_the_replay_of_followers_is_below_its_floor() -> None:
+    found = limits(consumer("captured", **WAITS), consumer(SMALL))
+    low = Row(
+        algorithm="fetch_max_bytes", metric="closed_loop_bytes", reader="follower", checked=64, agreed=52, floor=0.9
+    )
+    (one,) = make_recommendations(replace(found, rows={**found.rows, metrics_below_floor: [low]}))
+    assert one.verdict == "change"
+    of_all = Row(**(low.asDict() | {"reader": None}))
+    (one,) = make_recommendations(replace(found, rows={**found.rows, metrics_below_floor: [of_all]}))
+    assert one.verdict == "withheld"
+
+
 def test_advice_from_tables_that_a_gate_refused_is_withheld() -> None:
     found = limits(consumer("captured", **WAITS), consumer(SMALL))
     refused = row_of(GATE_RESULTS, gate="gold", rule="reader_totals_add_up", table_name="fetch_consumers")
@@ -258,6 +270,15 @@ def test_buffers_in_which_nothing_waits_are_kept_and_others_become_the_smallest_
     assert (one.verdict, one.recommended) == ("change", str(64 << 20))
     (one,) = make_recommendations(memory(producer("captured", waits=3)))
     assert (one.verdict, one.recommended) == ("withheld", None)
+
+
+def test_no_smaller_buffer_is_advised_to_end_waits_for_memory() -> None:
+    smaller, same = (producer(f"producer.buffer.memory={mib}MiB", buffer=mib << 20) for mib in (8, 32))
+    (one,) = make_recommendations(memory(producer("captured", waits=3), smaller, same))
+    assert (one.verdict, one.recommended) == ("withheld", None)
+    larger = producer("producer.buffer.memory=64MiB", buffer=64 << 20)
+    (one,) = make_recommendations(memory(producer("captured", waits=3), smaller, same, larger))
+    assert (one.verdict, one.recommended) == ("change", str(64 << 20))
 
 
 def test_a_buffer_is_advised_from_a_lane_that_also_sets_consumers_but_nothing_else_of_producers() -> None:
