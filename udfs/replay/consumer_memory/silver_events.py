@@ -11,6 +11,7 @@ from schemas.tables.event_kinds import HandledBy, MemoryEvent
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.steps import MEMORY_EVENTS
 from schemas.tables.values import ANSWERED, BROKER, CONSUMER, FROM_FETCH, FROM_PRODUCE, PRODUCER
+from schemas.wire.produce import PRODUCE_REQUEST
 from udfs.capture.framing import SIZE_BYTES
 from udfs.columns.arrow_columns import arrow_array, us_since_1970
 from udfs.columns.arrow_columns import compute as pc
@@ -50,7 +51,7 @@ EXCHANGE_COLUMNS = (
     _X.connection_id, _X.exchange_no, _X.broker, _X.client_id, _X.client_address, _X.api_key, _X.status,
     _X.request_time, _X.request_first_time, _X.response_time, _X.response_first_time, _X.request_bytes,
     _X.response_bytes, _X.fetch_max_bytes, _X.fetch_session_id, _X.fetch_session_epoch, _X.request_queue_time_ms,
-    _X.local_time_ms,
+    _X.local_time_ms, _X.missing_bytes, _X.error_code,
 )  # fmt: skip
 PARTITION_COLUMNS = (
     _F.connection_id, _F.exchange_no, _F.broker, _F.client_id, _F.client_address, _F.reader, _F.request_time,
@@ -62,6 +63,7 @@ BATCH_COLUMNS = (
     _B.codec, _B.magic, _B.record_count, _B.uncompressed_bytes, _B.timestamp_type, _B.base_timestamp,
     _B.max_timestamp, _B.producer_id, _B.producer_epoch, _B.base_sequence, _B.error_code,
 )  # fmt: skip
+REQUEST, RESPONSE = "request", "response"
 FINAL_EPOCH = -1
 """The epoch of a fetch that closes its session (FetchMetadata)."""
 
@@ -105,7 +107,7 @@ def response_events(rows: pa.RecordBatch, librdkafka: ByConnection) -> pa.Record
             t.time: us_since_1970(rows[x.request_time]),
             t.started: us_since_1970(rows[x.response_first_time]),
             t.came: null_unless(is_text(rows[x.status], ANSWERED), us_since_1970(rows[x.response_time])),
-            t.size: pc.subtract(rows[x.response_bytes], SIZE_BYTES),
+            t.size: pc.subtract(pc.add(rows[x.response_bytes], missing_of(rows, RESPONSE)), SIZE_BYTES),
             t.max_bytes: rows[x.fetch_max_bytes].cast(pa.int64()),
             t.api_key: rows[x.api_key],
             t.closes_session: closes,
@@ -131,12 +133,26 @@ def request_events(rows: pa.RecordBatch) -> pa.RecordBatch:
             t.time: requested,
             t.started: us_since_1970(rows[x.request_first_time]),
             t.came: requested,
-            t.size: pc.subtract(rows[x.request_bytes], SIZE_BYTES),
+            t.size: pc.subtract(pc.add(rows[x.request_bytes], missing_of(rows, REQUEST)), SIZE_BYTES),
             t.held: pc.if_else(is_text(rows[x.status], ANSWERED), pc.subtract(answered, requested), 0),
             t.released: pc.min_element_wise(pc.coalesce(by_log, answered), answered),
             t.released_by: pc.if_else(is_known(by_log), HandledBy.REQUEST_LOG, HandledBy.RESPONSE).cast(pa.int8()),
         }
     )
+
+
+def missing_of(rows: pa.RecordBatch, side: str) -> Column:
+    """How many bytes of requests, or of responses, the capture lacks: int64[n].
+
+    A cut message takes memory for all of its bytes, which its size field gives. EXCHANGES has the sum for both
+    messages; it goes to the one that is cut. If the response was read, that is the request. If not, it is the larger
+    message: the request of a Produce, the response of any other API.
+    """
+    x = EXCHANGES
+    is_produce = pc.fill_null(pc.equal(rows[x.api_key], PRODUCE_REQUEST.api_key), False)
+    of_request = pc.or_(is_produce, is_known(rows[x.error_code]))
+    is_of_side = of_request if side == REQUEST else pc.invert(of_request)
+    return pc.if_else(is_of_side, pc.fill_null(rows[x.missing_bytes], 0), pa.scalar(0, pa.int64()))
 
 
 def whole_number(column: Column) -> Column:

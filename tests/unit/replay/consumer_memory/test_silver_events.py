@@ -65,6 +65,23 @@ def test_a_message_takes_memory_for_all_its_bytes_but_the_size_field() -> None:
     assert [exchange(side, **sizes)[T.size] for side in ("consumer", "broker")] == [200, 100]
 
 
+@pytest.mark.parametrize(
+    ("api_key", "error_code", "consumer", "broker"),
+    [
+        pytest.param(1, None, 5200, 100, id="a fetch response is cut"),
+        pytest.param(1, 0, 200, 5100, id="the response was read, so the request is cut"),
+        pytest.param(0, None, 200, 5100, id="a produce request is cut"),
+        pytest.param(None, None, 5200, 100, id="the API is not known"),
+    ],
+)
+def test_a_cut_message_takes_memory_for_the_bytes_that_the_capture_lacks(
+    api_key: int | None, error_code: int | None, consumer: int, broker: int
+) -> None:
+    cut = {"request_bytes": 104, "response_bytes": 204, "missing_bytes": 5000}
+    of = {side: exchange(side, api_key=api_key, error_code=error_code, **cut)[T.size] for side in ("consumer", "broker")}
+    assert of == {"consumer": consumer, "broker": broker}
+
+
 def test_a_broker_holds_a_request_until_its_response_has_come_to_the_consumer() -> None:
     answer = {"status": "answered", "response_time": TIME + timedelta(seconds=2)}
     consumer, broker = (exchange(side, **answer) for side in ("consumer", "broker"))
