@@ -72,10 +72,10 @@ def fetch_requests(own_rows: OwnRows) -> DataFrame:
 
 
 def fetches_by_reader(own_rows: OwnRows) -> DataFrame:
-    """(reader, fetches, empty, bytes, sessions, oldest): a row for consumers and one for followers.
+    """(reader, fetches, empty, bytes, sessions, oldest, cut): a row for consumers and one for followers.
 
     Only answered fetches count. A fetch counts whether or not a partition of it is known; one that closes a session
-    does not.
+    does not. If the capture has only a part of a response, which could not be read, the fetch counts in `cut` alone.
     """
     x, f = EXCHANGES, FETCH_PARTITIONS
     closes = (F.col(x.fetch_session_epoch) == SESSIONLESS) & (F.col(x.fetch_session_id) > 0)
@@ -83,8 +83,9 @@ def fetches_by_reader(own_rows: OwnRows) -> DataFrame:
         F.col(x.fetch_replica_id).isNotNull() & F.col(x.response_time).isNotNull()
     )
     reader = F.when(F.col(x.fetch_replica_id) >= 0, FOLLOWER).otherwise(CONSUMER).alias(f.reader)
+    is_cut = (F.col(x.missing_bytes) > 0) & F.col(x.error_code).isNull()
     sent = answered.where(~closes).groupBy(reader).agg(
-        F.count("*").alias("fetches"), F.min(x.api_version).alias("oldest")
+        F.count_if(~is_cut).alias("fetches"), F.count_if(is_cut).alias("cut"), F.min(x.api_version).alias("oldest")
     )  # fmt: skip
     served = served_fetches(own_rows(f))
     of_reader = served.groupBy(f.reader).agg(
@@ -93,7 +94,7 @@ def fetches_by_reader(own_rows: OwnRows) -> DataFrame:
     columns = sent.join(F.broadcast(of_reader), [str(f.reader)], "left")
     of = {name: F.coalesce(F.col(name), F.lit(0)).alias(name) for name in ("bytes", "sessions")}
     empty = (F.col("fetches") - F.coalesce("served", F.lit(0))).alias("empty")
-    return columns.select(f.reader, "fetches", empty, *of.values(), "oldest").orderBy(f.reader)
+    return columns.select(f.reader, "fetches", empty, *of.values(), "oldest", "cut").orderBy(f.reader)
 
 
 def served_fetches(rows: DataFrame) -> DataFrame:

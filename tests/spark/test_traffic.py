@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from jobs.report_page.traffic import fetching_consumers
-from schemas.tables.silver import FETCH_PARTITIONS
-from tests.gate_rows import frame
+from jobs.report_page.traffic import fetches_by_reader, fetching_consumers
+from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS
+from tests.gate_rows import TIME, Row, frame
 
 ONE_FETCH = {"reader": "consumer", "read_position": 0, "response_record_bytes": 10, "connection_id": 5}
 
@@ -18,3 +18,14 @@ def test_a_client_older_than_fetch_max_bytes_asks_for_none(spark: SparkSession) 
     rows = fetching_consumers(lambda table: frame(spark, table, [old, today])).collect()
     f = FETCH_PARTITIONS
     assert {row[f.client_id]: row[f.max_bytes] for row in rows} == {"old": None, "today": 50_000}
+
+
+def test_a_fetch_whose_response_the_capture_cuts_is_not_one_that_came_back_empty(spark: SparkSession) -> None:
+    fetch: Row = {"api_name": "FETCH", "fetch_replica_id": -1, "response_time": TIME, "connection_id": 5}
+    fetch |= {"fetch_session_id": 0, "fetch_session_epoch": 0}
+    whole = [fetch | {"exchange_no": number, "error_code": 0, "missing_bytes": 0} for number in range(2)]
+    cut = [fetch | {"exchange_no": 2 + number, "error_code": None, "missing_bytes": 900} for number in range(3)]
+    got = ONE_FETCH | {"exchange_no": 0, "returned_bytes": 10}
+    rows_of = {EXCHANGES: [*whole, *cut], FETCH_PARTITIONS: [got]}
+    (row,) = fetches_by_reader(lambda table: frame(spark, table, rows_of[table])).collect()
+    assert (row["fetches"], row["empty"], row["bytes"], row["cut"]) == (2, 1, 10, 3)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pyspark.sql import Row
 
 from jobs.replays.fetch_max_bytes.answers import closed_lanes, closed_table, open_lanes, open_table
@@ -38,6 +40,7 @@ from schemas.tables.values import CONSUMER, FOLLOWER
 
 HARD_LIMIT_BEFORE = 3
 """In versions of Fetch below this one the limit of a partition is hard: a larger message is never received (KIP-74)."""
+ALL_CUT = "The capture cuts all responses to fetches: capture whole packets (`tcpdump -s 0`)."
 OF_RECORDS = ("fetches_with_records", "empty_fetches")
 
 
@@ -100,12 +103,14 @@ def small_fetches_answer(findings: Findings) -> str:
     consumers = {row[f.reader]: row for row in findings.of(fetches_by_reader)}.get(CONSUMER)
     if consumers is None:
         raise Unanswered(NO_CONSUMER)
+    if not consumers["fetches"]:
+        raise Unanswered(ALL_CUT)
     mib = consumers["bytes"] / (1 << 20)
     rate = f", {consumers['fetches'] / mib:,.0f} per MiB" if mib else ""
     text = (
         f"Consumers got {quantity(consumers['fetches'], 'fetch', 'fetches')} answered, with "
         f"{size_text(consumers['bytes'])} of records{rate}. {percent(consumers['empty'] / consumers['fetches'])} came "
-        "back empty"
+        f"back empty{cut_responses_text([consumers])}"
     )
     most = next(iter(findings.of(fetching_consumers)), None)  # none if the partitions of no fetch are known
     if most is None or most["median"] is None:
@@ -115,6 +120,12 @@ def small_fetches_answer(findings: Findings) -> str:
         f"{text}. For {client_name(most[f.client_id])}, which sent most, half of the responses with records have "
         f"{size_text(most['median'])} or less{fill}."
     )
+
+
+def cut_responses_text(readers: Iterable[Row]) -> str:
+    """How many responses are left out because the capture has only a part of them, as a sentence without its end."""
+    cut = sum(row["cut"] for row in readers)
+    return f". The capture cuts {quantity(cut, 'more response', 'more responses')}, which do not count" if cut else ""
 
 
 def response_size_histogram(findings: Findings) -> Plot:
@@ -198,6 +209,8 @@ def followers_answer(findings: Findings) -> str:
     if FOLLOWER not in by_reader:
         raise Unanswered("The capture shows no fetch of a follower: capture the inter-broker listener.")
     row = by_reader[FOLLOWER]
+    if not row["fetches"]:
+        raise Unanswered(ALL_CUT)
 
     def of_all(field: str) -> str:
         everyone = sum(other[field] for other in by_reader.values())
@@ -207,7 +220,7 @@ def followers_answer(findings: Findings) -> str:
     return (
         f"Followers sent {of_all('fetches')} of the answered fetches. They {got}. They opened {of_all('sessions')} of "
         f"the fetch sessions ({row['sessions']:,}). A consumer can take their slots only after these were idle for "
-        "min.incremental.fetch.session.eviction.ms."
+        f"min.incremental.fetch.session.eviction.ms{cut_responses_text(by_reader.values())}."
     )
 
 
@@ -237,6 +250,7 @@ def readers_table(findings: Findings) -> Grid:
             size_text(row["bytes"]), f"{row['sessions']:,}",
         ]
         for row in findings.of(fetches_by_reader)
+        if row["fetches"]
     ]  # fmt: skip
     return Grid(("reader", "fetches", "empty", "record bytes", "sessions opened"), cells, ("reader",))
 

@@ -63,7 +63,7 @@ def replicas(*seconds: int) -> Findings:
 
 
 def fetching(*names: str) -> Findings:
-    rows = [Row(reader=name, fetches=4, empty=1, bytes=90, sessions=1, oldest=12) for name in names]
+    rows = [Row(reader=name, fetches=4, empty=1, bytes=90, sessions=1, oldest=12, cut=0) for name in names]
     return findings({fetches_by_reader: rows})
 
 

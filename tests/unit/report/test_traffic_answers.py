@@ -50,8 +50,10 @@ def software(name: str, version: str, full: int) -> Row:
     )
 
 
-def reader(name: str, fetches: int, sessions: int) -> Row:
-    return Row(reader=name, fetches=fetches, empty=fetches // 2, bytes=fetches << 10, sessions=sessions, oldest=12)
+def reader(name: str, fetches: int, sessions: int, cut: int = 0) -> Row:
+    return Row(
+        reader=name, fetches=fetches, empty=fetches // 2, bytes=fetches << 10, sessions=sessions, oldest=12, cut=cut
+    )  # fmt: skip
 
 
 def test_the_bytes_thrown_away_are_those_of_the_replay_of_the_captured_limits() -> None:
@@ -134,6 +136,15 @@ def test_consumers_whose_partitions_are_not_known_have_their_fetches_counted() -
     assert answer_question(found, BY_NUMBER[16]).sentence.endswith("1,024 per MiB. 50.0 % came back empty.")
 
 
+def test_responses_that_the_capture_cuts_are_not_called_empty() -> None:
+    found = findings({fetches_by_reader: [reader("consumer", 2048, 3, cut=9)], fetching_consumers: []})
+    told = answer_question(found, BY_NUMBER[16]).sentence
+    assert told.endswith("50.0 % came back empty. The capture cuts 9 more responses, which do not count.")
+    only_cut = answer_question(findings({fetches_by_reader: [reader("consumer", 0, 0, cut=9)]}), BY_NUMBER[16])
+    assert not only_cut.is_answered
+    assert only_cut.sentence == "The capture cuts all responses to fetches: capture whole packets (`tcpdump -s 0`)."
+
+
 def test_batches_that_would_be_larger_than_other_limits_have_a_whole_sentence() -> None:
     rows = [
         Row(scenario=lane, reader="consumer", bytes=1, cut=0, overrides=count)
@@ -156,6 +167,8 @@ def test_followers_have_their_share_of_fetches_and_sessions() -> None:
         "Followers sent 25.0 % of the answered fetches. They got 25.0 % of the record bytes (100.0 KiB)"
     )
     assert "opened 25.0 % of the fetch sessions (1)" in told
+    only_cut = answer_question(findings({fetches_by_reader: [reader("follower", 0, 0, cut=1)]}), BY_NUMBER[19])
+    assert not only_cut.is_answered
 
 
 def test_versions_of_clients_are_compared_where_there_are_two() -> None:
