@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from jobs.find.scopes import Scope
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.consumer_memory.answers import lanes
+from jobs.report_page.advice.batch_sizes import split_producers
 from jobs.report_page.advice.client_rows import rows_by_client, rows_of_first_clients, with_fidelity
 from jobs.report_page.advice.in_force import confidence_in_replay, confidence_of_client, value_in_force
 from jobs.report_page.advice.recommendation import Effect, Recommendation
@@ -23,11 +24,14 @@ from jobs.terminal.lane_rows import SCENARIO, in_lane_order, settings_in_name
 from jobs.terminal.wording import duration, quantity, short_size
 from schemas.tables import algorithms
 from schemas.tables.gold_memory import PRODUCER_MEMORY
+from schemas.tables.gold_splits import BATCH_SPLIT
 from schemas.tables.values import CHANGE, CONSUMER, KEEP, OF_CLIENT, PRODUCER, WITHHELD
 
 BROKER_BUFFER = "broker.queued.max.request.bytes"
 LARGEST_REQUEST = "broker.socket.request.max.bytes"
 WAIT = str(PRODUCER_MEMORY.wait_ms_max)
+LEAST_EXPLAINED = 0.9
+"""The share of a producer's batches that its batch.size has to explain."""
 
 
 def producer_lanes(own_rows: OwnRows) -> DataFrame:
@@ -37,6 +41,7 @@ def producer_lanes(own_rows: OwnRows) -> DataFrame:
     rows = own_rows(p).groupBy(p.client_id, p.scenario).agg(
         F.sum(p.waits).alias(p.waits), F.sum(failed).alias("failed"), F.max(p.wait_ms_max).alias(WAIT),
         F.max(p.used_bytes_max).alias("most"), F.max(p.buffer_bytes).alias(p.buffer_bytes),
+        F.max(p.batch_size).alias(p.batch_size),
     )  # fmt: skip
     first = rows_of_first_clients(rows, F.desc("failed"), F.desc(p.waits), F.desc("most"))
     return with_fidelity(first, own_rows, algorithms.CONSUMER_MEMORY, PRODUCER)
@@ -64,6 +69,8 @@ def producer_pool_advice(findings: Findings, scope: Scope, rows: Sequence[Row]) 
         enough = captured["most"]
         text = f"{short_size(enough)} is enough: nothing in the capture waits for memory."
         return advised(KEEP, recommended=now.value, enough=str(enough), reason=text)
+    if doubt := doubt_about_batch_size(findings, captured):
+        return advised(WITHHELD, recommended=None, reason=f"{batches_without_memory_text(captured)}{doubt}")
     # Where a smaller buffer seems to end waits, its lane fills batches otherwise than the captured producer did.
     larger = [row for row in rows[1:] if row[PRODUCER_MEMORY.buffer_bytes] > captured[PRODUCER_MEMORY.buffer_bytes]]
     without = [row for row in larger if not batches_without_memory(row) and sets_buffer_alone(findings, row)]
@@ -78,6 +85,24 @@ def producer_pool_advice(findings: Findings, scope: Scope, rows: Sequence[Row]) 
         cost=Effect(f"buffer {short_size(before)} -> {short_size(after)}", PRODUCER_MEMORY.buffer_bytes, before, after),
         reason="It is the smallest replayed buffer in which nothing waits.",
     )  # fmt: skip
+
+
+def doubt_about_batch_size(findings: Findings, captured: Row) -> str:
+    """What the replay of batch.size says against the batch.size with which a producer's memory was replayed, as the end
+    of a sentence; empty if it says nothing. A batch takes at least batch.size bytes of memory.
+    """
+    p, s = PRODUCER_MEMORY, BATCH_SPLIT
+    of_client = (row for row in findings.of(split_producers) if row[s.client_id] == captured[p.client_id])
+    split = next((row for row in of_client if row[SCENARIO] == CAPTURED_LANE), None)
+    if split is None or not split[s.is_batch_size_told]:
+        return ""
+    if split[s.batch_size] != captured[p.batch_size]:
+        shown = f"its batches show {short_size(split[s.batch_size])}"
+    elif split["agreed"] < LEAST_EXPLAINED * split["checked"]:
+        shown = f"only {split['agreed']:,} of its {split['checked']:,} batches fit that"
+    else:
+        return ""
+    return f" if batch.size is {short_size(captured[p.batch_size])}, but {shown}: state the value that it has."
 
 
 def sets_buffer_alone(findings: Findings, row: Row) -> bool:

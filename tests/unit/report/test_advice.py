@@ -253,7 +253,7 @@ def test_slots_that_the_capture_contradicts_are_to_be_stated() -> None:
 def producer(lane: str, waits: int = 0, buffer: int = 32 << 20) -> Row:
     return Row(
         client_id="app", scenario=lane, waits=waits, failed=0, wait_ms_max=40.0 * bool(waits), most=1 << 18,
-        buffer_bytes=buffer, checked=9, agreed=9, unknown=0,
+        buffer_bytes=buffer, batch_size=16 << 10, checked=9, agreed=9, unknown=0,
     )  # fmt: skip
 
 
@@ -279,6 +279,30 @@ def test_no_smaller_buffer_is_advised_to_end_waits_for_memory() -> None:
     larger = producer("producer.buffer.memory=64MiB", buffer=64 << 20)
     (one,) = make_recommendations(memory(producer("captured", waits=3), smaller, same, larger))
     assert (one.verdict, one.recommended) == ("change", str(64 << 20))
+
+
+@pytest.mark.parametrize(
+    ("captured", "doubt"),
+    [
+        ({"batch_size": 4 << 10}, "its batches show 4 KiB"),
+        ({"checked": 3000, "agreed": 9}, "only 9 of its 3,000 batches fit that"),
+        ({}, None),
+        ({"batch_size": 4 << 10, "client_id": "another"}, None),
+        ({"batch_size": 4 << 10, "is_batch_size_told": False}, None),
+    ],
+)
+def test_no_buffer_is_advised_with_a_batch_size_that_the_batches_contradict(
+    captured: dict[str, Any], doubt: str | None
+) -> None:
+    found = memory(producer("captured", waits=3), producer("producer.buffer.memory=64MiB", buffer=64 << 20))
+    split = Row(**(batches("captured", 0.0, 16 << 10).asDict() | captured))
+    (one,) = make_recommendations(replace(found, rows={**found.rows, split_producers: [split]}))
+    if doubt is None:
+        assert one.verdict == "change"
+    else:
+        assert one.verdict == "withheld"
+        waits = "3 batches wait up to 40 ms if batch.size is 16 KiB"
+        assert one.reason == f"{waits}, but {doubt}: state the value that it has."
 
 
 def test_a_buffer_is_advised_from_a_lane_that_also_sets_consumers_but_nothing_else_of_producers() -> None:
