@@ -66,9 +66,11 @@ CHANGES = FidelityReasons(
             "unknown",
         ),
         "racks_or_fenced_brokers": FidelityReason(
-            "There are too many possible placements to check: brokers are fenced, or a rack takes several replicas of "
-            "a partition, or a partition leaves out so many racks that twice their number plus one is at least the "
-            "number of brokers. An example of the last is 3 racks of one broker each, with replication factor 2.",
+            "There are too many possible placements to check: brokers are fenced, or may have been fenced at the time, "
+            "as Kafka can have drawn the placement only from the brokers that it uses; or a rack takes several "
+            "replicas of a partition, or a partition leaves out so many racks that twice their number plus one is at "
+            "least the number of brokers. An example of the last is 3 racks of one broker each, with replication "
+            "factor 2.",
             "Nothing.",
             "unknown",
         ),

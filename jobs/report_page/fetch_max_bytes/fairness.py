@@ -35,8 +35,8 @@ from udfs.replay.fetch_max_bytes.rows import CLOSED_LOOP
 
 NO_CONSUMER = "The capture shows no consumer that fetches: capture a broker that consumers read from."
 NO_RECORDS = (
-    "The capture shows no records that a consumer fetched: capture a broker that consumers read from, and whole packets "
-    "(`tcpdump -s 0`)."
+    "The capture shows no records that a consumer fetched: capture a broker that consumers read from, and whole "
+    "packets (`tcpdump -s 0`)."
 )
 NO_OTHER_LIMITS = "only the captured limits were replayed"
 MOST_PARTITIONS, MOST_PLOTTED = 20, 14

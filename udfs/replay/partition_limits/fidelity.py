@@ -18,7 +18,11 @@ from udfs.columns.arrays import Bools, Ints, Records
 from udfs.columns.arrow_columns import arrow_array, repeated_text_column
 from udfs.columns.arrow_columns import compute as pc
 from udfs.columns.sentinels import NONE
-from udfs.replay.partition_limits.placement.possible_draws import can_be_checked, checked_placements
+from udfs.replay.partition_limits.placement.possible_draws import (
+    can_be_checked,
+    checked_placements,
+    fits_fewer_brokers,
+)
 from udfs.replay.partition_limits.settings import LimitSettings
 from udfs.replay.partition_limits.state import AUTO_CREATE, CREATE, GROW, NOT_TRIED, History
 from udfs.replay.shared.fidelity_rows import AGREED, NO_REASON, FidelityCounts, fidelity_rows
@@ -97,8 +101,9 @@ def placement_verdicts(history: History, settings: LimitSettings, chunks: Record
     """How many rounds each of these placements has, and how many of them Kafka's placer can have drawn.
 
     Checked are placements that the replay takes from Metadata: could StripedReplicaPlacer, which draws all other
-    placements, have drawn them? They are checked for KRaft only. chunks: CHUNK[changes] of the captured lane. placed:
-    int64[n], the numbers of the changes to check.
+    placements, have drawn them? They are checked for KRaft only. If it can have drawn one only while the brokers that
+    the placement leaves out were fenced, the placement is not checked, because nothing says when brokers were fenced.
+    chunks: CHUNK[changes] of the captured lane. placed: int64[n], the numbers of the changes to check.
     """
     changes, brokers, chunk = history.changes[placed], history.brokers, chunks[placed]
     first, partitions, factor = chunk["first_partition"], chunk["partitions"], chunk["replication_factor"]
@@ -107,11 +112,16 @@ def placement_verdicts(history: History, settings: LimitSettings, chunks: Record
     is_checked = is_shown & is_known & settings.placed_by_kraft
     shown, partitions = changes["shown"] + first * factor, np.where(is_checked, partitions, 0)
     draws = checked_placements(history.named_brokers, shown, partitions, factor, brokers)
+    is_impossible = is_checked & (draws["possible"] < draws["rounds"])
+    for place in np.flatnonzero(is_impossible).tolist():
+        replicas = history.named_brokers[shown[place] : shown[place] + partitions[place] * factor[place]]
+        is_known[place] = not fits_fewer_brokers(replicas, int(factor[place]), brokers)
+    is_checked, is_impossible = is_checked & is_known, is_impossible & is_known
+    rounds, possible = (np.where(is_checked, draws[name], 0) for name in ("rounds", "possible"))
     of_placer = np.where(is_known, AGREED, RACKS_OR_FENCED) if settings.placed_by_kraft else ADMIN_UTILS
     unchecked = np.where(is_shown, of_placer, NOT_IN_METADATA)
-    is_impossible = is_checked & (draws["possible"] < draws["rounds"])
     reason = np.where(is_impossible, IMPOSSIBLE_DRAW, unchecked)
-    return Verdicts(draws["rounds"], draws["possible"], (~is_checked).astype(np.int64), reason)
+    return Verdicts(rounds, possible, (~is_checked).astype(np.int64), reason)
 
 
 def sum_verdicts(metric: pa.Array[Any], client: pa.Array[Any], verdicts: Verdicts) -> list[FidelityCounts]:

@@ -66,6 +66,17 @@ def test_placements_that_metadata_shows_are_compared_with_those_that_the_placer_
     assert dict(row["reasons"]) == {"impossible_draw": 1, "not_in_metadata": 1}
 
 
+def test_a_placement_that_leaves_out_brokers_is_not_checked_if_they_may_have_been_down() -> None:
+    """Broker 3 is listed at other times. Two brokers alone are drawn in turn, but not twice in a row."""
+    listed = [created(1, "z", 3, 1), *shown("z", [[1], [2], [3]], 2)]
+    for of_two, counts in (([[1], [2], [2], [1]], (1, 1, 1)), ([[1], [1], [2], [2]], (3, 2, 0))):
+        rows = [*listed, created(3, "a", 4, 1), *shown("a", of_two, 5)]
+        row = {row["metric"]: row for row in replay(rows)[FIDELITY]}["placements"]
+        assert (row["checked"], row["agreed"], row["unknown"]) == counts
+        reason = "racks_or_fenced_brokers" if row["unknown"] else "impossible_draw"
+        assert dict(row["reasons"]) == {reason: 1}
+
+
 def test_zookeepers_controller_refuses_no_request_for_its_size() -> None:
     """ZkAdminManager, up to 3.9, accepts a topic of 12,000 partitions, which KRaft's controller refuses."""
     for release, controller, agreed in (("2.4", "kraft", 1), ("3.9", "zookeeper", 1), ("3.9", "kraft", 0)):

@@ -63,6 +63,14 @@ def brokers_of(node_ids: Sequence[int], racks: Sequence[str | None], unfenced: S
     return Brokers(read_only(table), read_only(np.array(order, np.int64)))
 
 
+def these_brokers(brokers: Brokers, numbers: Ints) -> Brokers:
+    """Some brokers of a cluster as a cluster of their own. numbers: int64[n], the numbers of the brokers, ascending."""
+    table = brokers.table[numbers].copy()
+    racks, table["rack"] = np.unique(table["rack"], return_inverse=True)
+    kept = brokers.draw_order[np.isin(brokers.draw_order, racks)]
+    return Brokers(read_only(table), read_only(np.searchsorted(racks, kept)))
+
+
 def hash_map_order(racks: Sequence[str | None]) -> list[str | None]:
     """The racks in the order of a java.util.HashMap<Optional<String>, ...> that got them in the given order."""
     buckets = 16

@@ -18,7 +18,7 @@ from udfs.columns.arrays import Bools, Ints, Record, Records, read_only
 from udfs.columns.records import int_fields
 from udfs.columns.sentinels import NONE
 from udfs.kernels.kernel import kernel
-from udfs.replay.partition_limits.placement.brokers import Brokers
+from udfs.replay.partition_limits.placement.brokers import Brokers, these_brokers
 
 SHOWN_PLACEMENT = int_fields(
     "first",  # where its brokers begin
@@ -181,3 +181,20 @@ def checked_placements(replicas: Ints, first: Ints, partitions: Ints, factor: In
     racks = rings.seats["rack"][replicas] if len(rings.seats) else replicas
     check_placements(read_only(replicas), read_only(racks), placements, rings)
     return placements
+
+
+def fits_fewer_brokers(replicas: Ints, factor: int, brokers: Brokers) -> bool:
+    """Whether a placement leaves out brokers, and the placer can have drawn it from the others alone.
+
+    So it draws while brokers are fenced: it takes them only for partitions that have more replicas than there are
+    unfenced brokers (StripedReplicaPlacer.RackList.place, Kafka 4.3.1). replicas: int64[replicas], numbers of brokers,
+    partition by partition.
+    """
+    used, numbers = np.unique(replicas, return_inverse=True)
+    if len(used) == len(brokers.table):
+        return False
+    others, one = these_brokers(brokers, used), np.zeros(1, np.int64)
+    if not can_be_checked(one + factor, others).all():
+        return False
+    (checked,) = checked_placements(numbers.astype(np.int64), one, one + len(replicas) // factor, one + factor, others)
+    return bool(checked["possible"] == checked["rounds"])
