@@ -507,6 +507,17 @@ def test_no_answer_to_a_waiting_reader_takes_longer_than_its_quick_fetches_with_
     assert (pace.answer_us.tolist(), pace.late_us.tolist()) == ([875.0], [7.0 * MS])
 
 
+def test_a_pause_in_the_only_answer_that_did_not_wait_is_no_time_of_a_waiting_readers_bytes() -> None:
+    """Twenty responses of 100 bytes come within 900 us, waits included. The next was found at once and took 50 ms: at
+    that pace the reader would fall behind a log of which it gets 100 bytes a ms. The last fetch waits in vain.
+    """
+    paced = waiting([900] * 20 + [50 * MS, 507 * MS], [100] * 21, [10] * 21 + [0])
+    paced.ready_at[20:] = 0, NEVER
+    pace = pace_of(observed_pace(paced, 1, is_one_process=True))
+    assert pace.answer_us.tolist() == [900.0]
+    assert [time_until(pace.sending.points, size) for size in (0, 100, 1000)] == [0.0, 900.0, 9000.0]
+
+
 @settings(derandomize=True, max_examples=60, deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_whatever_a_capture_says_the_closed_loop_ends_and_its_lanes_add_up(chance: random.Random) -> None:

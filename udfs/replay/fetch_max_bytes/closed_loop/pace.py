@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -65,15 +66,17 @@ class CapturedPace(NamedTuple):
     always at work: for each poll() the records that it returned and the time until the next poll(). sending: record
     bytes, and the time from a fetch that found them to the response. If the reader is at the log's end, also the time
     from the end of a fetch's max_wait to the response. late_us: float64[nodes], as in NODE. quick_us: float64[nodes],
-    the lower quartile of the times of each node's fetches with records, waits included. is_one_process: one application
-    takes the records of all nodes. is_at_work: that application is always at work. shortest_wait_us: if so, the
-    shortest time from a response to a poll(). is_at_log_end: nearly all records came while a fetch waited for them.
+    the lower quartile of the times of each node's fetches with records, waits included. quick_byte_us: float64[nodes],
+    us, the time for a byte that a quarter of a node's bytes did not exceed, waits included. is_one_process: one
+    application takes the records of all nodes. is_at_work: that application is always at work. shortest_wait_us: if so,
+    the shortest time from a response to a poll(). is_at_log_end: nearly all records came while a fetch waited for them.
     """
 
     taking: Timings
     sending: Timings
     late_us: Floats
     quick_us: Floats
+    quick_byte_us: Floats
     is_one_process: bool
     is_at_log_end: bool
     is_at_work: bool = False
@@ -94,13 +97,16 @@ def observed_pace(fetches: PacedFetches, nodes: int, is_one_process: bool, polls
     at_once = (fetches.size > 0) & (fetches.ready_at <= fetches.request)
     is_at_log_end = bool(at_once.sum() < AT_ONCE * np.count_nonzero(fetches.size))
     sending = answer_times(fetches, at_once, is_at_log_end)
-    late_us, quick_us = lateness(fetches, nodes), quick_times(fetches, nodes)
+    late_us = lateness(fetches, nodes)
+    quick_us, quick_byte_us = quick_times(fetches, nodes), quick_byte_times(fetches, nodes)
     work = work_between_polls(taken_responses(fetches)) if polls else None
     if work is None:
         taking = taking_times(fetches, is_one_process)
-        return CapturedPace(taking, sending, late_us, quick_us, is_one_process, is_at_log_end)
+        return CapturedPace(taking, sending, late_us, quick_us, quick_byte_us, is_one_process, is_at_log_end)
     taking = Timings(work.node, work.records, work.time, np.zeros(len(work.node), np.bool_))
-    return CapturedPace(taking, sending, late_us, quick_us, is_one_process, is_at_log_end, True, work.shortest_wait_us)
+    return CapturedPace(
+        taking, sending, late_us, quick_us, quick_byte_us, is_one_process, is_at_log_end, True, work.shortest_wait_us
+    )
 
 
 def taken_responses(fetches: PacedFetches) -> TakenResponses:
@@ -151,6 +157,7 @@ def pace_of_samples(observed: CapturedPace, taking_sample: Sample, sending_sampl
     if observed.is_at_log_end:
         answer_us, sending = fit_waiting(observed.sending, sending_sample, nodes, False)
         answer_us = np.minimum(answer_us, observed.quick_us)
+        sending = no_slower_than(sending, observed.quick_byte_us)
     else:
         answer_us, sending = fit_lines_of_nodes(observed.sending, sending_sample, nodes)
     has_none = np.bincount(observed.sending.node, minlength=nodes) == 0
@@ -218,6 +225,35 @@ def quick_times(fetches: PacedFetches, nodes: int) -> Floats:
     for node in np.unique(fetches.node[has_records]).tolist():
         quick_us[node] = max(np.quantile(took[has_records & (fetches.node == node)], QUICKEST), 0.0)
     return quick_us
+
+
+def quick_byte_times(fetches: PacedFetches, nodes: int) -> Floats:
+    """The time for a byte that a quarter of each node's bytes did not exceed, waits included: float64[nodes], us; inf
+    if a node got none.
+    """
+    took, quick_us = np.maximum(fetches.response - fetches.request, 0), np.full(nodes, np.inf)
+    for node in np.unique(fetches.node[fetches.size > 0]).tolist():
+        own = (fetches.node == node) & (fetches.size > 0)
+        size, pace = fetches.size[own], took[own] / fetches.size[own]
+        order = np.argsort(pace, kind="stable")
+        quick_us[node] = pace[order[np.searchsorted(np.cumsum(size[order]), QUICKEST * size.sum())]]
+    return quick_us
+
+
+def no_slower_than(curves: PaceCurves, most_us: Floats) -> PaceCurves:
+    """The curves, made quicker where they take more than most_us on average for each unit. most_us: float64[curves].
+
+    A reader at the log's end has few responses that show how long bytes take, and pauses of a busy machine are in their
+    times. At such a pace it could fall behind the log, take more bytes each time, and never catch up. But a response
+    has been sent when it comes, however long its fetch had waited before.
+    """
+    points = curves.points.copy()
+    for curve, (first, end) in enumerate(pairwise(curves.first.tolist())):
+        slowest = points[end - 1]["time"] if end > first else 0.0
+        most = most_us[curve] * points[end - 1]["amount"] if slowest > 0 else 0.0
+        if slowest > most:
+            points["time"][first:end] *= most / slowest
+    return PaceCurves(points, curves.first)
 
 
 def waited_longest(fetches: PacedFetches) -> Bools:
