@@ -24,6 +24,8 @@ COMPARED = (
     EXCHANGES.client_software_version, EXCHANGES.status, EXCHANGES.error_code, EXCHANGES.throttle_time_ms,
     EXCHANGES.fetch_max_bytes, EXCHANGES.fetch_replica_id, EXCHANGES.fetch_session_id, EXCHANGES.fetch_session_epoch,
 )  # fmt: skip
+SOFTWARE = (EXCHANGES.client_software_name, EXCHANGES.client_software_version)
+"""Columns that the log completes if the packets do not show them."""
 REQUEST = "request"
 COUNTS = (
     LOG_AGREEMENT.in_both, LOG_AGREEMENT.different, LOG_AGREEMENT.only_in_packets, LOG_AGREEMENT.only_in_log,
@@ -77,10 +79,19 @@ def join_requests(packets: RequestsOfSource, logs: RequestsOfSource) -> DataFram
 
 
 def with_log_columns(joined: DataFrame) -> DataFrame:
-    """The exchanges of the packets, with the columns that only the log has."""
-    source = {column: LOG if column in LOG_COLUMNS else PACKETS for column in EXCHANGES.columns}
-    columns = [F.col(f"{source[column]}.{column}").alias(column) for column in EXCHANGES.columns]
+    """The exchanges of the packets, with the columns that only the log has.
+
+    A client reports its software when it connects. If that was before the capture began, the log still has it.
+    """
+    columns = [_merged_column(column).alias(column) for column in EXCHANGES.columns]
     return joined.where(F.col(PACKETS).isNotNull()).select(*columns)
+
+
+def _merged_column(column: TableColumn) -> Column:
+    if column in LOG_COLUMNS:
+        return _side_column(LOG, column)
+    by_packets = _side_column(PACKETS, column)
+    return F.coalesce(by_packets, _side_column(LOG, column)) if column in SOFTWARE else by_packets
 
 
 def agreement_rows(joined: DataFrame, capture_id: str) -> DataFrame:

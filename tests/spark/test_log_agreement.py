@@ -9,7 +9,14 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.captures.log_agreement import LOG, PACKETS, RequestsOfSource, agreement_rows, join_requests
+from jobs.captures.log_agreement import (
+    LOG,
+    PACKETS,
+    RequestsOfSource,
+    agreement_rows,
+    join_requests,
+    with_log_columns,
+)
 from jobs.lake.declared_columns import spark_schema
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, LOG_AGREEMENT
 from schemas.tables.table import Table
@@ -71,6 +78,18 @@ def test_where_an_id_comes_again_a_line_tells_the_request_before_it(
     packets = seen(spark, *({**told, "at": at} for at in (0.0005, 10.0005, 20.0005)))
     log = seen(spark, *({**told, "at": at} for at in lines))
     assert pairs(join_requests(packets, log)) == expected
+
+
+def test_a_log_tells_the_software_of_a_client_that_connected_before_the_capture(spark: SparkSession) -> None:
+    x = EXCHANGES
+    of_packets: list[dict[str, Any]] = [{}, {x.client_software_name: "seen", x.client_software_version: "1"}]
+    of_log: dict[str, Any] = {x.client_software_name: "logged", x.client_software_version: "2", x.status: "answered"}
+    numbers = asked(0, 1)
+    packets = seen(spark, *(number | told for number, told in zip(numbers, of_packets, strict=True)))
+    log = seen(spark, *(number | of_log for number in numbers))
+    rows = with_log_columns(join_requests(packets, log)).orderBy(x.exchange_no).collect()
+    shown = [(row[x.client_software_name], row[x.client_software_version], row[x.status]) for row in rows]
+    assert shown == [("logged", "2", None), ("seen", "1", None)]
 
 
 def test_what_differs_is_named_and_the_first_exchange_that_does(spark: SparkSession) -> None:

@@ -80,7 +80,8 @@ class Producers(NamedTuple):
 def producers_of(
     connections: pa.Table, software: Mapping[int, Software], default_linger_ms: Callable[[Release | None], int]
 ) -> Producers:
-    """The clients on these connections, from rows of CONNECTIONS and from what their requests show.
+    """The clients on these connections, from rows of CONNECTIONS and from what their requests show. Only the requests
+    have what a request log says about a client.
 
     default_linger_ms: the default of linger.ms in a release; for None, in the newest one.
     """
@@ -88,8 +89,9 @@ def producers_of(
     java, halves, linger_ms, began = dict[int, int](), dict[int, int](), dict[int, int](), dict[int, int]()
     for row in connections.to_pylist():
         connection, name, version = (row[column] for column in CONNECTION_COLUMNS[:3])
-        is_nameless = connection in software and software[connection].is_nameless
-        java[connection] = int(may_be_java(name, is_nameless))
+        shown = software.get(connection)
+        name, version = (shown.name, shown.version) if shown and shown.name is not None else (name, version)
+        java[connection] = int(may_be_java(name, shown is not None and shown.is_nameless))
         release = release_of(version)
         halves[connection] = java[connection] and int(release is None or release >= HALVES_SINCE)
         linger_ms[connection] = default_linger_ms(release)

@@ -72,6 +72,14 @@ def sent(batches: list[Row], of: Producers, changes: list[Row] | None = None, *,
     return plain(in_turn(sent_batches(rows, of, limits(changes or []), by_host), PRODUCERS))
 
 
+def test_a_client_whose_software_only_its_requests_have_is_what_they_say() -> None:
+    """As those of a request log beside packets of a connection that is older than the capture."""
+    said = {"client_software_name": "confluent-kafka-python", "client_software_version": "2.16.1-rdkafka-2.16.0"}
+    of = producers([client(1), client(2)], [request(1, "PRODUCE", 10) | said, request(2, "PRODUCE", 10)])
+    found = sent([batch(1, NOW_MS, client_id="rd"), batch(2, NOW_MS, client_id="other")], of)
+    assert {row[SENT.client_id]: row[SENT.is_java] for row in found} == {"rd": False, "other": True}
+
+
 def test_a_batch_comes_with_the_codec_in_which_brokers_store_its_topic() -> None:
     rows = silver_rows(RECORD_BATCHES, BATCH_COLUMNS, [batch(1, NOW_MS, topic="t"), batch(1, NOW_MS, topic="u")])
     found = plain(
