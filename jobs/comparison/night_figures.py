@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from functools import reduce
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from jobs.comparison.figure_rows import KIND, METRIC, SCOPE
@@ -21,6 +21,13 @@ SUMMED = (RATE, "bytes_per_s", "partitions", "failed_batches")
 """Metrics whose figures are added up. Shares are computed over all cases together. For all other metrics the largest
 figure counts.
 """
+
+
+def sum_in_order(values: Column) -> Column:
+    """The sum of doubles in ascending order. Spark's own sum adds in the order of tasks, which changes the last digits
+    from one run to the next.
+    """
+    return F.aggregate(F.array_sort(F.collect_list(values)), F.lit(0.0), lambda total, value: total + value)
 
 
 def night_figures(own_rows: OwnRows, span: TimeSpan, replays: Collection[str]) -> DataFrame:
@@ -35,8 +42,8 @@ def night_figures(own_rows: OwnRows, span: TimeSpan, replays: Collection[str]) -
     # Among equal figures the last scope by name counts, so that the same tables give the same row.
     largest = F.max_by(most, F.struct(F.col("value"), F.col(SCOPE)))
     of = rows.groupBy(KIND, METRIC).agg(
-        cases.alias("cases"), F.sum("value").alias("sum"), largest.alias("most"),
-        (F.sum(F.col("value") * F.col("cases")) / cases).alias("share"),
+        cases.alias("cases"), sum_in_order(F.col("value")).alias("sum"), largest.alias("most"),
+        (sum_in_order(F.col("value") * F.col("cases")) / cases).alias("share"),
     )  # fmt: skip
     is_share, is_sum = F.col("cases").isNotNull(), F.col(METRIC).isin(*SUMMED)
     is_largest = ~is_share & ~is_sum

@@ -21,6 +21,7 @@ from jobs.comparison.figure_rows import (
 )
 from jobs.comparison.figures import Figure
 from jobs.comparison.named_runs import resolve_run_names
+from jobs.comparison.night_figures import sum_in_order
 from jobs.comparison.traffic_figures import rate_columns, span_of, sums_with_slices
 from schemas.tables.gold import RUNS
 from schemas.tables.silver import CAPTURES
@@ -87,3 +88,11 @@ def test_latest_and_previous_are_found_by_the_clock_of_runs(spark: SparkSession,
     assert named("latest", "previous") == ["three", "one"]
     with pytest.raises(ArgumentError, match="no run is older than one"):
         named("previous", "one")
+
+
+@pytest.mark.parametrize("descending", [False, True])
+def test_a_sum_of_doubles_does_not_depend_on_the_order_of_rows(spark: SparkSession, descending: bool) -> None:
+    """In this order the largest number hides the small ones, in the other order it does not."""
+    numbers = sorted([1e16, *[1.0] * 8], reverse=descending)
+    rows = spark.createDataFrame(pa.table({"value": numbers})).coalesce(1)
+    assert rows.agg(sum_in_order(F.col("value"))).collect() == [(1e16 + 8.0,)]
