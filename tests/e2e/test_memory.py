@@ -139,3 +139,18 @@ def test_every_produce_request_is_held_until_its_response_or_a_fetch_of_its_batc
     produced = {(row[r.connection_id], row[r.exchange_no]) for row in starve.rows(r, where=f"{r.source} = 'produce'")}
     assert delayed >= len(produced) > 0
     assert sum(row[b.held_as_logged] for row in rows) == 0
+
+
+def test_consumers_that_wait_for_records_keep_up_with_twice_the_traffic(mixed: CapturedLake, tmp_path: Path) -> None:
+    """Such a lane is about consumers: brokers and producers have no rows in it."""
+    lake, scenario = shutil.copytree(mixed.path, tmp_path / "lake"), resolve_scenario(None, ["traffic.speed=2"])
+    alone = replace(scenario, replay={algorithms.CONSUMER_MEMORY: scenario.replay[algorithms.CONSUMER_MEMORY]})
+    done = replay(mixed.spark, Run(alone, (mixed.capture,), str(lake), RUN_AT), mixed.capture_id)
+    c, faster = CONSUMER_MEMORY, replace(mixed, path=str(lake), run_id=done.run_id, _read={})
+    ratio = {row[c.client_id]: row[c.throughput_ratio] for row in faster.rows(c, where=f"{c.scenario} <> 'captured'")}
+    assert {row[c.client_id] for row in mixed.rows(c)} == ratio.keys()
+    waiting = [name for name in ratio if name.startswith(("aio", "kp", "rd"))]
+    assert len(waiting) >= 4
+    assert all(1.9 <= ratio[name] <= 2.0 for name in waiting)
+    for table in (BROKER_MEMORY, PRODUCER_MEMORY):
+        assert {row[table.scenario] for row in faster.rows(table)} == {"captured"}
