@@ -68,15 +68,16 @@ def partition(leader: int, isr: list[int], seconds: int = 0, epoch: int = 4, **d
 def source(
     spark: SparkSession, reads: list[Row], metadata: list[Row], rack: str | None = "b", stated: tuple[str, ...] = ()
 ) -> Source:
-    """A source with these reads, by consumers that state this rack."""
-    clients = {(row["client_id"], row["client_address"]) for row in reads}
+    """A source with these reads, by consumers that state this rack, or that of their row."""
+    own = [{"rack": rack, **row} for row in numbered(reads)]
     states = [
-        {"client_id": name, "client_address": address, "fetch_replica_id": -1, "fetch_rack_id": rack}
-        for name, address in clients
-    ]
+        {**{name: row[name] for name in ("connection_id", "client_id", "client_address")}, "fetch_replica_id": -1,
+         "fetch_rack_id": row.pop("rack")}
+        for row in own
+    ]  # fmt: skip
     silver = {
-        FETCH_PARTITIONS: frame(spark, FETCH_PARTITIONS, numbered(reads)),
-        EXCHANGES: frame(spark, EXCHANGES, numbered(states)),
+        FETCH_PARTITIONS: frame(spark, FETCH_PARTITIONS, own),
+        EXCHANGES: frame(spark, EXCHANGES, states),
         CLUSTER_METADATA: frame(spark, CLUSTER_METADATA, numbered(metadata)),
     }
     run = Run(resolve_scenario(None, [], stated), (), "/lake", TIME)
@@ -125,6 +126,14 @@ def test_what_leaders_serve_another_rack_a_replica_there_would_serve(spark: Spar
         f"broker 1: 4.0 KiB served, 4.0 KiB from leaders alone, 0 with {SELECTOR}",
         f"broker 2: 0 served, 0 from leaders alone, 4.0 KiB with {SELECTOR}",
         f"app, topic t: 4.0 KiB read across racks, 4.0 KiB from leaders alone, none with {SELECTOR}",
+    ]
+
+
+def test_consumers_in_several_racks_may_share_their_client_id_and_address(spark: SparkSession) -> None:
+    reads = [read("1", 3 * KB, rack="a"), read("2", KB, rack="b")]
+    assert told(source(spark, reads, RACKED)) == [
+        f"consumers read none across racks, of 4.0 KiB, 1.0 KiB from leaders alone; none with {SELECTOR}",
+        "consumers read 1.0 KiB from followers; from leaders alone, broker 1 serves 4.0 KiB instead of 3.0 KiB",
     ]
 
 

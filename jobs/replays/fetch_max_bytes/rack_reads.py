@@ -43,7 +43,7 @@ def packed_rack_rows(source: Source) -> DataFrame | None:
     located = [str(name) for name in READS.names]
     served = reads_served(reads, replicas_shown(source)).join(
         F.broadcast(rows_of_driver(source.spark, consumer_racks(source))),
-        [str(T.client_id), str(T.client_address)], "left",
+        str(FETCH_PARTITIONS.connection_id), "left",
     ).select(*located)  # fmt: skip
     locate = partial(located_reads, racks=broker_racks(source))
     with_replicas = served.mapInArrow(locate, from_arrow_schema(LOCATED))
@@ -60,13 +60,14 @@ def names_racks(source: Source) -> bool:
 
 
 def consumer_reads(source: Source) -> DataFrame:
-    """The consumers' answered reads of partitions in the run's window: WHOSE, broker, api_version, epoch, time, replica
-    (the one that the consumer is sent to, null for none) and bytes.
+    """The consumers' answered reads of partitions in the run's window: connection_id, WHOSE, broker, api_version, epoch,
+    time, replica (the one that the consumer is sent to, null for none) and bytes.
     """
     f = FETCH_PARTITIONS
     scenario = source.run.scenario
     rows = rows_in_window(source.rows(f), f.request_time, scenario.begin, scenario.end)
     return rows.where((F.col(f.reader) == CONSUMER) & F.col(f.returned_bytes).isNotNull()).select(
+        f.connection_id,
         F.coalesce(f.client_id, F.lit("")).alias(str(T.client_id)),
         F.col(f.client_address).alias(str(T.client_address)),
         F.coalesce(f.topic, f.topic_id).alias(str(T.topic)),
@@ -87,7 +88,8 @@ def senders(reads: DataFrame) -> DataFrame:
 
 
 def reads_served(reads: DataFrame, shown: DataFrame) -> DataFrame:
-    """Rows of READS without racks: reads with records, added up for the same leader and replicas in sync.
+    """Rows of READS with their connection_id, without racks: a connection's reads with records, added up for the same
+    leader and replicas in sync.
 
     shown: from `replicas_shown`.
     """
@@ -97,7 +99,7 @@ def reads_served(reads: DataFrame, shown: DataFrame) -> DataFrame:
     with_replicas = served.join(shown, [*of_partition, at_the_time], "left").drop(shown[T.topic], shown[T.partition])
     sent = senders(reads).withColumnRenamed(REPLICA, str(T.broker))
     with_sender = with_replicas.join(sent, [*WHOSE, str(T.broker)], "left")
-    keys = [*WHOSE, str(T.broker), API_VERSION, ISR]
+    keys = [str(FETCH_PARTITIONS.connection_id), *WHOSE, str(T.broker), API_VERSION, ISR]
     return with_sender.groupBy(*keys, leader_then().alias(str(T.leader))).agg(F.sum(T.bytes).alias(str(T.bytes)))
 
 

@@ -19,10 +19,10 @@ from schemas.tables.values import BROKER
 CLIENT_RACK, BROKER_RACK = "client.rack", "broker.rack"
 ALL_CLIENTS = f"consumer.{CLIENT_RACK}"
 OF_CLIENT, OF_ADDRESS, OF_BROKER = "client.", "address.", "broker."
-CONSUMERS = pa.schema(
-    [(str(column), pa.string()) for column in (RACK_READS.client_id, RACK_READS.client_address, RACK_READS.client_rack)]
+CONNECTIONS = pa.schema(
+    [(str(EXCHANGES.connection_id), pa.int64()), (str(RACK_READS.client_rack), pa.string())]
 )
-"""The rack of each consumer, null if it is not known. client_id: empty for none."""
+"""The rack of the consumer of each connection, null if it is not known."""
 
 
 class Consumer(NamedTuple):
@@ -34,18 +34,19 @@ class Consumer(NamedTuple):
 
 
 def consumer_racks(source: Source) -> pa.Table:
-    """The rack of each consumer that fetches: rows of CONSUMERS. If its requests state several, the greatest counts.
+    """The rack of the consumer of each connection with fetches: rows of CONNECTIONS.
 
-    The driver holds them all, as it holds the software of connections.
+    Consumers in several racks may share their client.id, and their address too if it is translated. So what a request
+    states holds for its connection alone. The driver holds a row of each, as it holds the software of connections.
     """
     x = EXCHANGES
     of_consumers = source.rows(x).where(F.col(x.fetch_replica_id) < 0)
-    rack = F.max(x.fetch_rack_id)
-    shown = of_consumers.groupBy(F.coalesce(x.client_id, F.lit("")), x.client_address).agg(rack).collect()
+    client_id = F.coalesce(F.max(x.client_id), F.lit(""))
+    shown = of_consumers.groupBy(x.connection_id).agg(client_id, F.max(x.client_address), F.max(x.fetch_rack_id))
     stated = source.run.scenario.captured
-    rows = [(*row[:2], rack_of_consumer(Consumer(*row), stated)) for row in shown]
-    named = [dict(zip(CONSUMERS.names, row, strict=True)) for row in rows]
-    return pa.Table.from_pylist(named, schema=CONSUMERS)
+    rows = [(number, rack_of_consumer(Consumer(*consumer), stated)) for number, *consumer in shown.collect()]
+    named = [dict(zip(CONNECTIONS.names, row, strict=True)) for row in rows]
+    return pa.Table.from_pylist(named, schema=CONNECTIONS)
 
 
 def rack_of_consumer(consumer: Consumer, stated: Mapping[str, Value]) -> str | None:
