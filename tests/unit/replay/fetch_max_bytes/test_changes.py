@@ -136,14 +136,21 @@ def test_before_kip_74_a_first_batch_above_the_limit_is_cut_and_never_read() -> 
 
 def changes_of_fetches(fetches: int, read_in: list[int], *, leaves_nothing_out: bool) -> Records:
     """The changes of a partition without records that some of the fetches ask for. There is one fetch every 10 ms."""
-    request = 10 * MS * np.arange(fetches)
     before = [NONE, *read_in[:-1]]
+    moves = new_records(MOVE, len(read_in), fetch=read_in, before=before, fetch_offset=7)
+    partitions = new_records(FETCHED_PARTITION, 1, last_fetch=read_in[-1])
+    return changes_of_moves(fetches, partitions, moves, leaves_nothing_out=leaves_nothing_out)
+
+
+def changes_of_moves(fetches: int, partitions: Records, moves: Records, *, leaves_nothing_out: bool) -> Records:
+    """The changes of partitions without records, with one fetch every 10 ms."""
+    request = 10 * MS * np.arange(fetches)
     reads = NodeReads(
-        partitions=new_records(FETCHED_PARTITION, 1, last_fetch=read_in[-1]),
-        node=np.zeros(1, np.int64),
+        partitions=partitions,
+        node=np.zeros(len(partitions), np.int64),
         fetches=np.zeros(0, ANSWERED_FETCH),
         servings=np.zeros(0, SERVING),
-        moves=new_records(MOVE, len(read_in), fetch=read_in, before=before, fetch_offset=7),
+        moves=moves,
         bounds=np.zeros(0, BOUND),
     )
     none = np.zeros(fetches, np.int64)
@@ -157,8 +164,8 @@ def changes_of_fetches(fetches: int, read_in: list[int], *, leaves_nothing_out: 
         is_throttled=none.astype(np.bool_),
         horizon=request[-1:] + 2 * MS,
     )
-    batches = np.full(len(read_in), 4)
-    stays = np.full(1, NEVER)
+    batches = np.full(len(moves), 4)
+    stays = np.full(len(partitions), NEVER)
     return changes_of_nodes(reads, times, Destinations(batches, batches), stays, np.full(1, leaves_nothing_out)).changes
 
 
@@ -169,6 +176,15 @@ def test_one_fetch_without_a_partition_gives_it_up_only_if_the_client_leaves_no_
     assert surely["to"].tolist() == [4, LEAVE, GO_ON]
     assert surely["until"][1] == 30 * MS, "its records are gone when the client asks again"
     assert changes_of_fetches(4, [0, 3], leaves_nothing_out=False)["to"].tolist() == [4]
+
+
+def test_partitions_that_join_and_that_come_back_are_asked_for_in_the_order_of_their_fetch() -> None:
+    """Fetch 0 asks for partition 0, and fetch 3 for partitions 0 and 1, as after a rebalance."""
+    partitions = new_records(FETCHED_PARTITION, 2, last_fetch=3, since=np.array([0, 20 * MS + 1]))
+    moves = new_records(MOVE, 3, partition=[0, 0, 1], fetch=[0, 3, 3], before=[NONE, 0, NONE], fetch_offset=7)
+    found = changes_of_moves(4, partitions, moves, leaves_nothing_out=True)
+    assert found["partition"].tolist() == [0, 0, 0, 1]
+    assert found["to"].tolist() == [4, LEAVE, GO_ON, 4]
 
 
 def test_nothing_shows_when_buffered_records_of_a_partition_given_up_for_good_are_gone() -> None:

@@ -388,6 +388,15 @@ def test_a_process_has_one_connection_to_each_broker_and_works_on_the_records_of
     assert closed[1]["catch_up_ms"] == pytest.approx(640 / processes, rel=0.25)
 
 
+@pytest.mark.parametrize("most", [7, 10_000])
+def test_two_consumers_of_one_name_each_ask_in_an_order_of_their_own(most: int) -> None:
+    """The second consumer assigns itself the same partitions in the opposite order."""
+    second = [row | {"connection_id": 6, "partition": PARTITIONS - 1 - row["partition"]} for row in catch_up()]
+    fidelity = gold([*EVENTS, *second], lanes_of(AS_CAPTURED), most)["fidelity"]
+    (order,) = [row for row in fidelity if row["metric"] == "closed_loop_order"]
+    assert (order["checked"], order["agreed"]) == (2 * PARTITIONS * BATCHES, 2 * PARTITIONS * BATCHES)
+
+
 def test_another_order_than_the_clients_shows_in_fidelity() -> None:
     """The capture of a client that always names its partitions in the same order, and says it has a session."""
     assert closed_fidelity(batch_rows() + catch_up(rotates=False))["order"] == (32, 20, 0, [("other_partition", 12)])

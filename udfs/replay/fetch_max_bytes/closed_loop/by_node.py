@@ -34,8 +34,8 @@ class NodeReads(NamedTuple):
     here.
 
     partitions: FETCHED_PARTITION, those of a node in the order in which it first asked for them. node:
-    int64[partitions]. fetches: ANSWERED_FETCH, servings: SERVING, moves: MOVE; those of a node in time order, except
-    that the moves of one part of the rows are in the order of partition numbers. bounds: BOUND, those of a partition in
+    int64[partitions]. fetches: ANSWERED_FETCH, servings: SERVING, moves: MOVE; those of a node in time order, and
+    those of a fetch in the order in which it names partitions. bounds: BOUND, those of a partition in
     time order. The fetch of a serving is the first fetch that was sent at the same time.
     """
 

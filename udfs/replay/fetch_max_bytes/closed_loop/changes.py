@@ -218,14 +218,17 @@ def leaving_partitions(
 def coming_partitions(
     reads: NodeReads, fetches: ReaderFetches, destinations: Destinations, kinds: MoveKinds
 ) -> list[NodeChanges]:
-    """Partitions that join, come back, or are read on from another place."""
+    """Partitions that join, come back, or are read on from another place. Those that join and those that come back keep
+    the order in which the fetch names them.
+    """
     request, moves, joins, absent = fetches.request, reads.moves, kinds.joins, kinds.absent
     p, batch, jumps = moves["partition"], destinations.batch, kinds.sought & ~absent
     node, asked_again, asked_before = reads.node[p], request[moves["fetch"]], request[np.maximum(moves["before"], 0)]
     requested, answered = (fetches.just_after(of, moves["fetch"]) for of in (request, fetches.response))
+    comes, to = joins | absent, np.where(absent & ~kinds.sought, GO_ON, batch)
+    since = np.where(joins, reads.partitions["since"][p], requested)
     return [
-        group_changes(node[joins], reads.partitions["since"][p[joins]], p[joins], batch[joins]),
-        group_changes(node[absent], requested[absent], p[absent], np.where(kinds.sought, batch, GO_ON)[absent]),
+        group_changes(node[comes], since[comes], p[comes], to[comes]),
         group_changes(
             node[jumps], answered[jumps], p[jumps], batch[jumps],
             captured_batch=destinations.expected[jumps], until=asked_again[jumps], since=asked_before[jumps],

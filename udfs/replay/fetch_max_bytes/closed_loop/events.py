@@ -309,10 +309,11 @@ def note_moves(captured: CapturedFetches, part: KeptFetches, place: Ints) -> Non
     """Keep the reads that do not repeat what their partition's read before asked for, and the last read of each
     partition.
 
-    place: int64[reads], indices in `fetched`. Moves are in the order of connections, partition numbers and reads.
+    place: int64[reads], indices in `fetched`. Moves are in the order of reads: partitions that a fetch adds come to the
+    end of the reader's order in the order in which that fetch names them.
     """
     fetched = captured.fetched.records
-    order = np.lexsort((part.reads["number"], part.connection))
+    order = np.argsort(place, kind="stable")
     place, fetch = place[order], part.fetch[order]
     offset, returned = part.reads["fetch_offset"][order], part.reads["returned_bytes"][order]
     begins = np.append(True, place[1:] != place[:-1])
@@ -323,11 +324,12 @@ def note_moves(captured: CapturedFetches, part: KeptFetches, place: Ints) -> Non
     ends = np.append(begins[1:], True)
     fetched["last_fetch"][place[ends]] = fetch[ends]
     fetched["last_offset"][place[ends]], fetched["last_returned"][place[ends]] = offset[ends], returned[ends]
-    moves = (before < fetch - 1) | (offset != from_offset) | (had > 0)
+    moves = np.flatnonzero((before < fetch - 1) | (offset != from_offset) | (had > 0))
+    moves = moves[np.argsort(order[moves])]
     captured.moves.append(
         new_records(
             MOVE,
-            int(np.count_nonzero(moves)),
+            len(moves),
             partition=place[moves],
             fetch=fetch[moves],
             before=before[moves],
