@@ -29,6 +29,7 @@ from jobs.lake.packed_tables import write_packed
 from jobs.lake.target import Target
 from jobs.scenarios.located_yaml import Fault
 from jobs.terminal.failures import ReadableSparkFailures
+from schemas.tables.gold import RUNS
 from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, QUARANTINE, RECORD_BATCHES
 from schemas.tables.table import Table
@@ -63,6 +64,17 @@ def refused(spark: SparkSession, rows: Mapping[Table, Sequence[Row]], names: set
             for row in marked.groupBy(VIOLATIONS).count().collect():
                 found[row[0]] += row[1]
     return found
+
+
+def test_fetches_of_a_cluster_that_is_not_replayed_are_in_no_sum(spark: SparkSession) -> None:
+    """The capture set shows two clusters, and the run replays one of them."""
+    fetch = {"connection_id": 6, "exchange_no": 0, "api_name": "FETCH", "request_bytes": 90, "response_bytes": 90}
+    connections = [{"connection_id": 5, "cluster_id": "ours"}, {"connection_id": 6, "cluster_id": "theirs"}]
+    rows = {**GOOD, CONNECTIONS: connections, EXCHANGES: [*GOOD[EXCHANGES], fetch]}
+    rule = "captured_fetches_add_up"
+    of_run = {"algorithm": "session_cache", "lanes": list(LANES), "cluster_id": "ours"}
+    assert refused(spark, {**rows, RUNS: [of_run]}, {rule}) == {rule: 0}
+    assert refused(spark, {**rows, RUNS: [{**of_run, "cluster_id": "theirs"}]}, {rule}) == {rule: 1}
 
 
 def test_every_rule_that_ships_has_a_planted_violation() -> None:
