@@ -9,6 +9,7 @@ from functools import partial
 from itertools import chain
 from pathlib import Path, PurePosixPath
 
+from jobs.captures.clusters import BY_FLAG
 from jobs.paths import COMMAND
 from jobs.report_page.advice.aims import aim_settings, limit_text
 from jobs.report_page.advice.floors import low_fidelity, low_fidelity_text
@@ -65,7 +66,8 @@ class Verdict:
 def first_screen(lake: str, verdict: Verdict) -> list[str]:
     """The lines of the verdict. Those that say where report and tables are follow in `jobs/report.py`."""
     return [
-        headline(verdict.run, verdict.findings),
+        headline(verdict.findings),
+        *cluster_lines(verdict.run),
         *(line for window_line in window_sentences(verdict.run) for line in labelled_lines("WINDOW", window_line)),
         *trust_lines(verdict.findings),
         *change_lines(verdict.made),
@@ -80,15 +82,22 @@ def first_screen(lake: str, verdict: Verdict) -> list[str]:
     ]
 
 
-def headline(run: KnownRun, findings: Findings) -> str:
+def headline(findings: Findings) -> str:
     """What was read: `refetch  starve.pcap  502 exchanges  Kafka 4.3`."""
     rows = findings.of(captured_files)
     names = [PurePosixPath(row[CAPTURES.path]).name for row in rows[:MOST_FILES]]
     more = rows[0][IN_ALL] - len(names) if rows else 0
     files = ", ".join([*names, *([f"{more:,} more"] if more > 0 else [])])
-    of_cluster = [] if run.cluster_id is None else [f"cluster {run.cluster_id} alone, one of several"]
     exchanges = quantity(findings.of(quality_row)[0][CAPTURE_QUALITY.exchanges], "exchange")
-    return "  ".join(["refetch", files, exchanges, f"Kafka {findings.kafka.partition(', ')[0]}", *of_cluster])[:WIDTH]
+    return "  ".join(["refetch", files, exchanges, f"Kafka {findings.kafka.partition(', ')[0]}"])[:WIDTH]
+
+
+def cluster_lines(run: KnownRun) -> list[str]:
+    """Which cluster is replayed, if the captures show several."""
+    if run.cluster_id is None:
+        return []
+    told = f"only {run.cluster_id} is replayed, one of several that the captures show; {BY_FLAG} names another"
+    return labelled_lines("CLUSTER", told)
 
 
 def trust_lines(findings: Findings) -> Iterator[str]:
@@ -262,7 +271,8 @@ def repeat_command(lake: str, verdict: Verdict) -> str:
     sets = [f"--set={key}={','.join(values)}" for key, values in run.varied.items()]
     aims = dict.fromkeys(f"--find={row[AIM_SETTINGS.aim]}" for row in findings.of(aim_settings))
     stated = [f"--captured={pair}" for pair in run.stated]
-    arguments = [*sets, *aims, *stated, *window_flags(run), *flags]
+    of_cluster = [] if run.cluster_id is None else [f"--cluster-id={run.cluster_id}"]
+    arguments = [*of_cluster, *sets, *aims, *stated, *window_flags(run), *flags]
     return shlex.join([COMMAND, "replay", f"--lake={short_path(lake)}", *arguments])
 
 

@@ -19,7 +19,7 @@ from jobs.report_page.verdict import first_screen, repeat_command, repeat_lines
 from schemas.tables.gold_aims import AIM_SETTINGS
 from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.silver import CAPTURE_QUALITY
-from tests.unit.report.findings import findings, row_of, verdict
+from tests.unit.report.findings import findings, known, row_of, verdict
 
 FETCH = "consumer.fetch.max.bytes"
 CHANGED = Recommendation(
@@ -108,6 +108,19 @@ def test_the_command_repeats_the_aims_of_the_run() -> None:
     held = replace(CHANGED, algorithm="session_cache", setting=key, verdict="withheld")
     command = repeat_command("/lake", verdict(found, held))
     assert command == f"./spark-submit.sh replay --lake=/lake '--find={aim}' --captured={key}=..."
+
+
+def test_a_run_of_one_of_several_clusters_names_it_and_the_command_repeats_it() -> None:
+    key, cluster = "broker.max.incremental.fetch.session.cache.slots", "MkU3OEVBNTcwNTJENDM2Qk"
+    found = findings({metrics_below_floor: [low(floor=0.99)]}, {"session_cache": ("captured",)})
+    held = replace(CHANGED, algorithm="session_cache", setting=key, verdict="withheld")
+    of = verdict(replace(found, assumed=(key,)), held, of=known(cluster_id=cluster))
+    head, named, *_ = first_screen("/lake", of)
+    assert head == "refetch  a.pcap  7 exchanges  Kafka 4.3"
+    assert named.startswith(f"CLUSTER   only {cluster} is replayed, one of several that the captures show; ")
+    assert repeat_command("/lake", of) == (
+        f"./spark-submit.sh replay --lake=/lake --cluster-id={cluster} --captured={key}=..."
+    )
 
 
 def test_bytes_that_the_capture_lacks_are_shown_with_the_trust() -> None:
