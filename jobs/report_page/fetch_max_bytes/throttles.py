@@ -35,14 +35,17 @@ AS_CAPTURED = "as captured"
 
 
 def throttled_clients(own_rows: OwnRows) -> DataFrame:
-    """(client_id, api_name, total, long) of the clients and APIs that were throttled, the longest throttled first.
+    """(client_id, api_name, connections, total, long) of the clients and APIs that were throttled, the longest
+    throttled first.
 
-    total: ms. long: ms in responses whose throttle time is above 1 s.
+    connections: how many were throttled. total: ms, the sum over them. long: ms in responses whose throttle time is
+    above 1 s.
     """
     x = EXCHANGES
     throttled = own_rows(x).where(F.col(x.throttle_time_ms) > 0)
     is_long = F.col(x.throttle_time_ms) > MS_PER_S
     by_api = throttled.groupBy(x.client_id, x.api_name).agg(
+        F.count_distinct(x.connection_id).alias("connections"),
         F.sum(x.throttle_time_ms).alias("total"),
         F.sum(F.when(is_long, F.col(x.throttle_time_ms)).otherwise(0)).alias("long"),
     )  # fmt: skip
@@ -63,6 +66,9 @@ def captured_throttles(findings: Findings) -> Iterator[tuple[str, str]]:
     most = " or more" if rows[0][IN_ALL] > len(rows) else ""
     are = "client was" if len(by_client) == 1 and not most else "clients were"
     whom = f"{len(by_client):,}{most} {are} throttled, {client_name(first)} for {duration(sum(of_first.values()))}"
+    # Connections are throttled at the same time, so their sum may be longer than the capture.
+    together = max(row["connections"] for row in rows if row[EXCHANGES.client_id] == first)
+    whom += f", added up over {together:,} connections" if together > 1 else ""
     parts = [f"{duration(ms)} by {quota}" for quota, ms in sorted(of_first.items(), key=lambda of: -of[1])]
     yield AS_CAPTURED, f"{whom}: {', '.join(parts)}"
 

@@ -12,8 +12,10 @@ from jobs.report_page.verdict import quota_lines
 from tests.unit.report.findings import findings
 
 
-def throttled(client: str | None, api: str, total: int, long: int = 0, in_all: int = 1) -> Row:
-    return Row(client_id=client, api_name=api, total=total, long=long, in_all=in_all)
+def throttled(
+    client: str | None, api: str, total: int, long: int = 0, in_all: int = 1, connections: int = 1
+) -> Row:
+    return Row(client_id=client, api_name=api, connections=connections, total=total, long=long, in_all=in_all)
 
 
 def told(*rows: Row) -> list[str]:
@@ -27,6 +29,13 @@ def test_throttle_times_that_are_longer_than_a_window_are_not_by_request_percent
     ]
     assert told(throttled("app", "PRODUCE", 300)) == [
         "1 client was throttled, app for 300 ms: 300 ms by producer_byte_rate or request_percentage"
+    ]
+
+
+def test_a_sum_over_several_connections_says_so_because_they_are_throttled_at_the_same_time() -> None:
+    assert told(throttled("app", "FETCH", 81_000, 81_000, connections=9), throttled("app", "METADATA", 400)) == [
+        "1 client was throttled, app for 81.4 s, added up over 9 connections: 81 s by consumer_byte_rate, "
+        "400 ms by request_percentage"
     ]
 
 
