@@ -67,7 +67,7 @@ def first_screen(lake: str, verdict: Verdict) -> list[str]:
     """The lines of the verdict. Those that say where report and tables are follow in `jobs/report.py`."""
     return [
         headline(verdict.findings),
-        *cluster_lines(verdict.run),
+        *replayed_cluster_lines(verdict.run),
         *(line for window_line in window_sentences(verdict.run) for line in labelled_lines("WINDOW", window_line)),
         *trust_lines(verdict.findings),
         *change_lines(verdict.made),
@@ -92,7 +92,7 @@ def headline(findings: Findings) -> str:
     return "  ".join(["refetch", files, exchanges, f"Kafka {findings.kafka.partition(', ')[0]}"])[:WIDTH]
 
 
-def cluster_lines(run: KnownRun) -> list[str]:
+def replayed_cluster_lines(run: KnownRun) -> list[str]:
     """Which cluster is replayed, if the captures show several."""
     if run.cluster_id is None:
         return []

@@ -192,8 +192,8 @@ CLOSED_FETCHES = FidelityReasons(
             "Closed loop: before this part of a partition's backlog, the replay reads another partition than the "
             "captured reader did, or it does not read this part at all.",
             "If the client is not what the capture suggests, look at the lane of its rules: `--set=profile=...`. If it "
-            "asks in a new order each time, as sarama does, no rule says which partition is next. Otherwise take the "
-            "order of partitions in this reader's lanes as a direction only.",
+            "asks in a new order each time, as sarama and aiokafka do, no rule says which partition is next. Otherwise "
+            "take the order of partitions in this reader's lanes as a direction only.",
             "different",
         ),
         "fewer_bytes": FidelityReason("Closed loop: the replay had read fewer bytes by then.", DIRECTION, "different"),
