@@ -176,6 +176,12 @@ CLOSED_OBSTACLES = {
     "compacted": FidelityReason(
         "Closed loop: compaction had removed records from a log that the reader read.", COMPACTED, "unknown"
     ),
+    "fetches_lost": FidelityReason(
+        "Closed loop: the capture lacks bytes of the connection, and the reader went on behind records that no "
+        "captured response to it has.",
+        WHOLE,
+        "unknown",
+    ),
 }
 """Why a connection's closed loop is not compared with the capture."""
 

@@ -24,6 +24,7 @@ from jobs.replays.silver import Read, dealt_silver, read_small_table
 from jobs.session.one_shuffle import replay_shards, shard_count
 from schemas.tables import algorithms
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, RECORD_BATCHES
+from udfs.columns.arrow_columns import compute as pc
 from udfs.replay.fetch_max_bytes.producer_quota.replay import replay_producers
 from udfs.replay.fetch_max_bytes.producer_quota.settings import lanes_of_fetches, producer_lanes
 from udfs.replay.fetch_max_bytes.producer_quota.silver_events import (
@@ -48,7 +49,7 @@ def packed(source: Source) -> DataFrame:
     scenario, shards = source.run.scenario, shard_count(source.spark)
     settings = lane_settings(scenario, algorithms.FETCH_MAX_BYTES, scenario.captured)
     lanes = fetch_lanes(lanes_of_fetches(settings))
-    lanes, groups = with_users(source, replace(lanes, window=scenario.window))
+    lanes, groups = with_users(source, replace(lanes, window=scenario.window, lossy=lossy_connections(source)))
     under = limits_of_memory(scenario)
     replay = partial(
         replay_fetches,
@@ -75,6 +76,14 @@ def packed_producers(source: Source, settings: LaneSettings, shards: int) -> Dat
     ]
     replay = partial(replay_producers, lanes=lanes, run_id=source.run_id)
     return replay_shards(dealt_silver(source, PRODUCERS, reads, shards), PRODUCERS, shards, replay)
+
+
+def lossy_connections(source: Source) -> frozenset[int]:
+    """The ids of connections of which the capture lacks bytes."""
+    c = CONNECTIONS
+    rows = read_small_table(source, c, (c.connection_id, c.missing_bytes))
+    lossy = rows.filter(pc.greater(rows[c.missing_bytes], 0))
+    return frozenset(lossy[c.connection_id].drop_null().to_numpy().tolist())
 
 
 def begun_before(source: Source) -> ByConnection:

@@ -60,8 +60,8 @@ def names_racks(source: Source) -> bool:
 
 
 def consumer_reads(source: Source) -> DataFrame:
-    """The consumers' answered reads of partitions in the run's window: connection_id, WHOSE, broker, api_version, epoch,
-    time, replica (the one that the consumer is sent to, null for none) and bytes.
+    """The consumers' answered reads of partitions in the run's window: connection_id, WHOSE, broker, api_version,
+    epoch, time, replica (the one that the consumer is sent to, null for none) and bytes.
     """
     f = FETCH_PARTITIONS
     scenario = source.run.scenario

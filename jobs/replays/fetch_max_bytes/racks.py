@@ -19,9 +19,11 @@ from schemas.tables.values import BROKER
 CLIENT_RACK, BROKER_RACK = "client.rack", "broker.rack"
 ALL_CLIENTS = f"consumer.{CLIENT_RACK}"
 OF_CLIENT, OF_ADDRESS, OF_BROKER = "client.", "address.", "broker."
-CONNECTIONS = pa.schema(
-    [(str(EXCHANGES.connection_id), pa.int64()), (str(RACK_READS.client_rack), pa.string())]
-)
+_COLUMNS: list[tuple[str, pa.DataType]] = [
+    (str(EXCHANGES.connection_id), pa.int64()),
+    (str(RACK_READS.client_rack), pa.string()),
+]
+CONNECTIONS = pa.schema(_COLUMNS)
 """The rack of the consumer of each connection, null if it is not known."""
 
 

@@ -12,9 +12,7 @@ from jobs.report_page.verdict import quota_lines
 from tests.unit.report.findings import findings
 
 
-def throttled(
-    client: str | None, api: str, total: int, long: int = 0, in_all: int = 1, connections: int = 1
-) -> Row:
+def throttled(client: str | None, api: str, total: int, long: int = 0, in_all: int = 1, connections: int = 1) -> Row:
     return Row(client_id=client, api_name=api, connections=connections, total=total, long=long, in_all=in_all)
 
 

@@ -180,7 +180,7 @@ def rows_of_group(
             partition_max_bytes=progress.partition_max_bytes,
         )  # fmt: skip
         yield from open_rows(progress, labels, bounds(labels))
-        intent = intent_of(progress.captured, reader.kind, int(limits["broker_max_bytes"][CAPTURED]))
+        intent = intent_of(progress.captured, reader.kind, int(limits["broker_max_bytes"][CAPTURED]), lanes.lossy)
         if intent is not None:
             room = response_room(intent, reader, responses_under) if responses_under else 0
             of_members.append((labels, Member(intent, reader, room)))

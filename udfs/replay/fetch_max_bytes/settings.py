@@ -99,7 +99,7 @@ class FetchLanes:
     CLIENT_SETTINGS[lanes] of each. traffic_speed: float64[lanes], the factor by which records are produced faster than
     captured. window: only fetches sent in this time are replayed. quotas: the quotas of consumers in each lane,
     bytes/s; empty if no lane has any. users: the user that each consumer is to brokers, by client.id and address, as
-    far as that is known.
+    far as that is known. lossy: the ids of connections of which the capture lacks bytes.
     """
 
     names: tuple[str, ...]
@@ -111,6 +111,7 @@ class FetchLanes:
     window: Window = WHOLE
     quotas: tuple[Mapping[QuotaOf, int], ...] = ()
     users: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    lossy: frozenset[int] = frozenset()
 
     def limits(self, reader: Reader) -> Records:
         """The fetch limits of this reader, with its quotas: FETCH_LIMITS[lanes]."""

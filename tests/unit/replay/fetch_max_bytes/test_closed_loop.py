@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -280,6 +281,34 @@ def test_what_the_capture_does_not_show_is_unknown_and_named(events: Rows, reaso
     for checked, agreed, unknown, reasons in found.values():
         assert (checked, agreed) == (0, 0)
         assert reasons == [(reason, unknown)]
+
+
+def reasons_of_a_lossy_connection(events: Rows) -> list[tuple[str, int]]:
+    """The reasons of the closed loop if the capture lacks bytes of the reader's connection."""
+    lanes = replace(lanes_of(AS_CAPTURED), lossy=frozenset({READER["connection_id"]}))
+    closed = [row for row in gold(events, lanes)["fidelity"] if row["metric"].startswith("closed_loop_")]
+    return [reason for row in closed for reason in row["reasons"]]
+
+
+def test_where_the_capture_lost_fetches_with_records_the_closed_loop_is_unknown() -> None:
+    """If no byte of the connection is missing, the same jump over records is the reader's own seek."""
+    rest = [row for row in EVENTS if row.get("exchange_no") not in range(2, 6)]
+    assert {word for word, _ in reasons_of_a_lossy_connection(rest)} == {"fetches_lost"}
+    assert "fetches_lost" not in {word for _, _, _, of in closed_fidelity(rest).values() for word, _ in of}
+
+
+def test_records_of_lost_fetches_may_be_in_no_log_that_the_capture_shows() -> None:
+    """The reader goes on at offset 500, behind a fetch that got nothing and batches that nobody else read or sent."""
+    later = [read_row(fetch, p, p, 50, 0) for fetch in (40, 41) for p in range(PARTITIONS)]
+    ahead = [
+        row | {"response_bound": 500, "bound_low": 500, "bound_high": 500, "opens_session": False} for row in later
+    ]
+    waited = [read_row(30, p, p, BATCHES, 0) | {"opens_session": False} for p in range(PARTITIONS)]
+    assert {word for word, _ in reasons_of_a_lossy_connection([*EVENTS, *waited, *ahead])} == {"fetches_lost"}
+
+
+def test_lost_bytes_that_no_record_was_in_do_not_matter() -> None:
+    assert reasons_of_a_lossy_connection(EVENTS) == []
 
 
 LARGER = differing(lambda row: (row["kind"], row["position"]) == (LogEvent.BATCH, 20), size_bytes=3 * SIZE)

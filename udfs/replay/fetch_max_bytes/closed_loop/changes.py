@@ -85,13 +85,15 @@ class Destinations(NamedTuple):
 class Changes(NamedTuple):
     """READING_CHANGE[n], those of a node next to each other and in time order; node: int64[n], the node of each.
 
-    lost: int64[nodes], how often a seek could not be followed. stopped: int64[m], the fetches before which the reader
+    lost: int64[nodes], how often a seek could not be followed. skipped: int64[nodes], how often a partition was read on
+    behind batches that were not read. stopped: int64[m], the fetches before which the reader
     stood still.
     """
 
     changes: Records
     node: Ints
     lost: Ints
+    skipped: Ints
     stopped: Ints
 
 
@@ -152,10 +154,12 @@ def changes_of_nodes(
     ]
     node, changes = np.concatenate([g.node for g in groups]), join_records(READING_CHANGE, [g.changes for g in groups])
     order = np.lexsort((changes["time"], node))
+    of_move, count = reads.node[reads.moves["partition"]], len(leaves_nothing_out)
     return Changes(
         changes=pick_records(changes, order),
         node=node[order],
-        lost=np.bincount(reads.node[reads.moves["partition"]][kinds.lost], minlength=len(leaves_nothing_out)),
+        lost=np.bincount(of_move[kinds.lost], minlength=count),
+        skipped=np.bincount(of_move[skips_records(reads, destinations)], minlength=count),
         stopped=np.append(stops, throttled + 1),
     )
 
@@ -176,6 +180,16 @@ def kinds_of_moves(
         lost=lost,
         left=left,
     )
+
+
+def skips_records(reads: NodeReads, destinations: Destinations) -> Bools:
+    """Whether each move goes on behind records that the partition's read before did not get: bool[moves].
+
+    Batches that the capture lacks are not in the log. There the offset shows it, if the read before got nothing.
+    """
+    moves, has_before = reads.moves, reads.moves["before"] >= 0
+    is_ahead = (moves["returned"] <= 0) & (moves["fetch_offset"] > moves["from_offset"])
+    return has_before & (is_ahead | (destinations.batch > destinations.expected))
 
 
 def changes_of_reader(fetches: ReaderFetches, stops: Ints, throttled: Ints, opened: Ints) -> list[NodeChanges]:

@@ -68,6 +68,7 @@ def obstacles_of(intent: Intent) -> Ints:
         (nodes["refused"] > 0, _R.response_error),
         (nodes["redirected"] > nodes["sent_to_replica"], _R.partition_refused),
         (nodes["sent_to_replica"] > 0, _R.sent_to_replica),
+        (intent.lost_fetches, _R.fetches_lost),
         (unknown, _R.log_content_unknown),
         (intent.lost_seeks > 0, _R.position_moved),
         (nodes["is_converted"] > 0, _R.converted_format),

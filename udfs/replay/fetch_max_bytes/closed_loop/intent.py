@@ -54,7 +54,8 @@ class Intent(NamedTuple):
     requested_at: int64[partitions], when each partition is first asked for (us). profiles: int64[nodes], which client's
     rules each node follows (`PROFILES`). work: what the capture shows of the application's work. throttled:
     int64[nodes], how many responses a quota emptied. is_delayed: bool[nodes], whether a quota held back responses with
-    records. lost_seeks: int64[nodes], how many seeks could not be followed.
+    records. lost_seeks: int64[nodes], how many seeks could not be followed. lost_fetches: bool[nodes], the capture
+    lacks bytes of the node, and with them fetches that got records.
     """
 
     keys: list[str]
@@ -69,12 +70,16 @@ class Intent(NamedTuple):
     throttled: Ints
     is_delayed: Bools
     lost_seeks: Ints
+    lost_fetches: Bools
 
 
-def intent_of(captured: CapturedFetches, reader: str, broker_max_bytes: int) -> Intent | None:
+def intent_of(
+    captured: CapturedFetches, reader: str, broker_max_bytes: int, lossy: frozenset[int] = frozenset()
+) -> Intent | None:
     """The intent of a reader, once all of its fetches are known; None if none of them was answered.
 
-    reader: its kind. broker_max_bytes: the broker's fetch.max.bytes in force.
+    reader: its kind. broker_max_bytes: the broker's fetch.max.bytes in force. lossy: the ids of connections of which
+    the capture lacks bytes.
     """
     nodes, keys = nodes_of(captured, reader), list(captured.partitions)
     if nodes is None:
@@ -111,7 +116,14 @@ def intent_of(captured: CapturedFetches, reader: str, broker_max_bytes: int) -> 
         throttled=np.add.reduceat(is_throttled & (paced.size == 0), first, dtype=np.int64),
         is_delayed=np.logical_or.reduceat(is_throttled & (paced.size != 0), first),
         lost_seeks=changes.lost,
+        lost_fetches=lossy_nodes(captured, nodes, lossy) & (changes.skipped > 0),
     )
+
+
+def lossy_nodes(captured: CapturedFetches, nodes: Nodes, lossy: frozenset[int]) -> Bools:
+    """Whether the capture lacks bytes of a connection of each node: bool[nodes]. lossy: the ids of such connections."""
+    of_node = nodes.node[np.isin(captured.connections.records["id"], [*lossy])]
+    return np.isin(np.arange(len(nodes.nodes)), of_node)
 
 
 def fetches_for_changes(reads: NodeReads, nodes: Nodes) -> ReaderFetches:
