@@ -177,8 +177,8 @@ CLOSED_OBSTACLES = {
         "Closed loop: compaction had removed records from a log that the reader read.", COMPACTED, "unknown"
     ),
     "fetches_lost": FidelityReason(
-        "Closed loop: the capture lacks bytes of the connection, and the reader went on behind records that no "
-        "captured response to it has.",
+        "Closed loop: the capture lacks bytes of the connection. The reader went on behind records that no captured "
+        "response to it has, or it seems to have asked for nothing for a second or more.",
         WHOLE,
         "unknown",
     ),

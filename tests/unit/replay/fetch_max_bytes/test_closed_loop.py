@@ -307,6 +307,12 @@ def test_records_of_lost_fetches_may_be_in_no_log_that_the_capture_shows() -> No
     assert {word for word, _ in reasons_of_a_lossy_connection([*EVENTS, *waited, *ahead])} == {"fetches_lost"}
 
 
+def test_a_silence_of_a_lossy_connection_may_be_lost_fetches() -> None:
+    events = [behind(row, 2_000 * MS) if row.get("exchange_no", 0) >= 8 else row for row in EVENTS]
+    assert {word for word, _ in reasons_of_a_lossy_connection(events)} == {"fetches_lost"}
+    assert {word for _, _, _, of in closed_fidelity(events).values() for word, _ in of} == set()
+
+
 def test_lost_bytes_that_no_record_was_in_do_not_matter() -> None:
     assert reasons_of_a_lossy_connection(EVENTS) == []
 

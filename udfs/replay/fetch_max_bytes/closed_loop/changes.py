@@ -85,15 +85,15 @@ class Destinations(NamedTuple):
 class Changes(NamedTuple):
     """READING_CHANGE[n], those of a node next to each other and in time order; node: int64[n], the node of each.
 
-    lost: int64[nodes], how often a seek could not be followed. skipped: int64[nodes], how often a partition was read on
-    behind batches that were not read. stopped: int64[m], the fetches before which the reader
-    stood still.
+    lost: int64[nodes], how often a seek could not be followed. gaps: int64[nodes], how often a partition was read on
+    behind batches that were not read, or the reader was silent, as where the capture lacks fetches. stopped: int64[m],
+    the fetches before which the reader stood still.
     """
 
     changes: Records
     node: Ints
     lost: Ints
-    skipped: Ints
+    gaps: Ints
     stopped: Ints
 
 
@@ -155,11 +155,12 @@ def changes_of_nodes(
     node, changes = np.concatenate([g.node for g in groups]), join_records(READING_CHANGE, [g.changes for g in groups])
     order = np.lexsort((changes["time"], node))
     of_move, count = reads.node[reads.moves["partition"]], len(leaves_nothing_out)
+    silent = fetches.node[silences(fetches, [np.arange(len(fetches.request))])]
     return Changes(
         changes=pick_records(changes, order),
         node=node[order],
         lost=np.bincount(of_move[kinds.lost], minlength=count),
-        skipped=np.bincount(of_move[skips_records(reads, destinations)], minlength=count),
+        gaps=np.bincount(np.concatenate([of_move[skips_records(reads, destinations)], silent]), minlength=count),
         stopped=np.append(stops, throttled + 1),
     )
 

@@ -55,7 +55,7 @@ class Intent(NamedTuple):
     rules each node follows (`PROFILES`). work: what the capture shows of the application's work. throttled:
     int64[nodes], how many responses a quota emptied. is_delayed: bool[nodes], whether a quota held back responses with
     records. lost_seeks: int64[nodes], how many seeks could not be followed. lost_fetches: bool[nodes], the capture
-    lacks bytes of the node, and with them fetches that got records.
+    lacks bytes of the node, and with them it may lack fetches that matter.
     """
 
     keys: list[str]
@@ -116,7 +116,7 @@ def intent_of(
         throttled=np.add.reduceat(is_throttled & (paced.size == 0), first, dtype=np.int64),
         is_delayed=np.logical_or.reduceat(is_throttled & (paced.size != 0), first),
         lost_seeks=changes.lost,
-        lost_fetches=lossy_nodes(captured, nodes, lossy) & (changes.skipped > 0),
+        lost_fetches=lossy_nodes(captured, nodes, lossy) & (changes.gaps > 0),
     )
 
 
