@@ -15,6 +15,7 @@ from deltalake import DeltaTable
 
 from jobs.lake.table_address import table_path
 from schemas.tables.gold import GOLD, RUNS
+from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.silver import CAPTURES, SILVER
 from schemas.tables.table import Table
 from tests.equal_rows.hashes import rows_hash
@@ -72,7 +73,13 @@ def seen(lake: Path, begin: datetime) -> Seen:
 
 
 def hashes(table: Table, rows: pa.Table) -> dict[Cell, str]:
-    """The hash of a table's rows, by capture set or run."""
+    """The hash of a table's rows, by capture set or run.
+
+    `gate` also checks the tables of replays that only other runs have. Its results on these depend on which runs the
+    lake has, so they do not count.
+    """
+    if table == GATE_RESULTS:
+        rows = rows.filter(pc.greater(rows[str(GATE_RESULTS.rows_checked)], 0))
     column = rows[str(table.replaced_by)]
     return {(table.name, str(of)): rows_hash(rows.filter(pc.equal(column, of)), table) for of in pc.unique(column)}
 

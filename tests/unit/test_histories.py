@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from jobs.flags import COMPARE, GATE, INGEST, LATEST, MIGRATE, PIPELINE, PRUNE, REPLAY, REPORT, RUNS
+from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.silver import CAPTURES, LOG_AGREEMENT, SILVER
 from tests.histories.check import Hashes, settled, told_badly
 from tests.histories.model import (
@@ -24,7 +26,7 @@ from tests.histories.model import (
     possible_beside,
 )
 from tests.histories.older import lacking, make_older
-from tests.histories.seen import Seen, shown_run
+from tests.histories.seen import Seen, hashes, shown_run
 from tests.histories.steps import AGE, BY_RUN, BY_SET, TREND, Step, plan
 from tests.lakes import plant
 from udfs.facts.arrow_tables import arrow_schema
@@ -259,3 +261,13 @@ def test_a_lake_without_a_page_shows_no_run(tmp_path: Path) -> None:
     assert shown_run(tmp_path) is None
     (tmp_path / "report.html").touch()
     assert shown_run(tmp_path) == "x"
+
+
+def test_results_of_a_gate_are_compared_without_those_on_tables_of_other_runs() -> None:
+    """A gate also checks the tables of replays that only other runs of the lake have."""
+    own = {"checked_id": "run", "rule": "agreed_is_of_checked", "rows_checked": 3}
+    alone, beside = ([own], [own, {**own, "table_name": "partition_limits", "rows_checked": 0}])
+    found = [hashes(GATE_RESULTS, pa.Table.from_pylist(rows, arrow_schema(GATE_RESULTS))) for rows in (alone, beside)]
+    assert found[0] == found[1]
+    other = pa.Table.from_pylist([{**own, "rows_checked": 4}], arrow_schema(GATE_RESULTS))
+    assert hashes(GATE_RESULTS, other) != found[0]
