@@ -52,7 +52,7 @@ def ingest(capture: Path, cores: int) -> Peak:
     """Ingest a capture into a temporary lake. Returns how much memory its workers took."""
     peak = Peak()
     with tempfile.TemporaryDirectory() as lake:
-        command = [sys.executable, "-P", "-m", "jobs", "ingest", f"--captures={capture}", f"--lake={lake}"]
+        command = [sys.executable, "-m", "jobs", "ingest", f"--captures={capture}", f"--lake={lake}"]
         job = subprocess.Popen([*command, f"--master=local[{cores}]"], stdout=subprocess.DEVNULL)
         peak.watch(job)
         if job.returncode:

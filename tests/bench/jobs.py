@@ -36,7 +36,7 @@ def stages(said: str) -> list[tuple[str, float]]:
 
 def run_job(lake: Path, *arguments: str) -> list[tuple[str, float]]:
     """Run a job on a lake; returns its stages. Raises CalledProcessError if it fails."""
-    command = [sys.executable, "-P", "-m", "jobs", *arguments, f"--lake={lake}"]
+    command = [sys.executable, "-m", "jobs", *arguments, f"--lake={lake}"]
     done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
     if done.returncode not in ENDED:
         raise subprocess.CalledProcessError(done.returncode, command, stderr=done.stderr)
