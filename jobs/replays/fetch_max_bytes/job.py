@@ -17,14 +17,13 @@ from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.consumer_memory.fetch_limits import limits_of_memory
 from jobs.replays.fetch_max_bytes.answers import QUERIES, TITLE, answer_lines
 from jobs.replays.fetch_max_bytes.rack_reads import packed_rack_rows
-from jobs.replays.fetch_max_bytes.reads import dealt_reads
+from jobs.replays.fetch_max_bytes.reads import dealt_reads, lossy_connections
 from jobs.replays.fetch_max_bytes.users import producers_with_users, with_users
 from jobs.replays.lane_settings import lane_settings
 from jobs.replays.silver import Read, dealt_silver, read_small_table
 from jobs.session.one_shuffle import replay_shards, shard_count
 from schemas.tables import algorithms
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, RECORD_BATCHES
-from udfs.columns.arrow_columns import compute as pc
 from udfs.replay.fetch_max_bytes.producer_quota.replay import replay_producers
 from udfs.replay.fetch_max_bytes.producer_quota.settings import lanes_of_fetches, producer_lanes
 from udfs.replay.fetch_max_bytes.producer_quota.silver_events import (
@@ -76,14 +75,6 @@ def packed_producers(source: Source, settings: LaneSettings, shards: int) -> Dat
     ]
     replay = partial(replay_producers, lanes=lanes, run_id=source.run_id)
     return replay_shards(dealt_silver(source, PRODUCERS, reads, shards), PRODUCERS, shards, replay)
-
-
-def lossy_connections(source: Source) -> frozenset[int]:
-    """The ids of connections of which the capture lacks bytes."""
-    c = CONNECTIONS
-    rows = read_small_table(source, c, (c.connection_id, c.missing_bytes))
-    lossy = rows.filter(pc.greater(rows[c.missing_bytes], 0))
-    return frozenset(lossy[c.connection_id].drop_null().to_numpy().tolist())
 
 
 def begun_before(source: Source) -> ByConnection:

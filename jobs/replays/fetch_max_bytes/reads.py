@@ -9,9 +9,10 @@ from pyspark.sql import DataFrame
 
 from jobs.replays.algorithm import Source
 from jobs.replays.fetch_max_bytes.tiered import tiered_topics
-from jobs.replays.silver import Read, client_software, dealt_silver
+from jobs.replays.silver import Read, client_software, dealt_silver, read_small_table
 from jobs.session.one_shuffle import deal_again
-from schemas.tables.silver import FETCH_PARTITIONS, RECORD_BATCHES
+from schemas.tables.silver import CONNECTIONS, FETCH_PARTITIONS, RECORD_BATCHES
+from udfs.columns.arrow_columns import compute as pc
 from udfs.replay.fetch_max_bytes.partition_log.replay import grouped_read_rows
 from udfs.replay.fetch_max_bytes.silver_events import (
     BATCH_COLUMNS,
@@ -36,3 +37,11 @@ def dealt_reads(source: Source, shards: int, groups: Mapping[Client, str], joins
     logs = dealt_silver(source, LOGS, reads, shards)
     grouped = partial(grouped_read_rows, groups=groups, joins_fetchers=joins_fetchers)
     return deal_again(logs, LOGS, READERS, shards, grouped)
+
+
+def lossy_connections(source: Source) -> frozenset[int]:
+    """The ids of connections of which the capture lacks bytes."""
+    c = CONNECTIONS
+    rows = read_small_table(source, c, (c.connection_id, c.missing_bytes))
+    lossy = rows.filter(pc.greater(rows[c.missing_bytes], 0))
+    return frozenset(lossy[c.connection_id].drop_null().to_numpy().tolist())

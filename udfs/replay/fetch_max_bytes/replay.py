@@ -247,7 +247,8 @@ def replay_responses(batches: Iterable[pa.RecordBatch], limits: FetchLanes) -> I
                 rows = reads_in_window(reads, limits.window)
                 if rows.num_rows:
                     note_for_closed_loop(captured, reads_of(rows), rows)
-            intent = intent_of(captured, reader.kind, int(limits.limits(reader)["broker_max_bytes"][CAPTURED]))
+            broker_max_bytes = int(limits.limits(reader)["broker_max_bytes"][CAPTURED])
+            intent = intent_of(captured, reader.kind, broker_max_bytes, limits.lossy)
             if intent is not None and (room := response_room(intent, reader, limits)):
                 members.append(Member(intent, reader, room))
         if members:

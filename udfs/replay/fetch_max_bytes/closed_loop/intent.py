@@ -122,8 +122,8 @@ def intent_of(
 
 def lossy_nodes(captured: CapturedFetches, nodes: Nodes, lossy: frozenset[int]) -> Bools:
     """Whether the capture lacks bytes of a connection of each node: bool[nodes]. lossy: the ids of such connections."""
-    of_node = nodes.node[np.isin(captured.connections.records["id"], [*lossy])]
-    return np.isin(np.arange(len(nodes.nodes)), of_node)
+    is_lossy = np.array([number in lossy for number in captured.connections.records["id"].tolist()])
+    return np.isin(np.arange(len(nodes.nodes)), nodes.node[is_lossy])
 
 
 def fetches_for_changes(reads: NodeReads, nodes: Nodes) -> ReaderFetches:
