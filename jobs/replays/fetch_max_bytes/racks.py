@@ -19,11 +19,12 @@ from schemas.tables.values import BROKER
 CLIENT_RACK, BROKER_RACK = "client.rack", "broker.rack"
 ALL_CLIENTS = f"consumer.{CLIENT_RACK}"
 OF_CLIENT, OF_ADDRESS, OF_BROKER = "client.", "address.", "broker."
-_COLUMNS: list[tuple[str, pa.DataType]] = [
-    (str(EXCHANGES.connection_id), pa.int64()),
-    (str(RACK_READS.client_rack), pa.string()),
-]
-CONNECTIONS = pa.schema(_COLUMNS)
+CONSUMER_RACKS = pa.schema(
+    [
+        pa.field(str(EXCHANGES.connection_id), pa.int64()),
+        pa.field(str(RACK_READS.client_rack), pa.string()),
+    ]
+)
 """The rack of the consumer of each connection, null if it is not known."""
 
 
@@ -36,7 +37,7 @@ class Consumer(NamedTuple):
 
 
 def consumer_racks(source: Source) -> pa.Table:
-    """The rack of the consumer of each connection with fetches: rows of CONNECTIONS.
+    """The rack of the consumer of each connection with fetches: rows of CONSUMER_RACKS.
 
     Consumers in several racks may share their client.id, and their address too if it is translated. So what a request
     states holds for its connection alone. The driver holds a row of each, as it holds the software of connections.
@@ -47,8 +48,8 @@ def consumer_racks(source: Source) -> pa.Table:
     shown = of_consumers.groupBy(x.connection_id).agg(client_id, F.max(x.client_address), F.max(x.fetch_rack_id))
     stated = source.run.scenario.captured
     rows = [(number, rack_of_consumer(Consumer(*consumer), stated)) for number, *consumer in shown.collect()]
-    named = [dict(zip(CONNECTIONS.names, row, strict=True)) for row in rows]
-    return pa.Table.from_pylist(named, schema=CONNECTIONS)
+    named = [dict(zip(CONSUMER_RACKS.names, row, strict=True)) for row in rows]
+    return pa.Table.from_pylist(named, schema=CONSUMER_RACKS)
 
 
 def rack_of_consumer(consumer: Consumer, stated: Mapping[str, Value]) -> str | None:

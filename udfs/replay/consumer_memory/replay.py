@@ -39,9 +39,11 @@ def replay_memory(batches: Iterable[pa.RecordBatch], lanes: MemoryLanes, run_id:
 
 def rows_of_units(batches: Iterable[pa.RecordBatch], lanes: MemoryLanes, run_id: str) -> Rows:
     """The rows of one set of units after the other; the units of a set are replayed together."""
-    replays = {CONSUMER: replay_consumers, BROKER: replay_brokers, PRODUCER: replay_sends}
+    own = lanes.with_captured_traffic
+    replays = {CONSUMER: (replay_consumers, lanes), BROKER: (replay_brokers, own), PRODUCER: (replay_sends, own)}
     for units, parts in units_together(batches, run_id, len(lanes.names)):
-        yield from replays[units.side](units, parts, lanes)
+        replay, of_side = replays[units.side]
+        yield from replay(units, parts, of_side)
 
 
 def replay_consumers(units: Units, parts: Parts, lanes: MemoryLanes) -> Rows:
@@ -52,8 +54,9 @@ def replay_consumers(units: Units, parts: Parts, lanes: MemoryLanes) -> Rows:
     consumers = events.consumers(lanes.fetch_limits)
     for replayed in replay_pools(consumers, lanes, seeded(lanes.consumer, units, lanes)):
         yield from consumer_memory_rows(units, consumers, lanes, replayed)
-    queues = [replay_consumer(consumers, unit, lanes) for unit in librdkafka_consumers(consumers).tolist()]
-    yield from queue_rows(units, consumers, queues, lanes)
+    own = lanes.with_captured_traffic
+    queues = [replay_consumer(consumers, unit, own) for unit in librdkafka_consumers(consumers).tolist()]
+    yield from queue_rows(units, consumers, queues, own)
     on_queues = [(queue.unit, queue.decisions) for queue in queues]
     yield from client_fidelity_rows(units, [*verdicts_on_consumers(consumers), *on_queues])
 

@@ -207,13 +207,13 @@ def exceedance_rows(units: Units, done: LanesReplayed, scenarios: pa.Array[Any])
 def broker_memory_rows(
     units: Units, traces: Traces, replayed: UnitOutcomes, lanes: MemoryLanes, handled_by: Ints, left_out: Ints
 ) -> Rows:  # fmt: skip
-    """All rows of brokers, in lanes with the captured traffic.
+    """All rows of brokers.
 
     handled_by: int64[units, sources], from `traces.handled_by`. left_out: int64[units], exchanges for which there was
     no room.
     """
-    t, received = BROKER_MEMORY, received_in(traces, lanes.window)
-    unit, lane = units_and_lanes(np.flatnonzero(received.messages), lanes.with_captured_traffic)
+    t, all_lanes, received = BROKER_MEMORY, np.arange(len(lanes.names)), received_in(traces, lanes.window)
+    unit, lane = units_and_lanes(np.flatnonzero(received.messages), all_lanes)
     outcomes, speed = replayed.outcomes[unit, lane], speed_of(replayed.outcomes, "bytes")
     ratio = relative_speeds(speed, speed[:, CAPTURED])[unit, lane]
     by_response, by_fetch, by_log = handled_by[unit].T

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from udfs.columns.arrays import Ints, Records
 from udfs.columns.records import Kind, int_fields, new_records
 from udfs.columns.time_units import US_PER_MS
-from udfs.replay.shared.lanes import AS_CAPTURED, TRAFFIC_SPEED, LaneSettings
+from udfs.replay.shared.lanes import AS_CAPTURED, LaneSettings
 from udfs.replay.shared.window import WHOLE, Window
 
 VARIANTS = ("memory_pool", "in_flight_estimate", "requests_in_flight", "completed_as_max")
@@ -89,13 +89,21 @@ class MemoryLanes:
     window: Window = WHOLE
 
     @property
-    def with_captured_traffic(self) -> Ints:
-        """The lanes, by number, in which as much is produced and as many consumers read it as captured: int64[n].
-
-        Only these lanes say anything about brokers, producers and librdkafka's queues.
+    def with_captured_traffic(self) -> MemoryLanes:
+        """The lanes in which as much is produced as captured, and as many consumers read it: the captured lane, and
+        others. Only in these are brokers, producers and librdkafka's queues replayed.
         """
         of_lane = self.fetch_limits[self.fetch_number]
-        return np.flatnonzero((of_lane["speed"] == 1.0) & (of_lane["consumers"] == 1))
+        kept = np.flatnonzero((of_lane["speed"] == 1.0) & (of_lane["consumers"] == 1))
+        return replace(
+            self,
+            names=tuple(self.names[number] for number in kept.tolist()),
+            consumer=self.consumer[kept],
+            broker=self.broker[kept],
+            producer=self.producer[kept],
+            queue=self.queue[kept],
+            fetch_number=self.fetch_number[kept],
+        )
 
 
 def memory_lanes(
@@ -121,7 +129,6 @@ def consumer_pools(lanes: LaneSettings) -> Records:
     """POOL_SETTINGS[lanes] of consumers: buffer.memory of KIP-81, a proposal."""
     size = lanes.ints("consumer.buffer.memory", UNBOUNDED)
     us_per_record = lanes.ints("processing.us.per.record", AS_CAPTURED)
-    speed = np.array([float(value or 1.0) for value in lanes.values(TRAFFIC_SPEED)])
     return new_records(
         POOL_SETTINGS,
         len(lanes.names),
@@ -129,7 +136,7 @@ def consumer_pools(lanes: LaneSettings) -> Records:
         max_allocation=np.where(size == UNBOUNDED, UNBOUNDED, np.minimum(size, MOST_CONSUMER_ALLOCATION)),
         is_strict=lanes.choices("memory.pool", {"strict": 1}, unset=0),
         variant=lanes.choices("memory.variant", VARIANTS),
-        us_per_record=np.where(us_per_record == AS_CAPTURED, AS_CAPTURED, us_per_record * speed),
+        us_per_record=np.where(us_per_record == AS_CAPTURED, AS_CAPTURED, us_per_record * lanes.traffic_speed),
         max_poll_records=lanes.ints("consumer.max.poll.records"),
     )
 

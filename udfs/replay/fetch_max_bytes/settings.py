@@ -24,7 +24,6 @@ from udfs.replay.shared.lanes import (
     KAFKA_RELEASE,
     PROPOSAL,
     TRAFFIC_CONSUMERS,
-    TRAFFIC_SPEED,
     LaneSettings,
 )
 from udfs.replay.shared.window import WHOLE, Window
@@ -163,7 +162,7 @@ def fetch_lanes(lanes: LaneSettings) -> FetchLanes:
         follower=fetch_limits_of_lanes(lanes, FOLLOWER),
         consumer_client=client_settings(lanes, CONSUMER),
         follower_client=client_settings(lanes, FOLLOWER),
-        traffic_speed=np.array([float(speed or 1.0) for speed in lanes.values(TRAFFIC_SPEED)]),
+        traffic_speed=lanes.traffic_speed,
         quotas=quotas if any(quotas) else (),
     )
 

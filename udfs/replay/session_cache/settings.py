@@ -13,7 +13,6 @@ from udfs.replay.shared.lanes import (
     KAFKA_RELEASE,
     PROPOSAL,
     TRAFFIC_CONSUMERS,
-    TRAFFIC_SPEED,
     LaneSettings,
     Value,
     stated_release_numbers,
@@ -97,9 +96,8 @@ def session_lanes(lanes: LaneSettings) -> SessionLanes:
     ]
     rules = [eviction_rules(release) for release in releases]
     consumers = lanes.ints(TRAFFIC_CONSUMERS, unset=1)
-    speed = np.array([float(value or 1.0) for value in lanes.values(TRAFFIC_SPEED)])
-    eviction_ms = np.rint(lanes.ints(EVICTION_MS) * speed).astype(np.int64)
-    settings = cache_settings(lanes.ints(SLOTS), shards, eviction_ms, rules, consumers, speed=speed)
+    eviction_ms = np.rint(lanes.ints(EVICTION_MS) * lanes.traffic_speed).astype(np.int64)
+    settings = cache_settings(lanes.ints(SLOTS), shards, eviction_ms, rules, consumers, speed=lanes.traffic_speed)
     return SessionLanes(lanes.names, settings)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from udfs.columns.arrays import Ints, Singles
+from udfs.columns.arrays import Floats, Ints, Singles
 
 CAPTURED = 0
 """The index of the lane with the settings in force, in every array by lane."""
@@ -51,6 +51,11 @@ class LaneSettings:
     def singles(self, key: str) -> Singles:
         """A setting's value in each lane, if Kafka keeps it as a float: float32[lanes], 0 if there is no value."""
         return np.array([float(value or 0) for value in self.values(key)], np.float32)
+
+    @property
+    def traffic_speed(self) -> Floats:
+        """The factor by which records are produced faster than captured: float64[lanes]."""
+        return np.array([float(value or 1.0) for value in self.values(TRAFFIC_SPEED)])
 
     def changed_ints(self, key: str, unchanged: int = AS_CAPTURED) -> Ints:
         """The value that each lane itself sets: int64[lanes], `unchanged` in the lanes that do not set it."""

@@ -20,14 +20,12 @@ if TYPE_CHECKING:
 
 
 def queue_rows(units: Units, consumers: Consumers, replayed: list[ReplayedQueue], lanes: MemoryLanes) -> Rows:
-    """A row for each librdkafka consumer and lane with the captured traffic."""
+    """A row for each librdkafka consumer and lane."""
     t = LIBRDKAFKA_QUEUE
     rows = [
-        consumer_columns(units, consumers, queue)
-        | {t.scenario: lanes.names[number]}
-        | lane_columns(queue, queue.lanes[number], number == CAPTURED)
+        consumer_columns(units, consumers, queue) | {t.scenario: name} | lane_columns(queue, lane, number == CAPTURED)
         for queue in replayed
-        for number in lanes.with_captured_traffic.tolist()
+        for number, (name, lane) in enumerate(zip(lanes.names, queue.lanes, strict=True))
     ]
     if rows:
         columns: dict[str, pa.Array[Any]] = {

@@ -32,11 +32,9 @@ BATCHES_WITHOUT_WAIT, CLOSED_LOOP_SENDS = "batches_without_wait", "closed_loop_s
 def producer_memory_rows(
     units: Units, produced: Produced, replayed: ProducersReplayed, lanes: MemoryLanes, left_out: Ints, numbers: Ints
 ) -> Rows:  # fmt: skip
-    """All rows of some producers, in lanes with the captured traffic. left_out: int64[units]. numbers: int64[n], of the
-    producers.
-    """
+    """All rows of some producers. left_out: int64[units]. numbers: int64[n], of the producers."""
     t = PRODUCER_MEMORY
-    unit, lane = units_and_lanes(numbers, lanes.with_captured_traffic)
+    unit, lane = units_and_lanes(numbers, np.arange(len(lanes.names)))
     outcomes, in_loop = replayed.outcomes[unit, lane], replayed.in_loop[unit, lane]
     producers, settings = produced.producers[unit], lanes.producer[lane]
     columns: Mapping[str, Cell] = {
