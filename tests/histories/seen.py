@@ -10,7 +10,6 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from jobs.lake.table_address import table_path
@@ -21,6 +20,7 @@ from schemas.tables.table import Table
 from tests.equal_rows.hashes import rows_hash
 from tests.faults.undisturbed import rows_in
 from tests.histories.model import Cell
+from udfs.columns.arrow_columns import compute as pc
 
 HOUR = timedelta(hours=1)
 

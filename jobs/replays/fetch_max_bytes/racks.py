@@ -15,14 +15,15 @@ from schemas.tables.gold_racks import RACK_READS
 from schemas.tables.silver import EXCHANGES
 from schemas.tables.silver_topics import CLUSTER_METADATA
 from schemas.tables.values import BROKER
+from udfs.facts.arrow_tables import arrow_schema
 
 CLIENT_RACK, BROKER_RACK = "client.rack", "broker.rack"
 ALL_CLIENTS = f"consumer.{CLIENT_RACK}"
 OF_CLIENT, OF_ADDRESS, OF_BROKER = "client.", "address.", "broker."
 CONSUMER_RACKS = pa.schema(
     [
-        pa.field(str(EXCHANGES.connection_id), pa.int64()),
-        pa.field(str(RACK_READS.client_rack), pa.string()),
+        arrow_schema(table).field(column)
+        for table, column in ((EXCHANGES, EXCHANGES.connection_id), (RACK_READS, RACK_READS.client_rack))
     ]
 )
 """The rack of the consumer of each connection, null if it is not known."""
