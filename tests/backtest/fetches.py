@@ -19,7 +19,7 @@ from jobs.session.one_shuffle import shard_count
 from schemas.tables import algorithms
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_RANGES
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS
-from schemas.tables.steps import CLOSED_RESPONSES, MEMORY_EVENTS
+from schemas.tables.steps_memory import CLOSED_RESPONSES, MEMORY_EVENTS
 from tests.backtest.coverage import Case, Range, coverage_row
 from tests.backtest.fetch_traffic import BASE, BROKER, LIMITS, WAITS
 from tests.backtest.figures import Figures

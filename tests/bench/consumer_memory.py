@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.random import Generator, default_rng
 
 from schemas.tables.event_kinds import MemoryEvent
-from schemas.tables.steps import MEMORY_EVENTS
+from schemas.tables.steps_memory import MEMORY_EVENTS
 from schemas.tables.values import BROKER, CONSUMER, PRODUCER
 from schemas.wire.apis import API_KEYS
 from tests.bench.table import timed

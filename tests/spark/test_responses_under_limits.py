@@ -18,7 +18,7 @@ from jobs.replays.consumer_memory.job import dealt_responses, lanes_and_fetch_li
 from jobs.resolve import resolve_run
 from schemas.tables import algorithms
 from schemas.tables.gold import FIDELITY
-from schemas.tables.steps import MEMORY_EVENTS
+from schemas.tables.steps_memory import MEMORY_EVENTS
 from tests.gate_rows import whole
 from udfs.facts.arrow_tables import PACKED, pack_rows, unpack_rows
 from udfs.replay.shared.dealt_rows import DEALT, ROWS

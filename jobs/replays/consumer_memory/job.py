@@ -22,7 +22,7 @@ from jobs.scenarios.settings import setting_of
 from jobs.session.one_shuffle import deal_again, replay_shards, shard_count
 from schemas.tables import algorithms
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
-from schemas.tables.steps import MEMORY_EVENTS
+from schemas.tables.steps_memory import MEMORY_EVENTS
 from udfs.replay.consumer_memory.group_takeovers import (
     FETCH_COLUMNS,
     GROUPS,

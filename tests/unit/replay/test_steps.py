@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from schemas.tables.steps import LOG_EVENTS, MEMORY_EVENTS, READS, SENT, SESSION_EVENTS
+from schemas.tables.steps import LOG_EVENTS, READS, SENT, SESSION_EVENTS
+from schemas.tables.steps_memory import MEMORY_EVENTS
 from schemas.tables.table import Table
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from schemas.tables.event_kinds import MemoryEvent
 from schemas.tables.memory_reasons import DRAINED
-from schemas.tables.steps import MEMORY_EVENTS
+from schemas.tables.steps_memory import MEMORY_EVENTS
 from udfs.columns.arrays import Bools, Floats, Ints, Records
 from udfs.columns.records import GrowingRecords
 from udfs.columns.time_units import NEVER

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.event_kinds import MemoryEvent
-from schemas.tables.steps import MEMORY_EVENTS
+from schemas.tables.steps_memory import MEMORY_EVENTS
 from udfs.columns.arrays import Ints, Records
 from udfs.columns.records import GrowingRecords, int_fields, new_records
 from udfs.columns.sentinels import NONE

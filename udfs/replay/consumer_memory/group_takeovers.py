@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from schemas.tables.event_kinds import MemoryEvent
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS
-from schemas.tables.steps import GROUP_FETCHES, MEMORY_EVENTS
+from schemas.tables.steps_memory import GROUP_FETCHES, MEMORY_EVENTS
 from schemas.tables.values import ANSWERED, CONSUMER
 from schemas.wire.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT_REQUEST
 from schemas.wire.join_group import JOIN_GROUP_REQUEST

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from schemas.tables.event_kinds import HandledBy, MemoryEvent
 from schemas.tables.silver import RECORD_BATCHES
-from schemas.tables.steps import LOG_BATCHES, MEMORY_EVENTS
+from schemas.tables.steps_memory import LOG_BATCHES, MEMORY_EVENTS
 from schemas.tables.values import BROKER, FROM_FETCH, FROM_PRODUCE
 from udfs.columns.arrays import Ints
 from udfs.columns.arrow_columns import arrow_array, is_not_null, us_since_1970

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.event_kinds import MemoryEvent
-from schemas.tables.steps import CLOSED_RESPONSES, MEMORY_EVENTS
+from schemas.tables.steps_memory import CLOSED_RESPONSES, MEMORY_EVENTS
 from udfs.columns.arrays import Ints, Records
 from udfs.columns.groups import group_numbers
 from udfs.columns.picking import pick_values

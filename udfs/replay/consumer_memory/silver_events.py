@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from schemas.tables.event_kinds import HandledBy, MemoryEvent
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
-from schemas.tables.steps import MEMORY_EVENTS
+from schemas.tables.steps_memory import MEMORY_EVENTS
 from schemas.tables.values import ANSWERED, BROKER, CONSUMER, FROM_FETCH, FROM_PRODUCE, PRODUCER
 from schemas.wire.produce import PRODUCE_REQUEST
 from udfs.capture.framing import SIZE_BYTES

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from schemas.tables.steps import MEMORY_EVENTS
+from schemas.tables.steps_memory import MEMORY_EVENTS
 from udfs.columns.arrays import Array, Bools, Ints
 from udfs.columns.picking import position_among
 from udfs.replay.shared.rows_by_key import key_boundaries

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.event_kinds import MemoryEvent
-from schemas.tables.steps import MEMORY_EVENTS
+from schemas.tables.steps_memory import MEMORY_EVENTS
 from schemas.tables.values import CONSUMER, PRODUCER
 from udfs.columns.records import new_records
 from udfs.kernels.blank_rows import blank_rows

@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from schemas.tables.fetch_reasons import OPEN_FETCHES
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_RANGES, FIDELITY
-from schemas.tables.steps import MEMORY_EVENTS, READS
+from schemas.tables.steps import READS
+from schemas.tables.steps_memory import MEMORY_EVENTS
 from schemas.tables.table import Table
 from schemas.tables.values import FOLLOWER
 from udfs.columns.arrays import Ints

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.memory_reasons import DRAINED
-from schemas.tables.steps import MEMORY_EVENTS
+from schemas.tables.steps_memory import MEMORY_EVENTS
 from udfs.columns.time_units import NEVER
 from udfs.facts.arrow_tables import arrow_schema
 from udfs.replay.consumer_memory.consumers import ConsumerEvents, Consumers

@@ -10,7 +10,7 @@ import pytest
 
 from schemas.tables.event_kinds import MemoryEvent
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS
-from schemas.tables.steps import GROUP_FETCHES, MEMORY_EVENTS
+from schemas.tables.steps_memory import GROUP_FETCHES, MEMORY_EVENTS
 from tests.gate_rows import TIME, Row
 from tests.silver_rows import TIME_US, in_turn, plain, row_of, silver_rows
 from udfs.replay.consumer_memory.group_takeovers import (

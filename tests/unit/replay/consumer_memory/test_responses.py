@@ -9,7 +9,7 @@ import pytest
 from schemas.tables.event_kinds import MemoryEvent
 from schemas.tables.gold_memory import CONSUMER_MEMORY
 from schemas.tables.memory_reasons import HELD
-from schemas.tables.steps import CLOSED_RESPONSES
+from schemas.tables.steps_memory import CLOSED_RESPONSES
 from schemas.tables.values import CONSUMER
 from tests.unit.replay.consumer_memory.events import HEARTBEAT, Row, batches, fetch, of_group, row
 from tests.unit.replay.consumer_memory.traces import pools_of

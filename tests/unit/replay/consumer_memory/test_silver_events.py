@@ -11,7 +11,7 @@ import pytest
 
 from schemas.tables.event_kinds import HandledBy, MemoryEvent
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
-from schemas.tables.steps import MEMORY_EVENTS
+from schemas.tables.steps_memory import MEMORY_EVENTS
 from tests.gate_rows import TIME, Row
 from tests.silver_rows import TIME_US, in_turn, plain, row_of, silver_rows
 from udfs.replay.consumer_memory.silver_events import (

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from schemas.tables.steps import MEMORY_EVENTS
+from schemas.tables.steps_memory import MEMORY_EVENTS
 from schemas.tables.values import CONSUMER
 from tests.packed import unpack
 from tests.unit.replay.fetch_max_bytes.captured_reader import READER, SIZE, batch_rows, catch_up, lanes_of, reads_of

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from schemas.tables.event_kinds import MemoryEvent
 from schemas.tables.fetch_reasons import CLOSED_FETCHES
-from schemas.tables.steps import CLOSED_RESPONSES, MEMORY_EVENTS
+from schemas.tables.steps_memory import CLOSED_RESPONSES, MEMORY_EVENTS
 from schemas.tables.values import CONSUMER
 from udfs.columns.arrays import Ints
 from udfs.columns.arrow_columns import arrow_array
