@@ -9,6 +9,8 @@ from pyspark.sql import functions as F
 
 from jobs.comparison.figure_rows import Columns, figure_rows, share_columns
 from jobs.replays.algorithm import OwnRows
+from jobs.replays.consumer_memory.ranges import MOST, producer_ranges
+from jobs.replays.ranged import range_column
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.terminal.lane_rows import SCENARIO
 from schemas.tables import algorithms
@@ -54,8 +56,13 @@ def memory_outcomes(own_rows: OwnRows) -> DataFrame:
         F.max(p.used_bytes_max).alias(p.used_bytes_max), F.sum(p.waits).alias("waits"),
         F.sum(p.batches_begun).alias("batches"),
     )  # fmt: skip
-    waiting = {"waiting_batch_share": share_columns(F.col("waits"), F.col("batches"))}
-    produced = {"producer_used_bytes_max": used["used_bytes_max"], **waiting}
+    ranges = producer_ranges(lambda table: rows_in_captured_lane(own_rows(table)), p.client_id)
+    of_producers = of_producers.join(ranges, str(p.client_id), "left")
+    most = F.col(range_column(MOST))
+    produced = {
+        "producer_used_bytes_max": Columns(F.col(p.used_bytes_max), most["p10"], most["p90"]),
+        "waiting_batch_share": share_columns(F.col("waits"), F.col("batches")),
+    }
     return (
         figure_rows(of_consumers, CLIENT, str(c.client_id), used)
         .unionByName(figure_rows(of_producers, CLIENT, str(p.client_id), produced))

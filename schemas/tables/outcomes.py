@@ -9,7 +9,13 @@ from typing import Literal
 from schemas.tables import algorithms
 from schemas.tables.gold import FETCH_FAIRNESS, FETCH_RANGES
 from schemas.tables.gold_limits import PARTITION_LIMIT_HEADROOM, PARTITION_LIMITS
-from schemas.tables.gold_memory import BROKER_MEMORY, CONSUMER_MEMORY, LIBRDKAFKA_QUEUE, PRODUCER_MEMORY
+from schemas.tables.gold_memory import (
+    BROKER_MEMORY,
+    CONSUMER_MEMORY,
+    LIBRDKAFKA_QUEUE,
+    PRODUCER_MEMORY,
+    PRODUCER_MEMORY_RANGES,
+)
 from schemas.tables.gold_sessions import SESSION_CACHE
 from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_RANGES
 from schemas.tables.table import Column, Table
@@ -67,9 +73,9 @@ def _closed(name: str, column: Column, aggregate: Literal["total", "rows"], unit
 
 
 def _memory(table: Table, side: str) -> tuple[Outcome, ...]:
-    """The outcomes that the pools of consumers, brokers and producers have in common."""
+    """The outcomes that the pools of consumers and brokers have in common."""
     one = (algorithms.CONSUMER_MEMORY, table)
-    whose = {CONSUMER: "responses of consumers", BROKER: "requests to brokers", PRODUCER: "batches of producers"}[side]
+    whose = {CONSUMER: "responses of consumers", BROKER: "requests to brokers"}[side]
     return (
         Outcome(f"{side}_used", *one, (table.used_bytes_max,), "most", "bytes",
                 doc=f"Most bytes in use by one {side}", side=side),
@@ -77,6 +83,14 @@ def _memory(table: Table, side: str) -> tuple[Outcome, ...]:
                 doc=f"How many {whose} wait for memory", side=side),
         Outcome(f"{side}_longest_wait", *one, (table.wait_ms_max,), "most", "ms",
                 doc=f"Longest time that one of the {whose} waits for memory", side=side),
+    )  # fmt: skip
+
+
+def _producer(name: str, column: Column, aggregate: Literal["most", "total"], unit: Unit, doc: str) -> Outcome:
+    r = PRODUCER_MEMORY_RANGES
+    return Outcome(
+        name, algorithms.CONSUMER_MEMORY, r, (r.p50,), aggregate, unit, doc=doc, side=PRODUCER,
+        where=((r.metric, str(column)),), ranges=True,
     )  # fmt: skip
 
 
@@ -98,7 +112,11 @@ OUTCOMES: tuple[Outcome, ...] = (
             "Partitions that get nothing in some fetch although they have records"),
     _closed("cut_tails", FETCH_FAIRNESS.cut_tail_bytes, "total", "bytes",
             "Bytes that are fetched twice, because a batch was cut"),
-    *_memory(_C, CONSUMER), *_memory(_B, BROKER), *_memory(_P, PRODUCER),
+    *_memory(_C, CONSUMER), *_memory(_B, BROKER),
+    _producer("producer_used", _P.used_bytes_max, "most", "bytes", "Most bytes in use by one producer"),
+    _producer("producer_waits", _P.waits, "total", "count", "How many batches of producers wait for memory"),
+    _producer("producer_longest_wait", _P.wait_ms_max, "most", "ms",
+              "Longest time that one of the batches of producers waits for memory"),
     Outcome("consumer_stuck", algorithms.CONSUMER_MEMORY, _C, (_C.stuck_connections, _C.larger_than_pool), "total",
             "count", doc="Connections of consumers that wait forever, and responses larger than the pool",
             side=CONSUMER),

@@ -63,7 +63,7 @@ class Family:
 
 
 FAMILIES = {
-    "buffers": Family((buffer_traffic,), buffers.compared),
+    "buffers": Family((buffer_traffic,), buffers.compared, buffers.covered),
     "byte-rates": Family((byte_rate_traffic,), byte_rates.compared, byte_rates.covered),
     "fetchers": Family((fetcher_traffic,), fetchers.compared, fetchers.covered),
     "fetches": Family((fetch_traffic, follow_traffic), fetches.compared, fetches.covered),

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from schemas.tables import algorithms
-from schemas.tables.gold_memory import PRODUCER_MEMORY
-from tests.backtest.buffer_traffic import LITTLE, PACES, capture, named
+from schemas.tables.gold_memory import PRODUCER_MEMORY, PRODUCER_MEMORY_RANGES
+from tests.backtest.buffer_traffic import CHANGES, LITTLE, PACES, capture, named
+from tests.backtest.coverage import Case, Range, coverage_row
 from tests.backtest.figures import Figures
 from tests.backtest.replays import Replayed, replayed
 
 PAIRS = (("", LITTLE), (LITTLE, ""))
 """Settings that are predicted from each other: (from, for)."""
+RANGED = {
+    "waits": "batches or sends that wait",
+    "wait_ms_total": "wait ms, in all",
+    "wait_ms_max": "... longest",
+    "exhausted": "... give up",
+}
+"""The figures with a range, by the metric of `producer_memory_ranges`."""
 
 
 def compared(work: Path, repeats: int) -> Iterator[tuple[str, Figures]]:
@@ -32,6 +40,37 @@ def compared(work: Path, repeats: int) -> Iterator[tuple[str, Figures]]:
                     [seen(work, pace, b, name) for name in of_b],
                 ),
             )
+
+
+def covered(work: Path, repeats: int) -> Iterator[Sequence[str]]:
+    """How often seen values lie in the predicted range: for less memory, and for equal runs with as little."""
+    for threads in sorted({pace.threads for pace in PACES.values()}):
+        paces = [name for name, pace in PACES.items() if pace.threads == threads]
+        for metric, figure in RANGED.items():
+            for a in CHANGES:
+                cases = [case_of(work, repeats, metric, pace, a) for pace in paces]
+                yield coverage_row(f"{threads} threads, from {a or 'plenty'}", figure, cases)
+
+
+def case_of(work: Path, repeats: int, metric: str, pace: str, a: str) -> Case:
+    """Producers with little memory, predicted from the runs of one group."""
+    replay, of_a, of_b = (
+        of(work, pace, a, next(b for one, b in PAIRS if one == a)),
+        *([named(pace, change, again) for again in range(repeats)] for change in (a, LITTLE)),
+    )
+    return Case(
+        [predicted_range(replay, replay.lanes[0 if a else -1], name, metric) for name in of_a],
+        [seen(work, pace, a, name)[RANGED[metric]] for name in of_a],
+        [seen(work, pace, LITTLE, name)[RANGED[metric]] for name in of_b],
+        are_same=a == LITTLE,
+    )
+
+
+def predicted_range(replay: Replayed, lane: str, name: str, metric: str) -> Range:
+    """The range of a producer's figure in a lane."""
+    t = PRODUCER_MEMORY_RANGES
+    (row,) = replay.rows(t, f"scenario = '{lane}' and {t.client_id} = '{name}' and {t.metric} = '{metric}'")
+    return Range(row[t.p10], row[t.p90])
 
 
 @cache

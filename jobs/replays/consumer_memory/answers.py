@@ -10,6 +10,8 @@ from pyspark.sql import functions as F
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.consumer_memory.queue_answers import TITLE as QUEUES_TITLE
 from jobs.replays.consumer_memory.queue_answers import largest_queues, queues_table
+from jobs.replays.consumer_memory.ranges import LONGEST, MOST, WAITS, producer_ranges
+from jobs.replays.ranged import range_column, value_with_range
 from jobs.terminal.lane_rows import BETWEEN, NO_ROW, has_other_traffic, in_lane_order, merge_equal_lanes
 from jobs.terminal.screen import Grid, grid_lines, size_text
 from schemas.tables.gold_memory import BROKER_MEMORY, CONSUMER_MEMORY, PRODUCER_MEMORY
@@ -30,7 +32,7 @@ NOTES = (
     "    starved: connections passed over again and again. stuck: connections for which nothing will free memory, or",
     "    that are closed because a message is larger than the pool. counts: what a variant counts as used, if more",
     "    than is used. A busy producer's closed loop has sending.threads threads; if it has more, more of them wait,",
-    "    and for longer. throughput: of the captured one.",
+    "    and for longer. throughput: of the captured one. In brackets: at other paces of brokers (p10 to p90).",
     NO_ROW,
 )
 CONSUMERS_ALONE = "    Lanes with `traffic.` are about consumers alone: brokers and producers are not replayed in them."
@@ -79,7 +81,8 @@ def lanes(own_rows: OwnRows) -> DataFrame:
     brokers = worst_of_side(own_rows(b), "brokers", pool, F.col(b.larger_than_limit), is_pool=True)
     refused = F.col(p.exhausted) + F.col(p.larger_than_buffer)
     producers = worst_of_side(own_rows(p), "producers", F.col(p.used_bytes_max), refused, is_pool=False)
-    return consumers.unionByName(brokers).unionByName(producers)
+    with_ranges = producers.join(F.broadcast(producer_ranges(own_rows, p.scenario)), p.scenario, "left")
+    return consumers.unionByName(brokers).unionByName(with_ranges, allowMissingColumns=True)
 
 
 QUERIES = {"lanes": lanes, "queues": largest_queues}
@@ -108,10 +111,13 @@ def answer_row(row: Row) -> list[str]:
     lane = row[CONSUMER_MEMORY.scenario].replace(f"{row['of'][:-1]}.", "").replace(",", BETWEEN)
     depleted = "-" if row["depleted"] is None else f"{100 * row['depleted']:.1f} %"
     ratio = "-" if row["ratio"] is None else f"{100 * row['ratio']:.0f} %"
-    smallest = "-" if row["waits"] or row["stuck"] else size_text(row["smallest"])
+    enough = value_with_range(row["smallest"], row[range_column(MOST)], lambda size: size_text(int(size)))
+    smallest = "-" if row["waits"] or row["stuck"] else enough
+    waits = value_with_range(row["waits"], row[range_column(WAITS)], "{:,.0f}".format)
+    longest = value_with_range(row["longest"], row[range_column(LONGEST)], "{:,.0f} ms".format)
     return [
         row["of"], lane, *(size_text(row[name]) for name in ("p99", "p99_in_loop", "most", "most_in_loop", "bound")),
-        smallest, f"{row['waits']:,}", f"{row['longest']:,.0f} ms", depleted, ratio,
+        smallest, waits, longest, depleted, ratio,
         "-" if row["starved"] is None else f"{row['starved']:,.0f}", f"{row['stuck']:,}",
         remarks_on_lane(row),
     ]  # fmt: skip

@@ -11,6 +11,8 @@ from pyspark.sql import functions as F
 from jobs.find.scopes import Scope
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.consumer_memory.answers import lanes
+from jobs.replays.consumer_memory.ranges import LONGEST, MOST, WAITS, producer_ranges
+from jobs.replays.ranged import Ranged, range_column, with_range
 from jobs.report_page.advice.batch_sizes import split_producers
 from jobs.report_page.advice.client_rows import rows_by_client, rows_of_first_clients, with_fidelity
 from jobs.report_page.advice.in_force import confidence_in_replay, confidence_of_client, value_in_force
@@ -29,7 +31,6 @@ from schemas.tables.values import CHANGE, CONSUMER, KEEP, OF_CLIENT, PRODUCER, W
 
 BROKER_BUFFER = "broker.queued.max.request.bytes"
 LARGEST_REQUEST = "broker.socket.request.max.bytes"
-WAIT = str(PRODUCER_MEMORY.wait_ms_max)
 LEAST_EXPLAINED = 0.9
 """The share of a producer's batches that its batch.size has to explain."""
 
@@ -39,12 +40,14 @@ def producer_lanes(own_rows: OwnRows) -> DataFrame:
     p = PRODUCER_MEMORY
     failed = F.col(p.exhausted) + F.col(p.larger_than_buffer)
     rows = own_rows(p).groupBy(p.client_id, p.scenario).agg(
-        F.sum(p.waits).alias(p.waits), F.sum(failed).alias("failed"), F.max(p.wait_ms_max).alias(WAIT),
-        F.max(p.used_bytes_max).alias("most"), F.max(p.buffer_bytes).alias(p.buffer_bytes),
+        F.sum(p.waits).alias(p.waits), F.sum(failed).alias("failed"), F.max(p.wait_ms_max).alias(LONGEST),
+        F.max(p.used_bytes_max).alias(MOST), F.max(p.buffer_bytes).alias(p.buffer_bytes),
         F.max(p.batch_size).alias(p.batch_size),
     )  # fmt: skip
-    first = rows_of_first_clients(rows, F.desc("failed"), F.desc(p.waits), F.desc("most"))
-    return with_fidelity(first, own_rows, algorithms.CONSUMER_MEMORY, PRODUCER)
+    first = rows_of_first_clients(rows, F.desc("failed"), F.desc(p.waits), F.desc(MOST))
+    ranges = producer_ranges(own_rows, p.client_id, p.scenario)
+    ranged = first.join(ranges, [str(p.client_id), str(p.scenario)], "left")
+    return with_fidelity(ranged, own_rows, algorithms.CONSUMER_MEMORY, PRODUCER)
 
 
 def advise_memory_pools(findings: Findings) -> Iterable[Recommendation]:
@@ -59,29 +62,36 @@ def advise_memory_pools(findings: Findings) -> Iterable[Recommendation]:
 
 def producer_pool_advice(findings: Findings, scope: Scope, rows: Sequence[Row]) -> Recommendation:
     """The advice on a producer's buffer.memory: to keep it if nobody waits, else the smallest replayed value with which
-    nobody waits.
+    nobody waits, at other paces of brokers either.
     """
     captured, now = rows[0], value_in_force(findings, PRODUCER_BUFFER)
     advised = partial(
         Recommendation, algorithms.CONSUMER_MEMORY, scope, PRODUCER_BUFFER, now=now, sure=confidence_of_client(captured)
     )
     if not batches_without_memory(captured):
-        enough = captured["most"]
+        enough = int(at_any_pace(captured, MOST).high)
         text = f"{short_size(enough)} is enough: nothing in the capture waits for memory."
+        if at_any_pace(captured, WAITS).high:
+            text = f"Nothing in the capture waits for memory, but {hardly_enough_text(captured)}."
         return advised(KEEP, recommended=now.value, enough=str(enough), reason=text)
+    wait_now = batches_without_memory_text(captured)
     if doubt := doubt_about_batch_size(findings, captured):
-        return advised(WITHHELD, recommended=None, reason=f"{batches_without_memory_text(captured)}{doubt}")
+        return advised(WITHHELD, recommended=None, reason=f"{wait_now}{doubt}")
     # Where a smaller buffer seems to end waits, its lane fills batches otherwise than the captured producer did.
     larger = [row for row in rows[1:] if row[PRODUCER_MEMORY.buffer_bytes] > captured[PRODUCER_MEMORY.buffer_bytes]]
-    without = [row for row in larger if not batches_without_memory(row) and sets_buffer_alone(findings, row)]
+    without = [row for row in larger if is_enough_at_any_pace(row) and sets_buffer_alone(findings, row)]
     if not without:
-        text = f"{batches_without_memory_text(captured)}, and no replayed buffer.memory ends that: replay larger ones."
+        text = f"{wait_now}, and no replayed buffer.memory ends that: replay larger ones."
         return advised(WITHHELD, recommended=None, reason=text)
     best = min(without, key=lambda row: row[PRODUCER_MEMORY.buffer_bytes])
     before, after = captured[PRODUCER_MEMORY.buffer_bytes], best[PRODUCER_MEMORY.buffer_bytes]
+    waited, waits = (at_any_pace(row, LONGEST) for row in (captured, best))
     return advised(
         CHANGE, recommended=str(after), enough=str(after),
-        gain=Effect(f"{batches_without_memory_text(captured)} -> nothing waits", WAIT, captured[WAIT], best[WAIT]),
+        gain=Effect(
+            f"{wait_now} -> nothing waits", LONGEST, waited.value, waits.value, (waited.low, waited.high),
+            (waits.low, waits.high),
+        ),
         cost=Effect(f"buffer {short_size(before)} -> {short_size(after)}", PRODUCER_MEMORY.buffer_bytes, before, after),
         reason="It is the smallest replayed buffer in which nothing waits.",
     )  # fmt: skip
@@ -115,9 +125,26 @@ def batches_without_memory(row: Row) -> int:
     return int(row[PRODUCER_MEMORY.waits] + row["failed"])
 
 
+def is_enough_at_any_pace(row: Row) -> bool:
+    """Whether no batch waits for memory or does not get it, at the captured pace and at others."""
+    return not batches_without_memory(row) and not at_any_pace(row, WAITS).high
+
+
+def at_any_pace(row: Row, figure: str) -> Ranged:
+    """A producer's figure with its range at other paces of brokers. row: from `producer_lanes`."""
+    return with_range(row[figure], row[range_column(figure)])
+
+
+def hardly_enough_text(captured: Row) -> str:
+    """What happens to a producer's buffer if brokers are as slow as they may be in another run."""
+    batches = quantity(int(at_any_pace(captured, WAITS).high), "batch waits", "batches wait")
+    longest = duration(at_any_pace(captured, LONGEST).high)
+    return f"the buffer is hardly enough: with slower brokers {batches} up to {longest}"
+
+
 def batches_without_memory_text(row: Row) -> str:
     """The number of batches that wait for memory or do not get it, and how long they wait, as text."""
-    return f"{quantity(batches_without_memory(row), 'batch', 'batches')} wait up to {duration(row[WAIT])}"
+    return f"{quantity(batches_without_memory(row), 'batch', 'batches')} wait up to {duration(row[LONGEST])}"
 
 
 def broker_pool_advice(findings: Findings, captured: Row) -> Recommendation:
@@ -135,7 +162,7 @@ def broker_pool_advice(findings: Findings, captured: Row) -> Recommendation:
         text = f"{quantity(captured['waits'], 'request')} wait up to {duration(captured['longest'])}"
         return advised(
             CHANGE, recommended=str(enough), reason="It is the smallest pool in which nothing waits.",
-            gain=Effect(f"{text} -> nothing waits", WAIT, captured["longest"], 0.0),
+            gain=Effect(f"{text} -> nothing waits", LONGEST, captured["longest"], 0.0),
             cost=Effect(f"a broker holds up to {short_size(enough)} of requests", "pool_bytes", None, enough),
         )  # fmt: skip
     text = f"{short_size(captured['smallest'])} is enough for all captured requests."

@@ -250,10 +250,13 @@ def test_slots_that_the_capture_contradicts_are_to_be_stated() -> None:
     assert one.reason == "The capture shows 0 to 15 slots, and not 1,000: state how many there are."
 
 
-def producer(lane: str, waits: int = 0, buffer: int = 32 << 20) -> Row:
+def producer(lane: str, waits: int = 0, buffer: int = 32 << 20, **ranges: Row) -> Row:
+    """A row of the query. ranges: none unless said otherwise."""
+    without = {"waits_range": None, "wait_ms_max_range": None, "used_bytes_max_range": None}
     return Row(
-        client_id="app", scenario=lane, waits=waits, failed=0, wait_ms_max=40.0 * bool(waits), most=1 << 18,
-        buffer_bytes=buffer, batch_size=16 << 10, checked=9, agreed=9, unknown=0,
+        client_id="app", scenario=lane, waits=waits, failed=0, wait_ms_max=40.0 * bool(waits),
+        used_bytes_max=1 << 18,
+        buffer_bytes=buffer, batch_size=16 << 10, checked=9, agreed=9, unknown=0, **without | ranges,
     )  # fmt: skip
 
 
@@ -270,6 +273,28 @@ def test_buffers_in_which_nothing_waits_are_kept_and_others_become_the_smallest_
     assert (one.verdict, one.recommended) == ("change", str(64 << 20))
     (one,) = make_recommendations(memory(producer("captured", waits=3)))
     assert (one.verdict, one.recommended) == ("withheld", None)
+
+
+def test_a_buffer_that_is_enough_only_at_the_captured_pace_is_said_to_be_hardly_enough() -> None:
+    captured = producer("captured", waits_range=Row(p10=0, p90=12), wait_ms_max_range=Row(p10=0.0, p90=80.0))
+    (one,) = make_recommendations(memory(captured))
+    assert (one.verdict, one.reason) == (
+        "keep",
+        "Nothing in the capture waits for memory, but the buffer is hardly enough: with slower brokers 12 batches wait "
+        "up to 80 ms.",
+    )
+
+
+def test_the_smallest_buffer_in_which_nothing_waits_at_any_pace_is_advised() -> None:
+    hardly = producer("producer.buffer.memory=64MiB", buffer=64 << 20, waits_range=Row(p10=0, p90=1))
+    enough = producer("producer.buffer.memory=128MiB", buffer=128 << 20)
+    (one,) = make_recommendations(memory(producer("captured", waits=3), hardly, enough))
+    assert (one.verdict, one.recommended) == ("change", str(128 << 20))
+
+
+def test_as_much_memory_is_enough_as_a_producer_uses_at_any_pace() -> None:
+    (one,) = make_recommendations(memory(producer("captured", used_bytes_max_range=Row(p10=1 << 10, p90=512 << 10))))
+    assert (one.verdict, one.reason) == ("keep", "512 KiB is enough: nothing in the capture waits for memory.")
 
 
 def test_no_smaller_buffer_is_advised_to_end_waits_for_memory() -> None:

@@ -27,6 +27,7 @@ def row(of: str, lane: str, **columns: object) -> Row:
         "p99": 100, "p99_in_loop": None, "most": 200, "most_in_loop": None, "smallest": 101, "waits": 0,
         "longest": 0.0, "depleted": 0.0, "ratio": 1.0, "stuck": 0,
         "bound": 4096, "starved": 0, "why": None, "reckoned": 200, "taken": True, "left_out": 0,
+        "waits_range": None, "wait_ms_max_range": None, "used_bytes_max_range": None,
     }  # fmt: skip
     return Row(scenario=lane, of=of, **usual | columns)
 
@@ -64,6 +65,16 @@ def test_the_bytes_that_a_variant_counts_are_shown_if_they_are_more_than_the_byt
         for most, in_loop in ((200, None), (None, 200), (100, 200), (201, 100), (100, 201))
     ]
     assert remarks == ["counts 201 B"] * 3 + ["-"] * 2
+
+
+def test_what_depends_on_the_pace_of_brokers_is_shown_with_its_range() -> None:
+    captured, small = cells(
+        row("producers", LANES[0], used_bytes_max_range=Row(p10=90, p90=300)),
+        row("producers", LANES[1], waits=7, longest=40.0, waits_range=Row(p10=0, p90=1200),
+            wait_ms_max_range=Row(p10=0.0, p90=60.0)),
+    )  # fmt: skip
+    assert (captured["no wait from*"], captured["waits"]) == ("101 B (90 to 300 B)", "0")
+    assert (small["waits"], small["longest wait"]) == ("7 (0 to 1,200)", "40 ms (0 to 60 ms)")
 
 
 def test_messages_that_there_was_no_room_for_are_marked() -> None:

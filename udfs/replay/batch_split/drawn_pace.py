@@ -22,15 +22,12 @@ from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.batch_split.state import Capture, ProducerSim, new_progress
 from udfs.replay.batch_split.timing import BYTES_SHARE
-from udfs.replay.shared.replications import replications_within
+from udfs.replay.shared.replications import near_places, replications_within
 from udfs.replay.shared.window import Window
 
 RECORDS_AT_MOST = 1 << 24
 """The most records of a stretch that are replayed for ranges, over all lanes. A longer stretch has fewer
 replications."""
-NEAR_BLOCKS = 4
-"""From how many blocks away a block of times is drawn, at most (the local block bootstrap of Paparoditis and Politis,
-2002)."""
 RUNS_DIFFER = 0.25
 """How much equal runs of a live producer differ: the standard deviation of the logarithm of the time for a batch,
 relative to the time for a record. VALIDATION.md says how it was measured."""
@@ -97,17 +94,10 @@ def moment_in(times: Ints, drawn: Ints, moment: int) -> int:
 def drawn_places(count: int, batches: int, draws: np.random.Generator) -> Ints:
     """The record from which each of `count` records takes its times, in the order of appends: int64[count].
 
-    The number of batches in a block is the square root of a third of all batches. A block is drawn from near its own
-    place, because the records that are sent have a pace of their own, too. The first block stays in its place, and is
-    drawn for no other: a client that has just started has no connection yet.
+    The number of batches in a block is the square root of a third of all batches.
     """
     length = min(max(round(count / max(batches, 1) * np.sqrt(max(batches // 3, 1))), 1), count)
-    places, last = np.arange(0, count, length), count - length
-    first, reach = min(length, last), NEAR_BLOCKS * length
-    low, high = np.clip(places - reach, first, last), np.clip(places + reach, first, last)
-    starts = draws.integers(low, high, endpoint=True)
-    starts[0] = 0
-    return (starts[:, np.newaxis] + np.arange(length)).reshape(-1)[:count]
+    return near_places(count, length, draws)
 
 
 def drawn_times(captured: CapturedStretch, place: Ints) -> Ints:

@@ -26,6 +26,7 @@ from udfs.replay.batch_split.settings import DAMPED, NOT_STATED
 from udfs.replay.batch_split.state import MICRO, SPLIT_SPAN
 from udfs.replay.shared.fidelity_rows import AGREED, NO_REASON, FidelityCounts, count_cases, fidelity_rows
 from udfs.replay.shared.lanes import AS_CAPTURED, CAPTURED
+from udfs.replay.shared.range_rows import range_columns
 from udfs.replay.shared.replications import quantiles
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
@@ -113,20 +114,15 @@ def range_rows(producer: Producer, run_id: str) -> pa.RecordBatch:
         figures_by_metric(producer.outcomes[lane, topic]),
         figures_by_metric(producer.replicated[:, lane, topic]),
     )
-    t, rows, replications = BATCH_SPLIT_RANGES, len(lane), producer.replications
-    p10, p50, p90 = np.concatenate([quantiles(replicated) for replicated in drawn.values()], axis=1)
-    metrics = len(drawn)
+    t, rows, metrics = BATCH_SPLIT_RANGES, len(lane), len(drawn)
+    values, replicated = np.concatenate([*figures.values()]), np.concatenate([*drawn.values()], axis=1)
+    counts = np.full(rows * metrics, producer.replications)
     return make_rows(
         t,
         {
             **producer_columns(producer, run_id, np.tile(lane, metrics), np.tile(topic, metrics)),
             t.metric: pa.array(np.repeat(np.array([*drawn], object), rows), pa.string()),
-            t.value: np.concatenate([*figures.values()]),
-            t.p10: p10,
-            t.p50: p50,
-            t.p90: p90,
-            t.is_exact: p10 == p90,
-            t.replications: np.full(rows * metrics, replications),
+            **range_columns(values, quantiles(replicated, counts), counts),
         },
     )
 

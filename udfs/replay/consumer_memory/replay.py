@@ -18,10 +18,11 @@ from udfs.replay.consumer_memory.events import KeptExchanges
 from udfs.replay.consumer_memory.fetch_queue.replay import librdkafka_consumers, replay_consumer
 from udfs.replay.consumer_memory.fetch_queue.rows import queue_rows
 from udfs.replay.consumer_memory.fidelity import verdicts_on_consumers
-from udfs.replay.consumer_memory.producer.batches import read_produced
+from udfs.replay.consumer_memory.producer.batches import read_produced, sent_by
+from udfs.replay.consumer_memory.producer.drawn_pace import replicated
 from udfs.replay.consumer_memory.producer.events import ProducerEvents
-from udfs.replay.consumer_memory.producer.replay import replay_producers
-from udfs.replay.consumer_memory.producer.rows import producer_memory_rows, verdicts_on_producers
+from udfs.replay.consumer_memory.producer.replay import replay_producer
+from udfs.replay.consumer_memory.producer.rows import producer_memory_rows, producer_range_rows, verdicts_on_producers
 from udfs.replay.consumer_memory.request_releases import with_releases
 from udfs.replay.consumer_memory.rows import broker_memory_rows, client_fidelity_rows, consumer_memory_rows
 from udfs.replay.consumer_memory.settings import MemoryLanes
@@ -78,11 +79,14 @@ def replay_sends(units: Units, parts: Parts, lanes: MemoryLanes) -> Rows:
     events = ProducerEvents()
     for rows, unit in parts:
         events.add(rows, unit)
-    sent = read_produced(events.gathered.records, len(units), lanes.window)
-    java = np.flatnonzero(events.is_java & (sent.producers["batches"] > 0))
-    replayed = replay_producers(sent, lanes.producer, java)
-    yield from producer_memory_rows(units, sent, replayed, lanes, events.left_out(), java)
-    yield from client_fidelity_rows(units, verdicts_on_producers(sent, replayed, events.is_java))
+    produced = read_produced(events.gathered.records, len(units), lanes.window)
+    java = np.flatnonzero(events.is_java & (produced.producers["batches"] > 0)).tolist()
+    sent = {unit: sent_by(produced, unit) for unit in java}
+    replayed = {unit: replay_producer(of, lanes.producer) for unit, of in sent.items()}
+    ranges = {unit: replicated(of, lanes.producer, units.names[unit]) for unit, of in sent.items()}
+    yield from producer_memory_rows(units, produced, replayed, lanes, events.left_out())
+    yield from producer_range_rows(units, replayed, ranges, lanes)
+    yield from client_fidelity_rows(units, verdicts_on_producers(produced, replayed, events.is_java))
 
 
 def seeded(settings: Records, units: Units, lanes: MemoryLanes) -> Records:

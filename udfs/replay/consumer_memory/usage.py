@@ -45,7 +45,7 @@ MEASURED = (
     "used_max",
     "slot_us",
     "waits",  # how many allocations had to wait
-    "wait_us",  # the sum of all waits that ended
+    "wait_us",  # the sum of all waits; in pools of consumers and brokers, of those that ended
     "longest_us",
     "wait_p50",  # us, over all that got memory, most of which did not wait
     "wait_p99",

@@ -1,13 +1,22 @@
-"""How often a lane is replayed with pace drawn anew, and which quantiles of the results are reported."""
+"""Replications: a lane that is replayed several times, with its pace drawn anew from the capture each time.
+
+How often that is, how factors and blocks of captured times are drawn, and which quantiles of the results are reported.
+"""
 
 from __future__ import annotations
 
+from functools import cache
+from statistics import NormalDist
+
 import numpy as np
 
-from udfs.columns.arrays import Floats
+from udfs.columns.arrays import Floats, Ints, read_only
 
 REPLICATIONS, FEWEST = 20, 5
 """How often a lane is replayed with pace drawn anew, and how often at least where that is much work."""
+NEAR_BLOCKS = 4
+"""From how many blocks away a block of times is drawn, at most (the local block bootstrap of Paparoditis and Politis,
+2002)."""
 SHARES = (0.1, 0.5, 0.9)
 """The quantiles of the replications' results that are reported."""
 
@@ -21,6 +30,48 @@ def replications_within(most: int, work: int) -> int:
     return min(REPLICATIONS, max(FEWEST, most // max(work, 1)))
 
 
-def quantiles(replications: Floats) -> Floats:
-    """p10, p50 and p90 of float64[replications, ...], each of them one of the values: float64[3, ...]."""
-    return np.quantile(replications, SHARES, axis=0, method="inverted_cdf")
+def factors(draws: np.random.Generator, differs: float, count: int) -> Floats:
+    """A factor for each of `count` runs, with the logarithm's standard deviation `differs`: float64[count]."""
+    return np.exp(differs * normal_draws(draws, count))
+
+
+def normal_draws(draws: np.random.Generator, count: int) -> Floats:
+    """The middles of `count` equally likely parts of the normal distribution, in a drawn order: float64[count].
+
+    So even a few runs cover the whole distribution, as in Latin hypercube sampling.
+    """
+    return draws.permutation(normal_middles(count))
+
+
+@cache
+def normal_middles(count: int) -> Floats:
+    """The middles of `count` equally likely parts of the normal distribution, in rising order: float64[count]."""
+    return read_only(np.array([NormalDist().inv_cdf((place + 0.5) / count) for place in range(count)]))
+
+
+def near_places(count: int, length: int, draws: np.random.Generator) -> Ints:
+    """For each of `count` values, the index of the value that is drawn for it: int64[count].
+
+    Values are drawn in blocks of `length`, so that a slow phase stays slow, and each block from near its own place,
+    because a capture has phases. The first block stays in its place, and is drawn for no other: a client that has just
+    started has no connection yet.
+    """
+    places, last = np.arange(0, count, length), count - length
+    first, reach = min(length, last), NEAR_BLOCKS * length
+    low, high = np.clip(places - reach, first, last), np.clip(places + reach, first, last)
+    starts = draws.integers(low, high, endpoint=True)
+    starts[:1] = 0
+    return (starts[:, np.newaxis] + np.arange(length)).reshape(-1)[:count]
+
+
+def quantiles(replications: Floats, counts: Ints) -> Floats:
+    """p10, p50 and p90 of the first counts[i] replications of each of n results, each of them one of the values:
+    float64[3, n].
+
+    replications: float64[replications, n]. counts: int64[n].
+    """
+    found = np.empty((len(SHARES), len(counts)))
+    for count in np.unique(counts).tolist():
+        alike = counts == count
+        found[:, alike] = np.quantile(replications[:count, alike], SHARES, axis=0, method="inverted_cdf")
+    return found

@@ -8,8 +8,9 @@ import pytest
 from schemas.tables.gold_splits import BATCH_SPLIT_RANGES
 from tests.unit.replay.batch_split.producers import Producer, Row, gold_rows, lanes_of, sent, sent_batch, unpacked
 from udfs.columns.time_units import NEVER
-from udfs.replay.batch_split.drawn_pace import NEAR_BLOCKS, drawn_places, moment_in
+from udfs.replay.batch_split.drawn_pace import drawn_places, moment_in
 from udfs.replay.batch_split.replay import replay_splits
+from udfs.replay.shared.replications import NEAR_BLOCKS
 
 R = BATCH_SPLIT_RANGES
 BATCH, BATCHES = 10, 60

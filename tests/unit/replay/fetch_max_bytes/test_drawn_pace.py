@@ -27,11 +27,11 @@ from udfs.replay.fetch_max_bytes.closed_loop.drawn_pace import (
     drawn_rows,
     rules_that_differ,
 )
-from udfs.replay.fetch_max_bytes.closed_loop.drawn_runs import STRETCHES
 from udfs.replay.fetch_max_bytes.closed_loop.settings import RULES
 from udfs.replay.fetch_max_bytes.closed_loop.state import LOG_BATCH, NODE, POINT, READ_PARTITION, READING_CHANGE, Unit
 from udfs.replay.fetch_max_bytes.replay import replay_fetches
 from udfs.replay.shared.lanes import AS_CAPTURED
+from udfs.replay.shared.pace_of_runs import STRETCHES
 from udfs.replay.shared.replications import FEWEST
 
 R = FETCH_RANGES

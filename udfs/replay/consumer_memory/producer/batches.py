@@ -36,12 +36,13 @@ BUFFERED_BATCH = int_fields(
     "held_after_us",  # us of these after its first answer, if it was sent again
 )
 """A batch that took memory."""
+OWNED = ("batch", "stream", "connection", "request")
+"""What each producer has rows of."""
 PRODUCER = np.dtype(
     [
         (name, np.int64)
         for name in (
-            "first_batch", "end_batch", "first_stream", "end_stream", "first_connection", "end_connection",
-            "first_request", "end_request",
+            *(f"{edge}_{name}" for name in OWNED for edge in ("first", "end")),
             "linger_us",
             "batches",  # in the window, as the next three
             "batch_bytes",
@@ -93,13 +94,26 @@ def read_produced(sendings: Records, units: int, window: Window = WHOLE) -> Prod
         share_behind=shares_behind(requests, owner, units),
     )
     np.add.at(producers["batch_bytes"], batches["unit"], np.where(window.has(appended_at), batches["size"], 0))
-    owners = {
-        "batch": batches["unit"], "stream": unit[stream_connections], "connection": unit, "request": owner,
-    }  # fmt: skip
-    for name, numbers in owners.items():
+    owners = (batches["unit"], unit[stream_connections], unit, owner)
+    for name, numbers in zip(OWNED, owners, strict=True):
         edges = np.searchsorted(numbers, np.arange(units + 1))
         producers[f"first_{name}"], producers[f"end_{name}"] = edges[:-1], edges[1:]
     return Produced(producers, batches, requests, stream_connections, window)
+
+
+def sent_by(produced: Produced, unit: int) -> Produced:
+    """What one producer sent, by its number. Its batches, streams, connections and requests are numbered from 0."""
+    producers = produced.producers[unit : unit + 1].copy()
+    firsts = {name: int(producers[f"first_{name}"][0]) for name in OWNED}
+    rows = {name: slice(first, int(producers[f"end_{name}"][0])) for name, first in firsts.items()}
+    for name, first in firsts.items():
+        producers[f"first_{name}"] -= first
+        producers[f"end_{name}"] -= first
+    batches, requests = produced.batches[rows["batch"]].copy(), produced.requests[rows["request"]].copy()
+    batches["stream"] -= firsts["stream"]
+    requests["connection"] -= firsts["connection"]
+    connections = produced.stream_connections[rows["stream"]] - firsts["connection"]
+    return Produced(producers, batches, requests, connections, produced.window)
 
 
 def batches_of_sendings(rows: Records, end_at: Ints, answered_at: Ints, stream: Ints) -> Records:

@@ -28,7 +28,6 @@ from udfs.replay.consumer_memory.usage import (
     count_wait,
     enters_window,
     is_in_time,
-    note_waited,
     sum_up,
     use_bytes,
     wait_more,
@@ -48,7 +47,7 @@ def grant_memory(sim: BatchSim, lane: int, number: int, time: int) -> None:
     waited_us = time - batch.appended_at
     state.is_granted = 1
     count_wait(sim.meter, waited_us)
-    note_waited(sim.outcomes[lane], waited_us)
+    sim.outcomes[lane].longest_us = max(sim.outcomes[lane].longest_us, waited_us)
     if lane == CAPTURED:
         state.waited_us = min(waited_us, batch.held_us)
         sim.outcomes[lane].late += 1 if time > max(batch.filled_at, batch.appended_at) else 0
@@ -144,6 +143,16 @@ def is_batch_event_past(sim: BatchSim, kind: int, number: int, time: int) -> boo
 
 
 @kernel
+def wait_until(sim: BatchSim, lane: int, time: int) -> None:
+    """Go on to `time`, and count the time that threads wait until then. Batches wait by themselves here, but no more
+    threads can wait at a time than send.
+    """
+    usage = sim.meter.usage[0]
+    sim.outcomes[lane].wait_us += min(usage.waiting, sim.settings[lane].threads) * max(time - usage.time, 0)
+    advance_meter(sim.meter, time)
+
+
+@kernel
 def schedule_append(sim: BatchSim, number: int) -> None:
     """Schedule the append of a batch's first record. One batch is scheduled at a time, so that the heap stays small."""
     if number < len(sim.batches):
@@ -169,7 +178,7 @@ def replay_lane(sim: BatchSim, lane: int) -> None:
             continue
         if enters_window(sim.meter, time):
             count_from_here(sim.meter, sim.outcomes, sim.nothing, lane)
-        advance_meter(sim.meter, time)
+        wait_until(sim, lane, time)
         if kind == RELEASE:
             on_batch_release(sim, lane, number, time)
         elif kind == EXPIRE:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.columns.arrays import Bools, Ints, Records, read_only
+from udfs.columns.arrays import Bools, Records, read_only
 from udfs.columns.arrays import stretch_edges as edges_of
 from udfs.columns.records import new_records
 from udfs.columns.sentinels import NONE
@@ -44,51 +44,40 @@ BUSY = 0.1
 """A producer is busy if its requests were behind others for this share of their time under way; see VALIDATION.md."""
 
 
-class ProducersReplayed(NamedTuple):
-    """Producers in all lanes. outcomes: BUFFER_OUTCOME[units, lanes]. in_loop: bool[units, lanes], the lane is replayed
-    in closed loop.
+class Replayed(NamedTuple):
+    """A producer in all lanes. outcomes: BUFFER_OUTCOME[lanes]. in_loop: bool[lanes], the lane is replayed in closed
+    loop.
 
-    late: int64[units], how many captured batches the closed loop of the captured settings begins too late; NONE if no
-    lane needs the closed loop.
+    late: how many captured batches the closed loop of the captured settings begins too late; NONE if no lane needs the
+    closed loop.
     """
 
     outcomes: Records
     in_loop: Bools
-    late: Ints
+    late: int
 
 
-def replay_producers(produced: Produced, settings: Records, numbers: Ints) -> ProducersReplayed:
-    """Replay producers in every lane. If a lane is replayed in closed loop, this outcome replaces the outcome by
+def replay_producer(sent: Produced, settings: Records) -> Replayed:
+    """Replay a producer in every lane. If a lane is replayed in closed loop, this outcome replaces the outcome by
     captured times.
 
-    settings: BUFFER_SETTINGS[lanes]. numbers: int64[n], the numbers of the producers to replay.
+    sent: of one producer. settings: BUFFER_SETTINGS[lanes].
     """
-    units, lanes, meter = len(produced.producers), len(settings), new_meter(produced.window)
-    replayed = ProducersReplayed(
-        np.zeros((units, lanes), BUFFER_OUTCOME), np.zeros((units, lanes), np.bool_), np.full(units, NONE)
-    )
-    for unit in numbers.tolist():
-        producer, outcomes = produced.producers[unit], replayed.outcomes[unit]
-        batches = produced.batches[producer["first_batch"] : producer["end_batch"]]
-        replay_lanes(new_sim(batches, settings, meter, outcomes))
-        waits = outcomes["waits"] + outcomes["waits_before"]
-        in_loop = (waits > 0) & (producer["share_behind"] >= BUSY)
-        in_loop[CAPTURED] = False
-        if in_loop.any():
-            replayed.in_loop[unit] = in_loop
-            replayed.late[unit] = replay_in_loop(produced, unit, settings, meter, replayed)
-    return replayed
+    outcomes, meter, share_behind = no_outcomes(settings), new_meter(sent.window), sent.producers["share_behind"][0]
+    replay_lanes(new_sim(sent.batches, settings, meter, outcomes))
+    in_loop = (outcomes["waits"] + outcomes["waits_before"] > 0) & (share_behind >= BUSY)
+    in_loop[CAPTURED] = False
+    if not in_loop.any():
+        return Replayed(outcomes, in_loop, NONE)
+    lanes, looped = np.flatnonzero(in_loop), no_outcomes(settings)
+    loop_lanes(loop_of(sent, settings, meter, looped), read_only(np.append(CAPTURED, lanes)))
+    outcomes[lanes] = looped[lanes]
+    return Replayed(outcomes, in_loop, int(looped["late"][CAPTURED]))
 
 
-def replay_in_loop(produced: Produced, unit: int, settings: Records, meter: Meter, replayed: ProducersReplayed) -> int:
-    """Replay a producer's lanes that are in closed loop; returns how many batches the captured lane begins too late.
-
-    settings: BUFFER_SETTINGS[lanes].
-    """
-    lanes, outcomes = np.flatnonzero(replayed.in_loop[unit]), np.zeros(len(settings), BUFFER_OUTCOME)
-    loop_lanes(loop_of(produced, unit, settings, meter, outcomes), read_only(np.append(CAPTURED, lanes)))
-    replayed.outcomes[unit, lanes] = outcomes[lanes]
-    return int(outcomes["late"][CAPTURED])
+def no_outcomes(settings: Records) -> Records:
+    """BUFFER_OUTCOME[lanes] before anything has happened. settings: BUFFER_SETTINGS[lanes]."""
+    return np.zeros(len(settings), BUFFER_OUTCOME)
 
 
 def pieces_of(batches: Records) -> Records:
@@ -108,18 +97,14 @@ def pieces_of(batches: Records) -> Records:
     return pieces[np.argsort(due_at, kind="stable")]
 
 
-def streams_and_connections(produced: Produced, producer: np.void) -> tuple[Records, Records]:
-    """(STREAM[streams], SENDER_CONNECTION[connections]) of a producer, one of produced.producers."""
-    streams = slice(int(producer["first_stream"]), int(producer["end_stream"]))
-    requests = slice(int(producer["first_request"]), int(producer["end_request"]))
-    connection = produced.stream_connections[streams] - producer["first_connection"]
-    count = int(producer["end_connection"] - producer["first_connection"])
-    numbers = np.arange(count + 1)
+def streams_and_connections(sent: Produced) -> tuple[Records, Records]:
+    """(STREAM[streams], SENDER_CONNECTION[connections]) of one producer."""
+    connection, numbers = sent.stream_connections, np.arange(int(sent.producers["end_connection"][0]) + 1)
     stream_edges = np.searchsorted(connection, numbers)
-    request_edges = np.searchsorted(produced.requests["connection"][requests] - producer["first_connection"], numbers)
+    request_edges = np.searchsorted(sent.requests["connection"], numbers)
     connections = new_records(
         SENDER_CONNECTION,
-        count,
+        len(numbers) - 1,
         first_stream=stream_edges[:-1],
         end_stream=stream_edges[1:],
         first_request=request_edges[:-1],
@@ -128,20 +113,15 @@ def streams_and_connections(produced: Produced, producer: np.void) -> tuple[Reco
     return new_records(STREAM, len(connection), connection=connection), connections
 
 
-def loop_of(produced: Produced, unit: int, settings: Records, meter: Meter, outcomes: Records) -> Loop:
-    """The closed loop of a producer by its number. settings: BUFFER_SETTINGS[lanes]. outcomes:
-    BUFFER_OUTCOME[lanes].
-    """
-    producer = produced.producers[unit]
-    batches = produced.batches[producer["first_batch"] : producer["end_batch"]].copy()
-    batches["stream"] -= producer["first_stream"]
-    pieces, (streams, connections) = pieces_of(batches), streams_and_connections(produced, producer)
+def loop_of(sent: Produced, settings: Records, meter: Meter, outcomes: Records) -> Loop:
+    """The closed loop of one producer. settings: BUFFER_SETTINGS[lanes]. outcomes: BUFFER_OUTCOME[lanes]."""
+    pieces, (streams, connections) = pieces_of(sent.batches), streams_and_connections(sent)
     n = len(pieces)
     return Loop(
         pieces=read_only(pieces),
-        batches=read_only(batches),
-        requests=read_only(produced.requests[producer["first_request"] : producer["end_request"]]),
-        linger_us=np.full(1, producer["linger_us"]),
+        batches=read_only(sent.batches),
+        requests=read_only(sent.requests),
+        linger_us=np.full(1, sent.producers["linger_us"][0]),
         settings=read_only(settings),
         waiters=new_waiters(n),
         waiting_since=np.zeros(n, np.int64),

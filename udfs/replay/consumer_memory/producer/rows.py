@@ -8,34 +8,52 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from schemas.tables.gold_memory import PRODUCER_MEMORY
+from schemas.tables.gold_memory import PRODUCER_MEMORY, PRODUCER_MEMORY_RANGES
 from schemas.tables.memory_reasons import BUFFERS
 from schemas.tables.values import BY_CAPTURE, BY_CLOSED_LOOP
-from udfs.columns.arrays import Bools, Ints
+from udfs.columns.arrays import Bools, Floats, Ints, Records
 from udfs.columns.arrow_columns import dictionary_column
 from udfs.columns.sentinels import NONE
+from udfs.columns.time_units import US_PER_MS
 from udfs.facts.arrow_tables import make_rows
 from udfs.replay.consumer_memory.producer.batches import Produced
-from udfs.replay.consumer_memory.producer.replay import ProducersReplayed
+from udfs.replay.consumer_memory.producer.drawn_pace import Replications
+from udfs.replay.consumer_memory.producer.replay import Replayed
 from udfs.replay.consumer_memory.rows import key_columns, units_and_lanes, used_and_waits
 from udfs.replay.consumer_memory.settings import MemoryLanes
 from udfs.replay.consumer_memory.units import Units
 from udfs.replay.shared.fidelity_rows import NO_REASON, FidelityCounts, count_cases
 from udfs.replay.shared.lanes import CAPTURED
+from udfs.replay.shared.range_rows import range_columns
+from udfs.replay.shared.replications import quantiles
 
 if TYPE_CHECKING:
     from udfs.replay.consumer_memory.rows import Cell, Rows
 
 BATCHES_WITHOUT_WAIT, CLOSED_LOOP_SENDS = "batches_without_wait", "closed_loop_sends"
+_P = PRODUCER_MEMORY
+FIGURES: Mapping[str, tuple[str, int]] = {
+    str(_P.used_bytes_max): ("used_max", 1),
+    str(_P.waits): ("waits", 1),
+    str(_P.wait_ms_max): ("longest_us", US_PER_MS),
+    str(_P.wait_ms_total): ("wait_us", US_PER_MS),
+    str(_P.exhausted): ("exhausted", 1),
+}
+"""The columns of `producer_memory` that have a range: the field of BUFFER_OUTCOME, and how many of its units are one of
+the column's.
+"""
 
 
 def producer_memory_rows(
-    units: Units, produced: Produced, replayed: ProducersReplayed, lanes: MemoryLanes, left_out: Ints, numbers: Ints
+    units: Units, produced: Produced, replayed: Mapping[int, Replayed], lanes: MemoryLanes, left_out: Ints
 ) -> Rows:  # fmt: skip
-    """All rows of some producers. left_out: int64[units]. numbers: int64[n], of the producers."""
+    """The rows of `producer_memory`. replayed: by the number of the producer. left_out: int64[units]."""
+    if not replayed:
+        return
     t = PRODUCER_MEMORY
-    unit, lane = units_and_lanes(numbers, np.arange(len(lanes.names)))
-    outcomes, in_loop = replayed.outcomes[unit, lane], replayed.in_loop[unit, lane]
+    unit, lane = units_and_lanes(np.array([*replayed]), np.arange(len(lanes.names)))
+    outcomes = np.concatenate([of.outcomes for of in replayed.values()])
+    in_loop = np.concatenate([of.in_loop for of in replayed.values()])
     producers, settings = produced.producers[unit], lanes.producer[lane]
     columns: Mapping[str, Cell] = {
         **key_columns(units, t, unit, pa.array(lanes.names, pa.string()), lane),
@@ -59,23 +77,49 @@ def producer_memory_rows(
     yield t, make_rows(t, columns)
 
 
+def producer_range_rows(
+    units: Units, replayed: Mapping[int, Replayed], ranges: Mapping[int, Replications], lanes: MemoryLanes
+) -> Rows:  # fmt: skip
+    """The rows of `producer_memory_ranges`. replayed, ranges: by the number of the producer."""
+    if not replayed:
+        return
+    t, scenarios = PRODUCER_MEMORY_RANGES, pa.array(lanes.names, pa.string())
+    unit, lane = units_and_lanes(np.array([*replayed]), np.tile(np.arange(len(lanes.names)), len(FIGURES)))
+    metric = np.tile(np.repeat(np.arange(len(FIGURES)), len(lanes.names)), len(replayed))
+    values = [figures_of(of.outcomes) for of in replayed.values()]
+    by_share = [quantiles(figures_of(of.outcomes), np.tile(of.counts, len(FIGURES))) for of in ranges.values()]
+    counts = np.concatenate([np.tile(of.counts, len(FIGURES)) for of in ranges.values()])
+    columns: Mapping[str, Cell] = {
+        **key_columns(units, t, unit, scenarios, lane),
+        t.metric: dictionary_column(pa.array([*FIGURES], pa.string()), metric),
+        **range_columns(np.concatenate(values), np.concatenate(by_share, axis=1), counts),
+    }
+    yield t, make_rows(t, columns)
+
+
+def figures_of(outcomes: Records) -> Floats:
+    """The figures that have a range: float64[..., figures * lanes]. outcomes: BUFFER_OUTCOME[..., lanes]."""
+    return np.concatenate([outcomes[name] / per for name, per in FIGURES.values()], axis=-1)
+
+
 def verdicts_on_producers(
-    produced: Produced, replayed: ProducersReplayed, is_java: Bools
+    produced: Produced, replayed: Mapping[int, Replayed], is_java: Bools
 ) -> Iterator[tuple[int, FidelityCounts]]:  # fmt: skip
-    """The fidelity counts of each producer, by its number.
+    """The fidelity counts of each producer, by its number. replayed: by the number of the producer.
 
     is_java: bool[units]; any other client may bound its memory in another way.
     """
-    batches, captured = produced.producers["batches"], replayed.outcomes[:, CAPTURED]
-    waited = captured["late"] + captured["exhausted"] + captured["too_large"]
+    batches = produced.producers["batches"]
     for unit in np.flatnonzero(batches).tolist():
         count = int(batches[unit])
         if not is_java[unit]:
             yield unit, count_cases(BATCHES_WITHOUT_WAIT, {BUFFERS.not_a_java_client: count}, BUFFERS)
             continue
-        yield unit, cases_of_metric(BATCHES_WITHOUT_WAIT, count, BUFFERS.waited_for_memory, int(waited[unit]))
-        if replayed.late[unit] != NONE:
-            yield unit, cases_of_metric(CLOSED_LOOP_SENDS, count, BUFFERS.sent_later, int(replayed.late[unit]))
+        captured, late = replayed[unit].outcomes[CAPTURED], replayed[unit].late
+        waited = int(captured["late"] + captured["exhausted"] + captured["too_large"])
+        yield unit, cases_of_metric(BATCHES_WITHOUT_WAIT, count, BUFFERS.waited_for_memory, waited)
+        if late != NONE:
+            yield unit, cases_of_metric(CLOSED_LOOP_SENDS, count, BUFFERS.sent_later, late)
 
 
 def cases_of_metric(metric: str, batches: int, reason: str, differing: int) -> FidelityCounts:

@@ -155,6 +155,7 @@ def on_thread_expiry(sim: Loop, lane: int, piece: int) -> None:
     signal_if_any_left(sim.pool[0], sim.waiters)
     wait_more(sim.meter, -1)
     sim.outcomes[lane].exhausted += 1
+    sim.outcomes[lane].wait_us += sim.settings[lane].max_block_us
     sim.threads[0].free += 1
 
 

@@ -6,7 +6,7 @@ replayed several times (replications), and each replication draws
 - the times: blocks of captured times out of one stretch of the capture, so that a slow phase stays slow;
 - the share of a response's time that does not depend on its contents, because one capture hardly shows that share;
 - one factor for the client's times and one for the brokers', as large as the difference between two equal runs
-  (drawn_runs.py);
+  (shared/pace_of_runs.py);
 - how many batches producers make of the same records (drawn_runs.py);
 - when the reader starts, and when the records that it reads are produced (drawn_times.py).
 
@@ -35,11 +35,7 @@ from udfs.kernels.kernel import allocating_kernel
 from udfs.replay.fetch_max_bytes.closed_loop.drawn_runs import (
     BATCHES_DIFFER,
     STARTS_DIFFER,
-    STRETCHES,
-    factors,
     in_other_batches,
-    normal_draws,
-    pace_differs,
 )
 from udfs.replay.fetch_max_bytes.closed_loop.drawn_times import (
     DrawnTimes,
@@ -50,7 +46,7 @@ from udfs.replay.fetch_max_bytes.closed_loop.drawn_times import (
 from udfs.replay.fetch_max_bytes.closed_loop.intent import Intent, with_pace
 from udfs.replay.fetch_max_bytes.closed_loop.order import draw_below
 from udfs.replay.fetch_max_bytes.closed_loop.pace import CapturedPace, pace_of_samples
-from udfs.replay.fetch_max_bytes.closed_loop.pace_fits import MOST_SHARE, Sample
+from udfs.replay.fetch_max_bytes.closed_loop.pace_fits import Sample, Timings
 from udfs.replay.fetch_max_bytes.closed_loop.replay import (
     Member,
     ReplayedReader,
@@ -62,7 +58,9 @@ from udfs.replay.fetch_max_bytes.closed_loop.settings import RULES
 from udfs.replay.fetch_max_bytes.closed_loop.state import NO_BACKLOG, ReaderLanes, Unit
 from udfs.replay.fetch_max_bytes.closed_loop.timeline import LEAST_BUCKETS
 from udfs.replay.fetch_max_bytes.settings import FetchLanes, Reader
-from udfs.replay.shared.replications import FEWEST, replications_within
+from udfs.replay.shared.line_fit import MOST_SHARE
+from udfs.replay.shared.pace_of_runs import STRETCHES, pace_differs
+from udfs.replay.shared.replications import FEWEST, factors, normal_draws, replications_within
 
 FETCHES_AT_MOST = 1 << 21
 """The most fetches that are replayed for a reader's ranges, over all lanes. A larger reader has fewer replications."""
@@ -117,15 +115,20 @@ def draws_of_reader(reader: Reader, observed: CapturedPace, count: int) -> Draws
     """What is drawn for a reader's replications. Readers of the same client.id and kind have the same draws."""
     seed = zlib.crc32(f"{reader.client_id}/{reader.kind}".encode())
     draws = np.random.default_rng(seed)
-    client = factors(draws, pace_differs(observed.taking), count)
+    client = factors(draws, runs_differ(observed.taking), count)
     # A reader at the log's end hardly shows how fast its brokers are.
-    brokers = factors(draws, pace_differs(observed.taking if observed.is_at_log_end else observed.sending), count)
+    brokers = factors(draws, runs_differ(observed.taking if observed.is_at_log_end else observed.sending), count)
     shares = draws.uniform(0.0, MOST_SHARE, (count, 2))
     starts, productions = (factors(draws, STARTS_DIFFER, count).tolist() for _ in range(2))
     # The square of a standard normal value has a gamma distribution of shape 0.5 and mean 1.
     apart = np.stack([normal_draws(draws, count) ** 2 for _ in observed.late_us], axis=1)
     times = [DrawnTimes(*of) for of in zip(starts, productions, apart, strict=True)]
     return Draws(np.full(1, seed), client, brokers, factors(draws, BATCHES_DIFFER, count), shares, times)
+
+
+def runs_differ(timings: Timings) -> float:
+    """How much a reader's times differ from one run to the next, as in `pace_differs`."""
+    return pace_differs(timings.node, timings.amount, timings.time)
 
 
 def drawn_figures(members: Sequence[Member], lanes: FetchLanes, replayed: Sequence[ReplayedReader]) -> list[Drawn]:

@@ -9,7 +9,7 @@ import numpy as np
 from udfs.columns.arrays import Bools, Floats, Ints, Records
 from udfs.kernels.kernel import allocating_kernel, kernel
 from udfs.replay.fetch_max_bytes.closed_loop.state import POINT, first_above
-from udfs.replay.shared.line_fit import fit_line
+from udfs.replay.shared.line_fit import MOST_SHARE, fit_line
 
 
 class Timings(NamedTuple):
@@ -44,13 +44,6 @@ class Sample(NamedTuple):
 
     rows: Ints
     share: float
-
-
-MOST_SHARE = 0.5
-"""The largest share that `fit_line` is given. An empty response is taken to need at least the shortest time, and at
-most this share of the way from there to the median. On a live cluster librdkafka was nearer to the shortest time, and
-Java clients were at about half of this share.
-"""
 
 
 OF_WAITING = 2.0

@@ -31,7 +31,8 @@ from udfs.replay.fetch_max_bytes.rows import (
     fetch_consumer_rows,
     verdict_rows,
 )
-from udfs.replay.shared.replications import SHARES, quantiles
+from udfs.replay.shared.range_rows import range_columns
+from udfs.replay.shared.replications import quantiles
 
 THROTTLE_TIME = "throttle_time_ms"
 
@@ -151,31 +152,17 @@ def range_rows(labels: Labels, drawn: Drawn, has_quota: bool) -> pa.RecordBatch:
     lanes, t = len(labels.lanes), FETCH_RANGES
     figures = [name for name in Figures._fields if has_quota or name != THROTTLE_TIME]
     as_captured, replications = ([getattr(of, name) for name in figures] for of in drawn[:2])
-    n = lanes * len(figures)
-    by_share = np.empty((len(SHARES), len(figures), lanes))
-    for count in np.unique(drawn.counts).tolist():
-        alike = drawn.counts == count
-        by_share[:, :, alike] = quantiles(np.stack(replications, axis=1)[:count, :, alike])
-    p10, p50, p90 = by_share.reshape(len(SHARES), n)
+    n, counts = lanes * len(figures), np.tile(drawn.counts, len(figures))
+    by_share = quantiles(np.concatenate(replications, axis=1), counts)
     return make_rows(
         t,
         {
             **labels.columns(t, n),
             t.scenario: pa.array(list(labels.lanes) * len(figures), pa.string()),
             t.metric: pa.array(np.repeat(np.array(figures, object), lanes), pa.string()),
-            t.value: null_for_inf(np.concatenate(as_captured)),
-            t.p10: null_for_inf(p10),
-            t.p50: null_for_inf(p50),
-            t.p90: null_for_inf(p90),
-            t.is_exact: p10 == p90,
-            t.replications: np.tile(drawn.counts, len(figures)),
+            **range_columns(np.concatenate(as_captured), by_share, counts),
         },
     )
-
-
-def null_for_inf(values: Floats) -> pa.Array[Any]:
-    """Numbers, null for inf. values: float64[n]."""
-    return arrow_array(values, np.isfinite(values))
 
 
 def quantiles_of_ticks(held: Sequence[Ints], share: float) -> Ints:

@@ -21,6 +21,7 @@ PLENTY = 1 << 40
 def replayed(
     batches: list[tuple[int, int, int]], buffer_memory: int, batch_size: int = 10, max_block_us: int = 1000,
     captured_memory: int = PLENTY, may_grow: int = 0, filled_at: int = PLENTY, sending_us: int = PLENTY,
+    threads: int = 9,
 ) -> BatchSim:  # fmt: skip
     """Replay batches of (time, size, time held). The captured lane has a buffer of captured_memory.
     sending_us: how much of the time held each batch is in a request.
@@ -28,7 +29,7 @@ def replayed(
     appended_at, size, held_us = zip(*sorted(batches), strict=True)
     settings = new_records(
         BUFFER_SETTINGS, 2, buffer_memory=[captured_memory, buffer_memory], batch_size=[10, batch_size],
-        max_block_us=max_block_us, threads=1,
+        max_block_us=max_block_us, threads=threads,
     )  # fmt: skip
     records = new_records(
         BUFFERED_BATCH, len(batches), appended_at=appended_at, size=size, held_us=held_us, may_grow=may_grow,
@@ -89,6 +90,19 @@ def test_waiters_are_served_in_the_order_they_came() -> None:
     """The large one keeps the memory that it has got while it waits, so the small one after it gets none."""
     sim = replayed([(0, 10, 50), (0, 10, 90), (20, 20, 5), (30, 10, 5)], 20)
     assert outcome(sim)["wait_us"] == (90 - 20) + (95 - 30)
+
+
+@pytest.mark.parametrize(("threads", "waited_us"), [(1, 95 - 20), (2, (90 - 20) + (95 - 30))])
+def test_no_more_threads_wait_at_a_time_than_send(threads: int, waited_us: int) -> None:
+    """One batch waits from 20 to 90, another from 30 to 95."""
+    assert outcome(replayed([(0, 10, 50), (0, 10, 90), (20, 20, 5), (30, 10, 5)], 20, threads=threads))["wait_us"] == (
+        waited_us
+    )
+
+
+def test_a_wait_that_ends_in_giving_up_counts_like_others() -> None:
+    """BufferPool.allocate records the time either way."""
+    assert outcome(replayed([(0, 20, 5000), (10, 20, 50)], 20, max_block_us=100))["wait_us"] == 100
 
 
 def test_a_producer_gives_up_after_max_block_ms() -> None:

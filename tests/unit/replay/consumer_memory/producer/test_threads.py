@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from udfs.columns.arrays import read_only
 from udfs.columns.records import new_records
-from udfs.replay.consumer_memory.producer.batches import BUFFERED_BATCH, PRODUCER, Produced
+from udfs.replay.consumer_memory.producer.batches import BUFFERED_BATCH, PRODUCER, Produced, sent_by
 from udfs.replay.consumer_memory.producer.replay import loop_of
 from udfs.replay.consumer_memory.producer.requests import SERVED_REQUEST
 from udfs.replay.consumer_memory.producer.state import BUFFER_OUTCOME, Loop
@@ -56,7 +56,7 @@ def looped(
         threads=threads,
     )  # fmt: skip
     traffic = produced(batches, size, linger, connections, after)
-    loop = loop_of(traffic, 0, settings, new_meter(), np.zeros(1, BUFFER_OUTCOME))
+    loop = loop_of(traffic, settings, new_meter(), np.zeros(1, BUFFER_OUTCOME))
     loop_lanes(loop, read_only(np.zeros(1, np.int64)))
     return loop
 
@@ -79,7 +79,7 @@ def test_a_producer_that_comes_after_others_has_the_same_outcome_as_alone() -> N
     )
     found = []
     for unit in range(2):
-        loop = loop_of(both, unit, settings, new_meter(), np.zeros(1, BUFFER_OUTCOME))
+        loop = loop_of(sent_by(both, unit), settings, new_meter(), np.zeros(1, BUFFER_OUTCOME))
         loop_lanes(loop, read_only(np.zeros(1, np.int64)))
         found.append(outcome(loop))
     assert found[0] == found[1]
@@ -136,7 +136,7 @@ def test_records_that_are_due_while_a_thread_waits_go_into_one_batch() -> None:
 def test_a_thread_gives_up_after_max_block_ms_and_goes_on() -> None:
     """The second gives up at 40; the third begins to wait then, and gets its memory at 50."""
     found = outcome(looped([(0, 0, 50), (10, 0, 50), (20, 0, 50)], BATCH_SIZE, max_block_us=30))
-    assert (found["waits"], found["exhausted"], found["wait_us"], found["ended_at"]) == (2, 1, 10, 100)
+    assert (found["waits"], found["exhausted"], found["wait_us"], found["ended_at"]) == (2, 1, 30 + 10, 100)
 
 
 def test_a_request_is_served_as_long_as_one_that_was_captured_about_then() -> None:
