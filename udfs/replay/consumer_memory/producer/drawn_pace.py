@@ -56,8 +56,8 @@ def replicated(sent: Produced, settings: Records, client_id: str) -> Replication
         if not len(wanted):
             break
         with_captured = np.union1d(CAPTURED, wanted)  # the captured lane shows which waits the times contain
-        at_drawn_pace = replay_producer(at_another_pace(sent, float(slower[again]), draws), settings[with_captured])
-        outcomes[again, with_captured] = at_drawn_pace.outcomes
+        drawn = at_another_pace(sent, float(slower[again]), draws)
+        outcomes[again, with_captured] = replay_producer(drawn, settings[with_captured], False).outcomes
     return Replications(outcomes, counts)
 
 

@@ -57,20 +57,21 @@ class Replayed(NamedTuple):
     late: int
 
 
-def replay_producer(sent: Produced, settings: Records) -> Replayed:
+def replay_producer(sent: Produced, settings: Records, is_captured_pace: bool = True) -> Replayed:
     """Replay a producer in every lane. If a lane is replayed in closed loop, this outcome replaces the outcome by
     captured times.
 
-    sent: of one producer. settings: BUFFER_SETTINGS[lanes].
+    sent: of one producer. settings: BUFFER_SETTINGS[lanes]. is_captured_pace: the times are the captured ones, so they
+    contain the waits of the captured lane.
     """
     outcomes, meter, share_behind = no_outcomes(settings), new_meter(sent.window), sent.producers["share_behind"][0]
     replay_lanes(new_sim(sent.batches, settings, meter, outcomes))
     in_loop = (outcomes["waits"] + outcomes["waits_before"] > 0) & (share_behind >= BUSY)
-    in_loop[CAPTURED] = False
+    in_loop[CAPTURED] &= not is_captured_pace
     if not in_loop.any():
         return Replayed(outcomes, in_loop, NONE)
     lanes, looped = np.flatnonzero(in_loop), no_outcomes(settings)
-    loop_lanes(loop_of(sent, settings, meter, looped), read_only(np.append(CAPTURED, lanes)))
+    loop_lanes(loop_of(sent, settings, meter, looped), read_only(np.union1d(CAPTURED, lanes)))
     outcomes[lanes] = looped[lanes]
     return Replayed(outcomes, in_loop, int(looped["late"][CAPTURED]))
 
