@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
 from jobs.lake.delta_tables import table_without_rows
 from jobs.replays.consumer_memory.answers import lanes
-from schemas.tables.gold_memory import BROKER_MEMORY, CONSUMER_MEMORY, PRODUCER_MEMORY
+from schemas.tables.gold_memory import BROKER_MEMORY, CONSUMER_MEMORY, PRODUCER_MEMORY, PRODUCER_MEMORY_RANGES
 from schemas.tables.table import Column, Table
 from schemas.tables.values import BY_CAPTURE, BY_CLOSED_LOOP
 from tests.gate_rows import frame
+
+TABLES = (CONSUMER_MEMORY, BROKER_MEMORY, PRODUCER_MEMORY, PRODUCER_MEMORY_RANGES)
+
+
+def lanes_of(spark: SparkSession, rows: Mapping[Table, list[dict[str, Any]]]) -> list[Row]:
+    """The query's rows. rows: of these tables; the others have none."""
+    frames = {
+        table: frame(spark, table, rows[table]) if table in rows else table_without_rows(spark, table)
+        for table in TABLES
+    }
+    return lanes(frames.__getitem__).collect()
 
 
 @pytest.mark.parametrize(
@@ -29,10 +41,25 @@ def test_what_is_held_by_times_of_the_capture_and_of_the_closed_loop_is_kept_apa
             ("other", "a", 3, BY_CLOSED_LOOP), ("other", "b", 4, BY_CAPTURE),
         )
     ]  # fmt: skip
-    of = {other: table_without_rows(spark, other) for other in (CONSUMER_MEMORY, BROKER_MEMORY, PRODUCER_MEMORY)}
-    found = lanes({**of, table: frame(spark, table, rows)}.__getitem__).collect()
+    found = lanes_of(spark, {table: rows})
     columns = ("p99", "p99_in_loop", "most", "most_in_loop")
     assert {row["scenario"]: tuple(row[column] for column in columns) for row in found} == {
         "captured": (7, None, 70, None),
         "other": (4, 3, 40, 30),
     }
+
+
+def test_ranges_of_waits_are_added_up_over_producers_and_of_the_longest_wait_the_longest_counts(
+    spark: SparkSession,
+) -> None:
+    producers = [
+        {"scenario": "captured", "client_id": client, "waits": waits} for client, waits in (("a", 3), ("b", 4))
+    ]
+    ranges = [
+        {"scenario": "captured", "client_id": client, "metric": metric, "p10": p10, "p90": p90}
+        for client, metric, p10, p90 in (
+            ("a", "waits", 0, 10), ("b", "waits", 2, 20), ("a", "wait_ms_max", 5, 70), ("b", "wait_ms_max", 6, 60),
+        )
+    ]  # fmt: skip
+    (row,) = lanes_of(spark, {PRODUCER_MEMORY: producers, PRODUCER_MEMORY_RANGES: ranges})
+    assert (row["waits"], tuple(row["waits_range"]), tuple(row["wait_ms_max_range"])) == (7, (2, 30), (6, 70))
