@@ -19,7 +19,7 @@ import numpy as np
 
 from udfs.columns.arrays import Ints, Records
 from udfs.replay.consumer_memory.producer.batches import Produced
-from udfs.replay.consumer_memory.producer.replay import no_outcomes, replay_producer
+from udfs.replay.consumer_memory.producer.replay import no_outcomes, pieces_of, replay_producer
 from udfs.replay.shared.lanes import CAPTURED
 from udfs.replay.shared.pace_of_runs import pace_differs
 from udfs.replay.shared.replications import FEWEST, factors, near_places, replications_within
@@ -49,6 +49,7 @@ def replicated(sent: Produced, settings: Records, client_id: str) -> Replication
     count = replications_within(BATCHES_AT_MOST, len(sent.batches) * lanes)
     slower = factors(draws, brokers_differ(sent), count)
     outcomes, counts = np.stack([no_outcomes(settings)] * count), np.full(lanes, count)
+    pieces = pieces_of(sent.batches)  # of records, which come as captured
     for again in range(count):
         if again == FEWEST:
             counts[(outcomes["waits"][:again] + outcomes["exhausted"][:again]).sum(axis=0) == 0] = FEWEST
@@ -57,7 +58,7 @@ def replicated(sent: Produced, settings: Records, client_id: str) -> Replication
             break
         with_captured = np.union1d(CAPTURED, wanted)  # the captured lane shows which waits the times contain
         drawn = at_another_pace(sent, float(slower[again]), draws)
-        outcomes[again, with_captured] = replay_producer(drawn, settings[with_captured], False).outcomes
+        outcomes[again, with_captured] = replay_producer(drawn, settings[with_captured], pieces).outcomes
     return Replications(outcomes, counts)
 
 

@@ -57,21 +57,22 @@ class Replayed(NamedTuple):
     late: int
 
 
-def replay_producer(sent: Produced, settings: Records, is_captured_pace: bool = True) -> Replayed:
+def replay_producer(sent: Produced, settings: Records, pieces: Records | None = None) -> Replayed:
     """Replay a producer in every lane. If a lane is replayed in closed loop, this outcome replaces the outcome by
     captured times.
 
-    sent: of one producer. settings: BUFFER_SETTINGS[lanes]. is_captured_pace: the times are the captured ones, so they
-    contain the waits of the captured lane.
+    sent: of one producer. settings: BUFFER_SETTINGS[lanes]. pieces: PIECE[n] if the pace is drawn. Captured times
+    contain the waits of the captured lane, so it needs no closed loop; at a drawn pace it may.
     """
     outcomes, meter, share_behind = no_outcomes(settings), new_meter(sent.window), sent.producers["share_behind"][0]
     replay_lanes(new_sim(sent.batches, settings, meter, outcomes))
     in_loop = (outcomes["waits"] + outcomes["waits_before"] > 0) & (share_behind >= BUSY)
-    in_loop[CAPTURED] &= not is_captured_pace
+    in_loop[CAPTURED] &= pieces is not None
     if not in_loop.any():
         return Replayed(outcomes, in_loop, NONE)
     lanes, looped = np.flatnonzero(in_loop), no_outcomes(settings)
-    loop_lanes(loop_of(sent, settings, meter, looped), read_only(np.union1d(CAPTURED, lanes)))
+    loop = loop_of(sent, pieces_of(sent.batches) if pieces is None else pieces, settings, meter, looped)
+    loop_lanes(loop, read_only(np.union1d(CAPTURED, lanes)))
     outcomes[lanes] = looped[lanes]
     return Replayed(outcomes, in_loop, int(looped["late"][CAPTURED]))
 
@@ -114,10 +115,12 @@ def streams_and_connections(sent: Produced) -> tuple[Records, Records]:
     return new_records(STREAM, len(connection), connection=connection), connections
 
 
-def loop_of(sent: Produced, settings: Records, meter: Meter, outcomes: Records) -> Loop:
-    """The closed loop of one producer. settings: BUFFER_SETTINGS[lanes]. outcomes: BUFFER_OUTCOME[lanes]."""
-    pieces, (streams, connections) = pieces_of(sent.batches), streams_and_connections(sent)
-    n = len(pieces)
+def loop_of(sent: Produced, pieces: Records, settings: Records, meter: Meter, outcomes: Records) -> Loop:
+    """The closed loop of one producer.
+
+    pieces: PIECE[n], from `pieces_of`. settings: BUFFER_SETTINGS[lanes]. outcomes: BUFFER_OUTCOME[lanes].
+    """
+    (streams, connections), n = streams_and_connections(sent), len(pieces)
     return Loop(
         pieces=read_only(pieces),
         batches=read_only(sent.batches),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from udfs.columns.arrays import read_only
 from udfs.columns.records import new_records
 from udfs.replay.consumer_memory.producer.batches import BUFFERED_BATCH, PRODUCER, Produced, sent_by
-from udfs.replay.consumer_memory.producer.replay import loop_of
+from udfs.replay.consumer_memory.producer.replay import loop_of, pieces_of
 from udfs.replay.consumer_memory.producer.requests import SERVED_REQUEST
 from udfs.replay.consumer_memory.producer.state import BUFFER_OUTCOME, Loop
 from udfs.replay.consumer_memory.producer.threads import loop_lanes
@@ -56,7 +56,7 @@ def looped(
         threads=threads,
     )  # fmt: skip
     traffic = produced(batches, size, linger, connections, after)
-    loop = loop_of(traffic, settings, new_meter(), np.zeros(1, BUFFER_OUTCOME))
+    loop = loop_of(traffic, pieces_of(traffic.batches), settings, new_meter(), np.zeros(1, BUFFER_OUTCOME))
     loop_lanes(loop, read_only(np.zeros(1, np.int64)))
     return loop
 
@@ -79,7 +79,8 @@ def test_a_producer_that_comes_after_others_has_the_same_outcome_as_alone() -> N
     )
     found = []
     for unit in range(2):
-        loop = loop_of(sent_by(both, unit), settings, new_meter(), np.zeros(1, BUFFER_OUTCOME))
+        sent = sent_by(both, unit)
+        loop = loop_of(sent, pieces_of(sent.batches), settings, new_meter(), np.zeros(1, BUFFER_OUTCOME))
         loop_lanes(loop, read_only(np.zeros(1, np.int64)))
         found.append(outcome(loop))
     assert found[0] == found[1]
