@@ -36,10 +36,16 @@ def tens(*sizes: int, after: int = ALWAYS, before: int = NEVER) -> PartitionLog:
 
 
 def read(
-    log: PartitionLog, offset: int, low: int = NO_BOUND, high: int = NO_BOUND, after: int = 0, before: int = 0
+    log: PartitionLog,
+    offset: int,
+    low: int = NO_BOUND,
+    high: int = NO_BOUND,
+    after: int = 0,
+    before: int = 0,
+    returned: int = 0,
 ) -> dict[str, Any]:
-    """What a read finds that was requested at `after` and answered at `before`."""
-    bounds = {"bound_low": low, "bound_high": high}
+    """What a read finds that was requested at `after` and answered at `before`, with `returned` bytes."""
+    bounds = {"bound_low": low, "bound_high": high, "returned_bytes": returned}
     reads = new_records(LOG_EVENT, 1, fetch_offset=offset, request_time=after, response_time=before, **bounds)
     return {name: values[0].item() for name, values in readable_at_reads(log, reads)._asdict().items()}
 
@@ -78,6 +84,16 @@ def test_a_read_begins_with_the_batch_that_holds_the_offset() -> None:
 def test_a_read_ends_before_the_batch_that_holds_its_bound() -> None:
     assert available(read(tens(100, 200, 300), 0, 20, 20)) == (300, 300)
     assert available(read(tens(100, 200, 300), 0, 25, 25)) == (300, 300)
+
+
+def test_a_read_that_returned_records_beyond_its_bound_could_read_them() -> None:
+    """A broker takes the high watermark for its response before it reads, and it may rise until then."""
+    log, bound = tens(100, 200, 300), {"low": 10, "high": 10}
+    assert available(read(log, 0, **bound, returned=300)) == (300, 300)
+    assert available(read(log, 0, **bound, returned=350)) == (600, 600)
+    assert available(read(log, 10, **bound, returned=200)) == (200, 200)
+    assert available(read(log, 0, **bound, returned=100)) == (100, 100)
+    assert read(log, 10, **bound, returned=200)["log_known"] is True
 
 
 def test_a_bound_between_two_high_watermarks_gives_at_least_and_at_most() -> None:

@@ -161,7 +161,9 @@ class Readable(NamedTuple):
 def readable_at_reads(log: PartitionLog, reads: Records) -> Readable:
     """What reads, LOG_EVENT[n], could read from their fetch offset up to their bound, which lies between two offsets.
 
-    NO_BOUND means the log end at the time of the read, which is between its request and its response.
+    NO_BOUND means the log end at the time of the read, which is between its request and its response. A broker takes
+    the bound for its response before it reads (Partition.readRecords, Kafka 4.3), and the bound may rise until then: a
+    read that returned records beyond its bound could read them.
     """
     n, offset, bound_high = len(log.base), reads["fetch_offset"], reads["bound_high"]
     first = np.searchsorted(log.last, offset)
@@ -171,13 +173,15 @@ def readable_at_reads(log: PartitionLog, reads: Records) -> Readable:
     by_time = reads["bound_low"] == NO_BOUND
     surely = np.searchsorted(log.before, reads["request_time"], side="right")
     perhaps = np.searchsorted(log.after, reads["response_time"], side="right")
-    low = np.maximum(np.where(by_time, surely, np.searchsorted(log.last, reads["bound_low"])), first)
-    high = np.maximum(np.where(by_time, perhaps, np.searchsorted(log.last, bound_high)), first)
+    begin = log.starts[np.minimum(first, n)]
+    returned = np.where(holds & ~by_time, np.searchsorted(log.starts, begin + reads["returned_bytes"]), first)
+    at_least = np.maximum(first, np.minimum(returned, run_end))
+    low = np.maximum(np.where(by_time, surely, np.searchsorted(log.last, reads["bound_low"])), at_least)
+    high = np.maximum(np.where(by_time, perhaps, np.searchsorted(log.last, bound_high)), at_least)
     ends = np.append(log.last + 1, 0)
     is_held = holds & (ends[np.maximum(high, 1) - 1] >= bound_high) & (high > first)
     reaches = by_time | (bound_high <= offset) | is_held
     known_low, known_high = np.minimum(low, run_end), np.minimum(high, run_end)
-    begin = log.starts[np.minimum(first, n)]
     first_append = np.full(len(first), NEVER)
     if n:
         is_uncertain = by_time & (known_low < known_high)
