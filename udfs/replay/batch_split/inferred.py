@@ -16,6 +16,8 @@ UNBOUNDED = (1 << 63) - 1
 """The end of a range that has none."""
 MOST_OUTSIDE = 0.01
 """Kafka's default is taken if it is in nearly as many ranges as the best value: all but this share of them."""
+NO_BATCHING = 0
+"""The batch.size with which each batch has one record."""
 AROUND = (0.02, 0.01, 0)
 """How much the value may differ from the point where most ranges meet, as shares of it: estimates depend on the order
 of closes, which is not known."""
@@ -40,7 +42,7 @@ def roundest_number(least: int, most: int) -> int:
 
 def values_in_most_ranges(least: Ints, most: Ints, default: int) -> list[int]:
     """The values to choose from: round values near where most of the ranges [least, most] meet, the roundest first; or
-    only `default`, if that is in nearly as many ranges. least, most: int64[ranges].
+    only `default`, if that is in nearly as many ranges; or `default` and NO_BATCHING. least, most: int64[ranges].
     """
     begins = np.unique(np.concatenate([[0], least, most[most < UNBOUNDED] + 1]))
     counts = np.searchsorted(np.sort(least), begins, "right") - np.searchsorted(np.sort(most), begins, "left")
@@ -52,7 +54,7 @@ def values_in_most_ranges(least: Ints, most: Ints, default: int) -> list[int]:
         return [default]
     is_shown = int((least > default).sum()) > tolerated if low > default else is_below(least, most, low, high)
     if not is_shown:
-        return [default]
+        return [default, NO_BATCHING] if is_unbatched(least, most) else [default]
     if high == UNBOUNDED:
         return [roundest_number(low, high)]
     around = ((low - int(share * low), high + int(share * high)) for share in AROUND)
@@ -68,6 +70,15 @@ def is_below(least: Ints, most: Ints, low: int, high: int) -> bool:
     """
     is_full = most < UNBOUNDED
     return int((is_full & (least > 0) & (least <= low) & (most >= high)).sum()) * 2 > int(is_full.sum())
+
+
+def is_unbatched(least: Ints, most: Ints) -> bool:
+    """Whether nearly all batches have one record, and most of them could have taken another one by the default.
+
+    Kafka's documentation gives batch.size=0 to switch batching off. least, most: int64[batches], as in `is_below`.
+    """
+    takes_several, is_full = int((least > 0).sum()), int((most < UNBOUNDED).sum())
+    return takes_several <= int(MOST_OUTSIDE * len(least)) and 2 * is_full > len(least)
 
 
 @dataclass

@@ -108,9 +108,18 @@ def test_batches_that_ended_before_they_were_full_show_the_default_or_the_least_
     assert size_of(plain(list(filled(batch_size)), at_once=True)) == (inferred, True)
 
 
-def test_batches_of_one_record_do_not_show_a_batch_size_below_the_default() -> None:
-    """Sends that had to wait for memory leave such batches."""
-    assert size_of(plain([[200]] * 50)) == (KAFKA_SIZE, True)
+def test_batches_of_one_record_that_left_the_next_one_behind_show_that_batching_is_off() -> None:
+    """With batch.size=0 no batch takes a second record, although the next one comes before the batch is sent."""
+    assert size_of(plain([[200]] * 50)) == (0, True)
+
+
+def test_batches_of_one_record_that_were_sent_before_the_next_one_came_show_the_default() -> None:
+    """An application that flushes after each send leaves such batches."""
+    assert size_of(plain([[200]] * 50, at_once=True)) == (KAFKA_SIZE, True)
+
+
+def test_a_few_batches_of_several_records_show_that_batching_is_on() -> None:
+    assert size_of(plain([[200]] * 45 + [[200, 200]] * 5)) == (KAFKA_SIZE, True)
 
 
 def test_a_stated_batch_size_goes_before_what_batches_show() -> None:
