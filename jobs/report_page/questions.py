@@ -63,16 +63,21 @@ def answer_question(findings: Findings, question: Question) -> Answer:
 
 def not_replayed_text(findings: Findings, name: str) -> str:
     """Why a replay is missing, and what to do."""
-    if name in findings.refused:
-        return findings.refused[name]
-    if name in TOLD_BY_PACKETS and is_of_logs(findings):
-        return lacks_packets(name)
+    if refusal := refusal_text(findings, name):
+        return refusal
     if leaves_out_usual(findings):
         return (
             f"The scenario of this run leaves {name} out: add `{name}:` under `replay:` in its file, and run "
             f"`pipeline` with it and --set={TRIES[name]}."
         )
     return f"This run has no replay of {name}: run `pipeline` on the captures with --set={TRIES[name]}."
+
+
+def refusal_text(findings: Findings, name: str) -> str | None:
+    """Why the capture was refused for a replay, or would be; None if nothing speaks against the replay."""
+    if name in findings.refused:
+        return findings.refused[name]
+    return lacks_packets(name) if name in TOLD_BY_PACKETS and is_of_logs(findings) else None
 
 
 def leaves_out_usual(findings: Findings) -> bool:

@@ -27,7 +27,7 @@ from jobs.report_page.fetch_max_bytes.throttles import captured_throttles
 from jobs.report_page.findings import KnownRun
 from jobs.report_page.other_brokers import other_brokers_text
 from jobs.report_page.question import Findings
-from jobs.report_page.questions import Answer, answer_questions, leaves_out_usual
+from jobs.report_page.questions import Answer, answer_questions, leaves_out_usual, refusal_text
 from jobs.report_page.refusals import refusals_text
 from jobs.report_page.row_caps import IN_ALL
 from jobs.report_page.run_window import window_flags, window_sentences
@@ -359,10 +359,10 @@ def next_requests(findings: Findings) -> Iterator[str]:
     without = [reply for reply in answer_questions(findings) if not reply.is_answered]
     lacking = {name: numbers for name in TRIES if (numbers := questions_lacking(findings, without, name))}
     for name, numbers in lacking.items():
-        reply = findings.refused.get(name) or f"--set={TRIES[name]}"
-        if name not in findings.refused and leaves_out_usual(findings):
-            reply += f", with `{name}:` under `replay:` in the scenario's file"
-        yield f"{questions_text(numbers)}: {reply}"
+        flag = f"--set={TRIES[name]}"
+        if leaves_out_usual(findings):
+            flag += f", with `{name}:` under `replay:` in the scenario's file"
+        yield f"{questions_text(numbers)}: {refusal_text(findings, name) or flag}"
     if tuple(findings.lanes.get(algorithms.FETCH_MAX_BYTES, ())) == (CAPTURED_LANE,):
         yield f"what other fetch limits would do: --set={TRIES[algorithms.FETCH_MAX_BYTES]}"
     others = [reply.question.number for reply in without if reply.question.number not in {*chain(*lacking.values())}]

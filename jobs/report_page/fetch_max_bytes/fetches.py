@@ -125,7 +125,10 @@ def small_fetches_answer(findings: Findings) -> str:
 def cut_responses_text(readers: Iterable[Row]) -> str:
     """How many responses are left out because the capture has only a part of them, as a sentence without its end."""
     cut = sum(row["cut"] for row in readers)
-    return f". The capture cuts {quantity(cut, 'more response', 'more responses')}, which do not count" if cut else ""
+    if not cut:
+        return ""
+    verb = "does" if cut == 1 else "do"
+    return f". The capture cuts {quantity(cut, 'more response', 'more responses')}, which {verb} not count"
 
 
 def response_size_histogram(findings: Findings) -> Plot:

@@ -140,6 +140,8 @@ def test_responses_that_the_capture_cuts_are_not_called_empty() -> None:
     found = findings({fetches_by_reader: [reader("consumer", 2048, 3, cut=9)], fetching_consumers: []})
     told = answer_question(found, BY_NUMBER[16]).sentence
     assert told.endswith("50.0 % came back empty. The capture cuts 9 more responses, which do not count.")
+    one = findings({fetches_by_reader: [reader("consumer", 2048, 3, cut=1)], fetching_consumers: []})
+    assert answer_question(one, BY_NUMBER[16]).sentence.endswith("cuts 1 more response, which does not count.")
     only_cut = answer_question(findings({fetches_by_reader: [reader("consumer", 0, 0, cut=9)]}), BY_NUMBER[16])
     assert not only_cut.is_answered
     assert only_cut.sentence == "The capture cuts all responses to fetches: capture whole packets (`tcpdump -s 0`)."

@@ -12,14 +12,15 @@ from jobs.find.scopes import Scope
 from jobs.report_page.advice.aims import aim_settings
 from jobs.report_page.advice.floors import metrics_below_floor
 from jobs.report_page.advice.recommendation import Confidence, Effect, InForce, Recommendation
-from jobs.report_page.capture_contents import quality_row
+from jobs.report_page.capture_contents import captured_files, quality_row
 from jobs.report_page.question import Findings
 from jobs.report_page.refusals import gate_refusals
 from jobs.report_page.verdict import first_screen, repeat_command, repeat_lines
 from schemas.tables.gold_aims import AIM_SETTINGS
 from schemas.tables.gold_gates import GATE_RESULTS
-from schemas.tables.silver import CAPTURE_QUALITY
-from tests.unit.report.findings import findings, known, row_of, verdict
+from schemas.tables.silver import CAPTURE_QUALITY, CAPTURES
+from tests.unit.report.findings import findings, known, one_of_one, row_of, verdict
+from udfs.capture.request_log_head import REQUEST_LOG
 
 FETCH = "consumer.fetch.max.bytes"
 CHANGED = Recommendation(
@@ -133,6 +134,13 @@ def test_questions_that_lack_a_replay_come_with_the_flag_that_asks_for_it() -> N
     lines = screen(findings(lanes=dict.fromkeys(others, ("captured",))))
     (line,) = [line for line in lines if line.startswith("ASK       questions 3, 15")]
     assert line.startswith("ASK       questions 3, 15: --set=max.broker.partitions=2000,4000, with `partition_limits:`")
+
+
+def test_questions_that_request_logs_cannot_answer_come_without_a_flag_that_would_be_refused() -> None:
+    log = one_of_one(row_of(CAPTURES, path="/logs/requests.log", format=REQUEST_LOG, log_lines=9))
+    lines = screen(findings({captured_files: [log]}, dict.fromkeys(("session_cache", "partition_limits"), ("captured",))))
+    assert any(line.startswith("ASK       questions 4, 13: The captures are request logs") for line in lines)
+    assert not any("batch.size" in line for line in lines)
 
 
 def test_the_verdict_fits_a_screen_however_many_clients_and_settings_there_are() -> None:
