@@ -32,10 +32,10 @@ QUARANTINE = FaultReasons(
         ),
         "cut_frame": Reason("Some of the frame's bytes are not in the capture.", WHOLE),
         "unfinished_frame": Reason(
-            "The sender ended the connection within the frame, with a FIN or an RST. The capture has all that was "
-            "sent.",
-            "Nothing: a client or broker that is killed leaves such frames. `exchanges.unsent_bytes` says how many "
-            "bytes were not sent.",
+            "The sender ended the connection within the frame, with a FIN or an RST, or the other side did with an "
+            "RST. The capture has all that was sent.",
+            "Nothing: a client or broker that is killed leaves such frames, and a client that closes its connection "
+            "before it has read a response. `exchanges.unsent_bytes` says how many bytes were not sent.",
         ),
         "undecodable": Reason(
             "The body does not have the format of its API and version; `exchanges.decode_fault` says what is wrong.",

@@ -143,7 +143,7 @@ EXCHANGES = table(
     response_bytes=C("bigint", "Captured bytes of the response, including its 4-byte size; 0 in a request log",
                      "bytes"),
     missing_bytes=C("bigint", "Bytes of request and response that the capture lacks", "bytes"),
-    unsent_bytes=C("bigint", "Bytes of request and response that were never sent, because the sender ended the "
+    unsent_bytes=C("bigint", "Bytes of request and response that were never sent, because a side ended the "
                              "connection within the frame", "bytes"),
     status=C("string", "answered, no_response (acks=0, so none is sent), unanswered, or orphan_response (its request "
                        "is not in the capture)"),

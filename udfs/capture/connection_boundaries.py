@@ -130,13 +130,16 @@ def ahead_of_stream(direction: Record, sequence: int) -> int:
 
 
 @kernel
-def end_of_sent(direction: Record) -> int:
-    """Stream offset of the end of what a side sent; BEHIND_ALL if no packet shows the end.
+def end_of_sent(direction: Record, other: Record) -> int:
+    """Stream offset of the end of what a side sent; BEHIND_ALL if no packet shows the end. other: the other side.
 
     Nothing follows a FIN (RFC 9293, 3.6): a FIN before captured bytes belongs to another stream. An RST may have the
-    number that the other side had acknowledged (3.5.2), so an RST before captured bytes ends this stream, too.
+    number that the other side had acknowledged (3.5.2), so an RST before captured bytes ends this stream, too. A side
+    sends nothing more when it has received an RST (3.5.3); the capture is taken to have what it sent before that.
     """
     fin, rst = ahead_of_stream(direction, direction.fin), ahead_of_stream(direction, direction.rst)
     if fin >= 0:
         return int(direction.highest + fin)
-    return BEHIND_ALL if rst == UNKNOWN else int(direction.highest + max(rst, 0))
+    if rst != UNKNOWN:
+        return int(direction.highest + max(rst, 0))
+    return BEHIND_ALL if ahead_of_stream(other, other.rst) == UNKNOWN else int(direction.highest)

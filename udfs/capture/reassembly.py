@@ -125,9 +125,10 @@ class ConnectionPackets(NamedTuple):
 
 
 @allocating_kernel
-def lay_out_side(connection: ConnectionPackets, side: int, direction: Record, arena: Arena) -> Stream:
-    """The stream of one side: its packets with known stream offsets, laid out in the arena."""
+def lay_out_side(connection: ConnectionPackets, side: int, sides: Records, arena: Arena) -> Stream:
+    """The stream of one side: its packets with known stream offsets, laid out in the arena. sides: DIRECTION[2]."""
     packets, first, end = connection.packets, connection.first, connection.end
+    direction, other = sides[side], sides[1 - side]
     rows = np.empty(end - first, np.int64)
     rows = sort_rows(rows[: find_placed_rows(packets, first, end, side, rows)], packets.offset)
     pieces, extents, repeated = lay_out_packets(rows, packets, direction.position, arena)
@@ -143,7 +144,7 @@ def lay_out_side(connection: ConnectionPackets, side: int, direction: Record, ar
         packets=packets.number,
         barrier=first_unsettled(packets, pieces, extents, settled),
         is_final=connection.is_final,
-        sent=end_of_sent(direction) if connection.is_final else BEHIND_ALL,
+        sent=end_of_sent(direction, other) if connection.is_final else BEHIND_ALL,
         near=np.zeros(1, np.int64),
         split=direction.split,
     )
@@ -283,8 +284,8 @@ def reassemble(
         connection = ConnectionPackets(packets, row, end, chunk.is_last or end < n)
         place_packets(packets, row, end, sides)
         streams = (
-            lay_out_side(connection, side=0, direction=sides[0], arena=arena),
-            lay_out_side(connection, side=1, direction=sides[1], arena=arena),
+            lay_out_side(connection, side=0, sides=sides, arena=arena),
+            lay_out_side(connection, side=1, sides=sides, arena=arena),
         )
         output = frame_connection(conn, sides, streams, apis, output)
         if connection.is_final:

@@ -73,6 +73,9 @@ ENDINGS: dict[str, Callable[[int, bytes], list[Segment]]] = {
     "an RST that the last bytes acknowledged lie behind": lambda side, part: [
         Segment(side, part), Segment(side, flags=RST, at=place_of(side, 100))
     ],
+    "an RST of the other side, as of a client that closes before it has read a response": lambda side, part: [
+        Segment(1 - side, flags=FIN | ACK), Segment(side, part), Segment(1 - side, flags=RST)
+    ],
 }  # fmt: skip
 
 
@@ -120,7 +123,7 @@ def test_frames_lost_behind_one_that_is_cut_are_missing(side: int) -> None:
 
 NO_ENDS: dict[str, Callable[[int], Segment]] = {
     "the other side's FIN": lambda side: Segment(1 - side, flags=FIN | ACK),
-    "the other side's RST": lambda side: Segment(1 - side, flags=RST),
+    "the other side's RST from far away": lambda side: Segment(1 - side, flags=RST, at=1 << 30),
     "a FIN before bytes that were captured": lambda side: Segment(side, flags=FIN | ACK, at=place_of(side, 100)),
     "a FIN from far away": lambda side: Segment(side, flags=FIN | ACK, at=1 << 30),
     "an RST from far away": lambda side: Segment(side, flags=RST, at=1 << 30),
