@@ -339,10 +339,11 @@ def kept_together(made: Sequence[Recommendation]) -> list[Alike]:
 
 def enough_value_text(alike: Alike) -> str:
     """The end of a line on what to keep: the smallest value that would have been enough for all of them in this
-    capture, if it is known; and that the setting is a proposal, if it is.
+    capture, if it is known of each; and that the setting is a proposal, if it is.
     """
     values = [int(recommendation.enough) for recommendation in alike if recommendation.enough is not None]
-    enough = f"; {value_text(alike[0].setting, str(max(values)))} would have done" if values else ""
+    is_known = len(values) == len(alike)
+    enough = f"; {value_text(alike[0].setting, str(max(values)))} would have done" if is_known else ""
     return f"{enough}{'; a proposal, in no release' if alike[0].is_proposal else ''}"
 
 

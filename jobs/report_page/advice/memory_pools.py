@@ -68,14 +68,18 @@ def producer_pool_advice(findings: Findings, scope: Scope, rows: Sequence[Row]) 
     advised = partial(
         Recommendation, algorithms.CONSUMER_MEMORY, scope, PRODUCER_BUFFER, now=now, sure=confidence_of_client(captured)
     )
+    doubt = doubt_about_batch_size(findings, captured)
     if not batches_without_memory(captured):
         enough = int(at_any_pace(captured, MOST).high)
+        if doubt:
+            text = f"Nothing in the capture waits for memory. {short_size(enough)} is enough{doubt}"
+            return advised(KEEP, recommended=now.value, reason=text)
         text = f"{short_size(enough)} is enough: nothing in the capture waits for memory."
         if at_any_pace(captured, WAITS).high:
             text = f"Nothing in the capture waits for memory, but {hardly_enough_text(captured)}."
         return advised(KEEP, recommended=now.value, enough=str(enough), reason=text)
     wait_now = batches_without_memory_text(captured)
-    if doubt := doubt_about_batch_size(findings, captured):
+    if doubt:
         return advised(WITHHELD, recommended=None, reason=f"{wait_now}{doubt}")
     # Where a smaller buffer seems to end waits, its lane fills batches otherwise than the captured producer did.
     larger = [row for row in rows[1:] if row[PRODUCER_MEMORY.buffer_bytes] > captured[PRODUCER_MEMORY.buffer_bytes]]

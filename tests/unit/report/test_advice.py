@@ -330,6 +330,18 @@ def test_no_buffer_is_advised_with_a_batch_size_that_the_batches_contradict(
         assert one.reason == f"{waits}, but {doubt}: state the value that it has."
 
 
+def test_no_buffer_is_called_enough_with_a_batch_size_that_the_batches_contradict() -> None:
+    """A batch takes at least batch.size bytes, and a producer cannot send if its buffer is smaller than that."""
+    found = memory(producer("captured"))
+    split = Row(**(batches("captured", 0.0, 16 << 10).asDict() | {"batch_size": 100_000}))
+    (one,) = make_recommendations(replace(found, rows={**found.rows, split_producers: [split]}))
+    assert (one.verdict, one.recommended, one.enough) == ("keep", str(32 << 20), None)
+    assert one.reason == (
+        "Nothing in the capture waits for memory. 256 KiB is enough if batch.size is 16 KiB, but its batches show 97.7 "
+        "KiB: state the value that it has."
+    )
+
+
 def test_a_buffer_is_advised_from_a_lane_that_also_sets_consumers_but_nothing_else_of_producers() -> None:
     consumers = "consumer.buffer.memory=1MiB,producer.buffer.memory=64MiB"
     also_batches = "producer.batch.size=4KiB,producer.buffer.memory=48MiB"

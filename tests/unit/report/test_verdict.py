@@ -79,6 +79,16 @@ def test_a_setting_that_is_kept_shows_the_value_that_would_have_done() -> None:
     assert line.endswith("max.incremental.fetch.session.cache.slots  brokers  1,000 (default); 8 would have done")
 
 
+def test_no_value_would_have_done_for_several_clients_if_it_is_unknown_for_one() -> None:
+    enough = {"app": "65536", "other": None}
+    kept = [
+        replace(CHANGED, verdict="keep", scope=Scope("client", client), enough=value, gain=Effect(), cost=Effect())
+        for client, value in enough.items()
+    ]
+    (line,) = [line for line in screen(findings(), *kept) if line.startswith("KEEP")]
+    assert line.endswith("app and 1 more client  195 KiB (captured)")
+
+
 def test_a_refused_run_says_so_first() -> None:
     refused = row_of(GATE_RESULTS, gate="gold", rule="fidelity_above_floor", table_name="fidelity")
     _, trust, *_ = screen(findings({gate_refusals: [refused]}))
