@@ -140,6 +140,13 @@ def batches_of_producers(own_rows: OwnRows) -> DataFrame:
     return own_rows(b).where((F.col(b.source) == FROM_PRODUCE) & F.col(b.size_bytes).isNotNull())
 
 
+def cut_produce_requests(own_rows: OwnRows) -> DataFrame:
+    """(cut,): one row, the number of produce requests of which, or of whose responses, the capture lacks bytes."""
+    x = EXCHANGES
+    is_cut = (F.col(x.api_name) == "PRODUCE") & (F.col(x.missing_bytes) > 0)
+    return own_rows(x).agg(F.count_if(is_cut).alias("cut"))
+
+
 def batch_sums() -> list[Column]:
     """Sums over produced batches. `answered` are those with a response, whatever its error; `refused` those with the
     error MESSAGE_TOO_LARGE.

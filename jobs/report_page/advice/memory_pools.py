@@ -23,7 +23,7 @@ from jobs.scenarios.chosen_grids import CONSUMER_BUFFER, PRODUCER_BUFFER
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import setting_of, settings
 from jobs.terminal.lane_rows import SCENARIO, in_lane_order, settings_in_name
-from jobs.terminal.wording import duration, quantity, short_size
+from jobs.terminal.wording import capitalized, duration, quantity, short_size
 from schemas.tables import algorithms
 from schemas.tables.gold_memory import PRODUCER_MEMORY
 from schemas.tables.gold_splits import BATCH_SPLIT
@@ -70,14 +70,8 @@ def producer_pool_advice(findings: Findings, scope: Scope, rows: Sequence[Row]) 
     )
     doubt = doubt_about_batch_size(findings, captured)
     if not batches_without_memory(captured):
-        enough = int(at_any_pace(captured, MOST).high)
-        if doubt:
-            text = f"Nothing in the capture waits for memory. {short_size(enough)} is enough{doubt}"
-            return advised(KEEP, recommended=now.value, reason=text)
-        text = f"{short_size(enough)} is enough: nothing in the capture waits for memory."
-        if at_any_pace(captured, WAITS).high:
-            text = f"Nothing in the capture waits for memory, but {hardly_enough_text(captured)}."
-        return advised(KEEP, recommended=now.value, enough=str(enough), reason=text)
+        enough, text = None if doubt else str(memory_enough(captured)), kept_buffer_text(captured, doubt)
+        return advised(KEEP, recommended=now.value, enough=enough, reason=text)
     wait_now = batches_without_memory_text(captured)
     if doubt:
         return advised(WITHHELD, recommended=None, reason=f"{wait_now}{doubt}")
@@ -139,11 +133,21 @@ def at_any_pace(row: Row, figure: str) -> Ranged:
     return with_range(row[figure], row[range_column(figure)])
 
 
-def hardly_enough_text(captured: Row) -> str:
-    """What happens to a producer's buffer if brokers are as slow as they may be in another run."""
-    batches = quantity(int(at_any_pace(captured, WAITS).high), "batch waits", "batches wait")
-    longest = duration(at_any_pace(captured, LONGEST).high)
-    return f"the buffer is hardly enough: with slower brokers {batches} up to {longest}"
+def memory_enough(captured: Row) -> int:
+    """The bytes that are enough for a producer whose batches do not wait, at any pace of brokers."""
+    return int(at_any_pace(captured, MOST).high)
+
+
+def kept_buffer_text(captured: Row, doubt: str) -> str:
+    """Why a producer's buffer is kept: nothing waits, at other paces either. doubt: from `doubt_about_batch_size`."""
+    none = f"nothing in the capture waits for memory with {short_size(captured[PRODUCER_MEMORY.buffer_bytes])}"
+    enough, waits = short_size(memory_enough(captured)), int(at_any_pace(captured, WAITS).high)
+    if doubt:
+        return f"{capitalized(none)}. {enough} is enough{doubt}"
+    if not waits:
+        return f"{enough} is enough: {none}."
+    batches, longest = quantity(waits, "batch waits", "batches wait"), duration(at_any_pace(captured, LONGEST).high)
+    return f"{capitalized(none)}, but that is hardly enough: with slower brokers {batches} up to {longest}."
 
 
 def batches_without_memory_text(row: Row) -> str:

@@ -13,10 +13,16 @@ from jobs.report_page.batch_split.splits import (
 from jobs.report_page.mark_titles import WHOSE
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, rows_to_plot
 from jobs.report_page.row_caps import left_out_note
-from jobs.report_page.traffic import bin_start, produced_batch_sizes, produced_codecs, produced_topics
+from jobs.report_page.traffic import (
+    bin_start,
+    cut_produce_requests,
+    produced_batch_sizes,
+    produced_codecs,
+    produced_topics,
+)
 from jobs.terminal.lane_rows import BETWEEN
 from jobs.terminal.screen import Grid, size_text
-from jobs.terminal.wording import client_name, quantity
+from jobs.terminal.wording import capitalized, client_name, quantity
 from schemas.tables import algorithms
 from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
 from schemas.tables.silver import RECORD_BATCHES
@@ -26,12 +32,15 @@ NO_ANSWER = (
     "other than 0, which gets no response."
 )
 
+ALL_CUT = "The capture cuts all produce requests: capture whole packets (`tcpdump -s 0`)."
+
 
 def refused_batches_answer(findings: Findings) -> str:
     """Question 2: how many batches were refused, whose, and what the client had estimated."""
     b, rows = RECORD_BATCHES, findings.of(produced_codecs)
+    cut = sum(row["cut"] for row in findings.of(cut_produce_requests))
     if not rows:
-        raise Unanswered(NO_PRODUCER)
+        raise Unanswered(ALL_CUT if cut else NO_PRODUCER)
     batches, answered, count = (sum(row[name] for row in rows) for name in ("batches", "answered", "refused"))
     if not answered:
         raise Unanswered(NO_ANSWER)
@@ -39,7 +48,11 @@ def refused_batches_answer(findings: Findings) -> str:
         largest = max((row["largest_taken"] or 0 for row in rows), default=0)
         sent = quantity(batches, "produced batch", "produced batches")
         sent += f", {answered:,} of them answered" if answered < batches else ""
-        return f"It does not happen here: of {sent}, up to {size_text(largest)} large, none was refused as too large."
+        none = f"of {sent}, up to {size_text(largest)} large, none was refused as too large."
+        if not cut:
+            return f"It does not happen here: {none}"
+        more = quantity(cut, "more produce request", "more produce requests")
+        return f"{capitalized(none)} The capture cuts {more}, whose batches do not count."
     smallest = min(row["smallest_refused"] for row in rows if row["refused"])
     worst = findings.of(produced_topics)[0]
     sentence = (
@@ -201,7 +214,7 @@ REFUSED = Question(
     text="Why MESSAGE_TOO_LARGE when every record is small, or when compression is on?",
     about="KIP-126",
     algorithms=(),
-    queries=(produced_codecs, produced_topics, produced_batch_sizes),
+    queries=(produced_codecs, produced_topics, produced_batch_sizes, cut_produce_requests),
     sentence=refused_batches_answer,
     plots=(batch_size_histogram, estimates_beside_ratios),
     table=topics_table,

@@ -267,7 +267,7 @@ def memory(*rows: Row, pools: tuple[Row, ...] = ()) -> Findings:
 
 def test_buffers_in_which_nothing_waits_are_kept_and_others_become_the_smallest_replayed_that_is_enough() -> None:
     (one,) = make_recommendations(memory(producer("captured")))
-    assert (one.verdict, one.reason) == ("keep", "256 KiB is enough: nothing in the capture waits for memory.")
+    assert (one.verdict, one.reason) == ("keep", "256 KiB is enough: nothing in the capture waits for memory with 32 MiB.")
     larger = [producer(f"producer.buffer.memory={mib}MiB", buffer=mib << 20) for mib in (128, 64)]
     (one,) = make_recommendations(memory(producer("captured", waits=3), *larger))
     assert (one.verdict, one.recommended) == ("change", str(64 << 20))
@@ -280,8 +280,8 @@ def test_a_buffer_that_is_enough_only_at_the_captured_pace_is_said_to_be_hardly_
     (one,) = make_recommendations(memory(captured))
     assert (one.verdict, one.reason) == (
         "keep",
-        "Nothing in the capture waits for memory, but the buffer is hardly enough: with slower brokers 12 batches wait "
-        "up to 80 ms.",
+        "Nothing in the capture waits for memory with 32 MiB, but that is hardly enough: with slower brokers 12 batches "
+        "wait up to 80 ms.",
     )
 
 
@@ -294,7 +294,10 @@ def test_the_smallest_buffer_in_which_nothing_waits_at_any_pace_is_advised() -> 
 
 def test_as_much_memory_is_enough_as_a_producer_uses_at_any_pace() -> None:
     (one,) = make_recommendations(memory(producer("captured", used_bytes_max_range=Row(p10=1 << 10, p90=512 << 10))))
-    assert (one.verdict, one.reason) == ("keep", "512 KiB is enough: nothing in the capture waits for memory.")
+    assert (one.verdict, one.reason) == (
+        "keep",
+        "512 KiB is enough: nothing in the capture waits for memory with 32 MiB.",
+    )
 
 
 def test_no_smaller_buffer_is_advised_to_end_waits_for_memory() -> None:
@@ -337,8 +340,8 @@ def test_no_buffer_is_called_enough_with_a_batch_size_that_the_batches_contradic
     (one,) = make_recommendations(replace(found, rows={**found.rows, split_producers: [split]}))
     assert (one.verdict, one.recommended, one.enough) == ("keep", str(32 << 20), None)
     assert one.reason == (
-        "Nothing in the capture waits for memory. 256 KiB is enough if batch.size is 16 KiB, but its batches show 97.7 "
-        "KiB: state the value that it has."
+        "Nothing in the capture waits for memory with 32 MiB. 256 KiB is enough if batch.size is 16 KiB, but its "
+        "batches show 97.7 KiB: state the value that it has."
     )
 
 

@@ -14,6 +14,7 @@ from jobs.report_page.traffic import (
     fetches_by_reader,
     fetching_consumers,
     fetching_software,
+    cut_produce_requests,
     produced_codecs,
     produced_topics,
 )
@@ -92,6 +93,17 @@ def test_the_answer_that_no_batch_was_refused_counts_those_that_were_answered() 
     )
     assert checks_table(findings({produced_codecs: rows})).rows[1][3] == "80 batches within, 0 above"
     assert not answer_question(findings({produced_codecs: rows[:1]}), BY_NUMBER[2]).is_answered
+
+
+def test_that_no_batch_was_refused_does_not_count_requests_that_the_capture_cuts() -> None:
+    found = findings({produced_codecs: [sent("lz4", 0)], cut_produce_requests: [Row(cut=9)]})
+    assert answer_question(found, BY_NUMBER[2]).sentence == (
+        "Of 90 produced batches, up to 38.1 KiB large, none was refused as too large. The capture cuts 9 more produce "
+        "requests, whose batches do not count."
+    )
+    only_cut = answer_question(findings({cut_produce_requests: [Row(cut=9)]}), BY_NUMBER[2])
+    assert not only_cut.is_answered
+    assert only_cut.sentence == "The capture cuts all produce requests: capture whole packets (`tcpdump -s 0`)."
 
 
 def test_a_larger_batch_that_was_taken_shows_that_the_limit_counts_compressed_bytes() -> None:
