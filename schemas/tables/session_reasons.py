@@ -28,7 +28,10 @@ SESSIONS = FidelityReasons(
     ),
     {
         "session_from_before_capture": FidelityReason(
-            "The result depends on a session that was opened before the capture began.", FROM_BEFORE, "unknown"
+            "The result depends on a session that was opened before the capture began, or of whose full fetch the "
+            "capture lacks bytes.",
+            f"{FROM_BEFORE} Capture whole packets (`-s 0`) and lose none (`-B`).",
+            "unknown",
         ),
         "session_not_seen": FidelityReason(
             "A session that has been idle since before the capture began may hold the slot.",
