@@ -67,7 +67,8 @@ SPLITS = FidelityReasons(
         "split_not_replayed": FidelityReason(
             "The batch was refused as too large and is not larger than `max.message.bytes`. For a whole producer: "
             "the replay splits less often than the capture shows.",
-            STATE_PRODUCER,
+            f"{STATE_PRODUCER} If the limit of a topic changed during the capture, replay the time before or after "
+            "that, with `--to` or `--from`.",
             "different",
         ),
         "bytes_beyond_error": FidelityReason(

@@ -267,7 +267,10 @@ def memory(*rows: Row, pools: tuple[Row, ...] = ()) -> Findings:
 
 def test_buffers_in_which_nothing_waits_are_kept_and_others_become_the_smallest_replayed_that_is_enough() -> None:
     (one,) = make_recommendations(memory(producer("captured")))
-    assert (one.verdict, one.reason) == ("keep", "256 KiB is enough: nothing in the capture waits for memory with 32 MiB.")
+    assert (one.verdict, one.reason) == (
+        "keep",
+        "256 KiB is enough: nothing in the capture waits for memory with 32 MiB.",
+    )
     larger = [producer(f"producer.buffer.memory={mib}MiB", buffer=mib << 20) for mib in (128, 64)]
     (one,) = make_recommendations(memory(producer("captured", waits=3), *larger))
     assert (one.verdict, one.recommended) == ("change", str(64 << 20))

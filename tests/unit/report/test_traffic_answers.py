@@ -11,10 +11,10 @@ from jobs.report_page.questions import QUESTIONS, answer_question
 from jobs.report_page.session_cache.sessions import shards_by_broker, shards_in_captured_lane
 from jobs.report_page.traffic import (
     bin_start,
+    cut_produce_requests,
     fetches_by_reader,
     fetching_consumers,
     fetching_software,
-    cut_produce_requests,
     produced_codecs,
     produced_topics,
 )

@@ -148,7 +148,9 @@ def test_questions_that_lack_a_replay_come_with_the_flag_that_asks_for_it() -> N
 
 def test_questions_that_request_logs_cannot_answer_come_without_a_flag_that_would_be_refused() -> None:
     log = one_of_one(row_of(CAPTURES, path="/logs/requests.log", format=REQUEST_LOG, log_lines=9))
-    lines = screen(findings({captured_files: [log]}, dict.fromkeys(("session_cache", "partition_limits"), ("captured",))))
+    lines = screen(
+        findings({captured_files: [log]}, dict.fromkeys(("session_cache", "partition_limits"), ("captured",)))
+    )
     assert any(line.startswith("ASK       questions 4, 13: The captures are request logs") for line in lines)
     assert not any("batch.size" in line for line in lines)
 

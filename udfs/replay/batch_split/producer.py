@@ -39,7 +39,8 @@ class Producer:
     halves: its release splits a batch that came from a split in halves. default_linger_us: the default of linger.ms in
     its release, in us. topics: their numbers, in the order in which they first came. created: the max.message.bytes
     with which topics were created, if the capture shows it. stored: the codec in which brokers store each topic's
-    batches. inferred_size: batch.size in bytes, as the batches show it; None as long as there were none. estimates:
+    batches. answers, answers_in_window: brokers' responses of the whole capture, and of the window that is counted.
+    inferred_size: batch.size in bytes, as the batches show it; None as long as there were none. estimates:
     float32[lanes, topics, codecs]. outcomes: SPLIT_OUTCOME[lanes, topics]. spans: the full spans of the timelines.
     last_codec: the codec in which each topic was last sent, by number. sent_from, sent_until: when the first and the
     last request were sent (us). stretches: how many were read. replications: how many there are.
@@ -56,6 +57,7 @@ class Producer:
     created: dict[str, int] = field(default_factory=dict)
     stored: dict[str, str] = field(default_factory=dict)
     answers: Answers = field(default_factory=Answers)
+    answers_in_window: Answers = field(init=False)
     inferred_size: int | None = None
     sequences: Sequences = field(default_factory=dict)
     estimates: Singles = field(default_factory=lambda: np.ones((0, 0, len(CODEC_NAMES)), np.float32))
@@ -66,6 +68,9 @@ class Producer:
     sent_until: int = 0
     stretches: int = 0
     replications: int = 0
+
+    def __post_init__(self) -> None:
+        self.answers_in_window = Answers(window=self.lanes.window)
 
     @property
     def at_once(self) -> int:
@@ -89,9 +94,21 @@ class Producer:
 
     @property
     def max_message_bytes(self) -> Ints:
-        """The largest batch that brokers take: int64[lanes, topics]."""
+        """The largest batch that brokers take: int64[lanes, topics].
+
+        A limit that changed is taken from responses in the window, because it may be the same in all of the window. The
+        limit with which a topic was created counts as changed if responses in the window contradict it.
+        """
         limits = self.lanes.limits
-        return limits.by_topic(self.topics, self.created, self.answers.limits(self.topics, limits.default))
+        within, over_all = (
+            answers.limits(self.topics, limits.default) for answers in (self.answers_in_window, self.answers)
+        )
+        created = {
+            topic: limit
+            for topic, limit in self.created.items()
+            if self.answers_in_window.allow(self.topics[topic], limit)
+        }
+        return limits.by_topic(self.topics, created, within | over_all)
 
     @property
     def stored_codecs(self) -> Ints:
@@ -114,7 +131,8 @@ class Producer:
         sent = read_sent(rows, self.topics, self.sequences)
         self.created |= known_by_topic(rows, SENT.max_message_bytes)
         self.stored |= known_by_topic(rows, SENT.stored_codec)
-        self.answers.add(sent, self.stored_codecs)
+        for answers in (self.answers, self.answers_in_window):
+            answers.add(sent, self.stored_codecs)
         if not self.stretches:
             self.replications = replication_count(len(sent.capture.records), self.at_once)
         self.stretches += 1

@@ -24,16 +24,20 @@ from tests.unit.replay.batch_split.test_order import SETTINGS, produced
 from udfs.replay.batch_split.estimate import has_room, record_bytes
 from udfs.replay.batch_split.inferred import UNBOUNDED, Answers, is_below
 from udfs.replay.batch_split.settings import NOT_STATED, SplitLanes, TopicLimits
+from udfs.replay.shared.window import WHOLE, Window
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
 LATER_MS = 100_000
 """Batches are sent from this time on, long after all records were made: no batch was sent before it was full."""
 
 
-def replayed(rows: list[Row], batch_size: int = NOT_STATED, limit: int = NOT_STATED) -> dict[str, list[Row]]:
+def replayed(
+    rows: list[Row], batch_size: int = NOT_STATED, limit: int = NOT_STATED, window: Window = WHOLE
+) -> dict[str, list[Row]]:
     """The gold rows, by table, of a replay of these rows of SENT. No other settings are stated."""
     limits = TopicLimits(({},), np.full(1, NOT_STATED), np.full(1, limit), KAFKA_LIMIT)
-    return gold_rows(rows, SplitLanes(("captured",), settings_of(Producer(batch_size, 0, 5)), limits, KAFKA_SIZE))
+    settings = settings_of(Producer(batch_size, 0, 5))
+    return gold_rows(rows, SplitLanes(("captured",), settings, limits, KAFKA_SIZE, window=window))
 
 
 def filled(batch_size: int) -> Iterator[list[int]]:
@@ -66,9 +70,9 @@ def plain(batches: list[list[int]], *, at_once: bool = False, **more: Any) -> li
     return rows
 
 
-def size_of(rows: list[Row], **stated: int) -> tuple[int, bool]:
+def size_of(rows: list[Row], batch_size: int = NOT_STATED) -> tuple[int, bool]:
     """batch.size of the captured lane, and whether it is inferred from the capture."""
-    (lane,) = replayed(rows, **stated)[BATCH_SPLIT.name]
+    (lane,) = replayed(rows, batch_size)[BATCH_SPLIT.name]
     return lane[BATCH_SPLIT.batch_size], lane[BATCH_SPLIT.is_batch_size_told]
 
 
@@ -151,9 +155,31 @@ def test_responses_show_the_limit_of_a_topic(
     assert limit_of(rows, stated) == limit
 
 
-def limit_of(rows: list[Row], stated: int = NOT_STATED) -> tuple[int, bool]:
+def test_a_limit_that_changed_is_the_one_of_the_window() -> None:
+    answers = ((50_000, 0), (39_000, 0), (40_100, 10))
+    rows = [sent(8 * at, 8, size, 1000 + at, error) for at, (size, error) in enumerate(answers)]
+    later = Window(begin=rows[1][SENT.request_time])
+    assert limit_of(rows, window=later) == (40_000, True)
+
+
+def test_a_limit_with_which_a_topic_was_created_ends_where_responses_contradict_it() -> None:
+    answers = ((39_000, 0), (40_100, 10))
+    rows = [
+        sent(8 * at, 8, size, 1000 + at, error, max_message_bytes=100_000) for at, (size, error) in enumerate(answers)
+    ]
+    assert limit_of(rows) == (40_000, True)
+    assert limit_of(rows, window=Window(end=rows[1][SENT.request_time])) == (100_000, False)
+
+
+def test_a_limit_that_did_not_change_is_shown_by_responses_outside_the_window_too() -> None:
+    answers = ((40_100, 10), (39_000, 0), (38_000, 0))
+    rows = [sent(8 * at, 8, size, 1000 + at, error) for at, (size, error) in enumerate(answers)]
+    assert limit_of(rows, window=Window(begin=rows[2][SENT.request_time])) == (40_000, True)
+
+
+def limit_of(rows: list[Row], stated: int = NOT_STATED, window: Window = WHOLE) -> tuple[int, bool]:
     """max.message.bytes of the captured lane, and whether it is inferred from the capture."""
-    (lane,) = replayed(rows, limit=stated)[BATCH_SPLIT.name]
+    (lane,) = replayed(rows, limit=stated, window=window)[BATCH_SPLIT.name]
     return lane[BATCH_SPLIT.max_message_bytes], lane[BATCH_SPLIT.is_limit_told]
 
 

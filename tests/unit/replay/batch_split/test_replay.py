@@ -105,13 +105,10 @@ def test_a_batch_is_refused_by_the_limit_of_its_own_topic() -> None:
 def test_the_size_in_which_brokers_store_a_batch_decides_whether_it_is_too_large(
     stored: str, verdict: tuple[int, int, dict[str, int]], *, is_over: bool
 ) -> None:
-    """Two batches of 300 bytes were refused. Without compression they are larger than the limit of 800."""
-    rows = [
-        sent(100 * at, 8, 300, 100 * at + 50, 10, base_sequence=8 * at, max_message_bytes=800, stored_codec=stored)
-        for at in range(2)
-    ]
-    not_stated = np.full(2, NOT_STATED)
-    found = gold_rows(rows, limits=TopicLimits(({}, {}), not_stated, not_stated, KAFKA_LIMIT))
+    """Two batches of 300 bytes were refused. Without compression they are larger than the stated limit of 800."""
+    rows = [sent(100 * at, 8, 300, 100 * at + 50, 10, base_sequence=8 * at, stored_codec=stored) for at in range(2)]
+    stated, not_stated = np.full(2, 800), np.full(2, NOT_STATED)
+    found = gold_rows(rows, limits=TopicLimits(({}, {}), stated, not_stated, KAFKA_LIMIT))
     g, f = BATCH_SPLIT, FIDELITY
     (splits,) = [row for row in found[f.name] if row[f.metric] == "splits"]
     assert (splits[f.checked], splits[f.agreed], dict(splits[f.reasons])) == verdict
