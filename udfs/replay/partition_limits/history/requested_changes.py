@@ -53,8 +53,10 @@ def requested_changes(
     for name in ("time", "request", "topic", "configs", "partition", "is_internal", "validate_only", "is_strict",
                  "client", "connection"):  # fmt: skip
         changes[name] = requests[name]
+    # CreatePartitions assigns only the new partitions; it states how many there are to be with the existing ones.
+    named = np.where(kind == GROW, 0, requests["named_partitions"])
     changes["partitions"] = first_known(
-        requests["named_partitions"], requests["num_partitions"], requests["answered_num_partitions"],
+        named, requests["num_partitions"], requests["answered_num_partitions"],
         topics["partitions"], settings.num_partitions,
     )  # fmt: skip
     changes["replication_factor"] = first_known(
