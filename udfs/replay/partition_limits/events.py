@@ -11,6 +11,7 @@ import pyarrow as pa
 from schemas.tables import values
 from schemas.tables.event_kinds import TopicEvent
 from schemas.tables.steps import TOPIC_EVENTS
+from schemas.wire.errors import INVALID_REPLICA_ASSIGNMENT
 from udfs.columns.arrays import Ints, Records, stretch_edges
 from udfs.columns.arrow_columns import arrow_array
 from udfs.columns.arrow_columns import compute as pc
@@ -20,6 +21,7 @@ from udfs.facts.arrow_tables import arrow_schema, empty_batch
 from udfs.replay.partition_limits.placement.brokers import Brokers, brokers_of
 from udfs.replay.partition_limits.state import AUTO_CREATE, CREATE, DELETE, GROW, MOVE, NOTHING
 from udfs.replay.shared.columns import int_column
+from udfs.replay.shared.silver_columns import null_unless
 
 KINDS = {
     values.CREATE_TOPIC: CREATE,
@@ -115,7 +117,7 @@ def read_topic_events(batches: Iterable[pa.RecordBatch]) -> TopicEvents:
     kinds = TopicEvent.BROKER, TopicEvent.SIGHTING, TopicEvent.CHANGE
     listed, sighted, requested = (ordered.filter(pc.equal(ordered[_E.entry], entry)) for entry in kinds)
     names: pa.Array[Any] = pc.unique(pa.concat_arrays([sighted[_E.topic], requested[_E.topic]]))
-    assignments, replicas = parse_assignments(requested[_E.assignments]), pc.list_flatten(sighted[_E.replica_nodes])
+    assignments, replicas = parse_assignments(valid_assignments(requested)), pc.list_flatten(sighted[_E.replica_nodes])
     shown_nodes = int_values_of(replicas, -1)
     nodes, brokers = known_brokers(listed, np.concatenate([shown_nodes, assignments.nodes]))
     return TopicEvents(
@@ -159,6 +161,12 @@ def known_brokers(listed: pa.RecordBatch, named: Ints) -> tuple[Ints, Brokers]:
     nodes = nodes[nodes >= 0]
     ids = nodes.tolist()
     return nodes, brokers_of(ids, [racks.get(node) for node in ids], [node in racks for node in ids])
+
+
+def valid_assignments(requested: pa.RecordBatch) -> pa.Array[Any]:
+    """The assignments of requests, without those that Kafka found invalid: they may name brokers that do not exist."""
+    is_invalid = pc.fill_null(pc.equal(requested[_E.error_code], INVALID_REPLICA_ASSIGNMENT), False)
+    return null_unless(pc.invert(is_invalid), requested[_E.assignments])
 
 
 def parse_assignments(column: pa.Array[Any]) -> Assignments:

@@ -15,6 +15,7 @@ from tests.unit.replay.partition_limits.clusters import (
     changing,
     created,
     grown,
+    on_brokers,
     refusals,
     replay,
     requested,
@@ -71,6 +72,19 @@ def test_internal_topics_are_neither_refused_nor_counted() -> None:
     found = replay(rows, {"x": {BROKER_LIMIT: 1, CLUSTER_LIMIT: 3}})
     assert found[R] == []
     assert max(row["partitions"] for row in found[PARTITIONS_PER_BROKER] if row["scenario"] == "x") == 1
+
+
+def test_a_topic_grows_onto_the_brokers_that_the_request_names_for_its_new_partitions() -> None:
+    """CreatePartitions states how many partitions the topic is to have, and assigns only those that it lacks."""
+    rows = [created(1, "a", -1, -1, assignments=["0:1,2", "1:1,3"]), grown(2, "a", 4, assignments=["2:3,2", "3:3,1"])]
+    assert on_brokers(rows) == [3, 2, 3]
+    assert refusals(rows, {BROKER_LIMIT: 2}) == [("a", 44, "max.broker.partitions")]
+
+
+def test_brokers_that_a_refused_assignment_names_are_not_brokers_of_the_cluster() -> None:
+    unknown = created(1, "a", -1, -1, error=39, assignments=["0:1,9"])
+    p = PARTITIONS_PER_BROKER
+    assert {row[p.broker] for row in replay([unknown, created(2, "b", 3)])[p]} == {1, 2, 3}
 
 
 def test_an_assignment_is_refused_only_for_brokers_that_it_names() -> None:
