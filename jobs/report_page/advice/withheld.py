@@ -11,6 +11,7 @@ from jobs.replays.session_cache.answers import are_slots_possible, slot_needs
 from jobs.report_page.advice.floors import low_fidelity, low_fidelity_text
 from jobs.report_page.advice.recommendation import Recommendation
 from jobs.report_page.capture_contents import quality_row
+from jobs.report_page.fetch_max_bytes.throttles import throttled_clients
 from jobs.report_page.other_brokers import other_rule_text
 from jobs.report_page.question import Findings
 from jobs.report_page.refusals import gate_refusals
@@ -19,9 +20,13 @@ from jobs.terminal.wording import capitalized
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.gold_sessions import SESSION_SLOTS
+from schemas.tables.silver import EXCHANGES
 from schemas.tables.values import CHANGE, WITHHELD
+from udfs.replay.fetch_max_bytes.quotas import CONSUMER_QUOTA
 from udfs.replay.session_cache.settings import SLOTS
 
+FETCH = "FETCH"
+"""The name of the API whose requests a quota of consumers throttles."""
 UNCHECKED = "Nothing of its replay could be checked against the capture."
 
 
@@ -49,12 +54,15 @@ def reason_to_withhold(findings: Findings, recommendation: Recommendation) -> st
 
 
 def unstated_settings(findings: Findings, algorithm: str) -> list[str]:
-    """The settings of a replay that captures do not show and nobody stated: they may be the cause of a low fidelity."""
-    known = settings()
+    """The settings of a replay that captures do not show and nobody stated: they may be the cause of a low fidelity.
+    They come in the order of conf/settings.yaml. A quota of consumers is none of them if no fetch was throttled.
+    """
+    is_throttled = any(row[EXCHANGES.api_name] == FETCH for row in findings.of(throttled_clients))
+    shown = {"kafka"} if is_throttled else {"kafka", CONSUMER_QUOTA}
     return [
         key
-        for key in findings.assumed
-        if key in known and algorithm in known[key].algorithms and known[key].name != "kafka"
+        for key, setting in settings().items()
+        if key in findings.assumed and algorithm in setting.algorithms and setting.name not in shown
     ]
 
 

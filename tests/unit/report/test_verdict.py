@@ -12,10 +12,14 @@ from jobs.find.scopes import Scope
 from jobs.report_page.advice.aims import aim_settings
 from jobs.report_page.advice.floors import metrics_below_floor
 from jobs.report_page.advice.recommendation import Confidence, Effect, InForce, Recommendation
+from jobs.report_page.advice.withheld import unstated_settings
 from jobs.report_page.capture_contents import captured_files, quality_row
+from jobs.report_page.fetch_max_bytes.throttles import throttled_clients
 from jobs.report_page.question import Findings
 from jobs.report_page.refusals import gate_refusals
 from jobs.report_page.verdict import first_screen, repeat_command, repeat_lines
+from jobs.scenarios.settings import settings
+from schemas.tables.algorithms import FETCH_MAX_BYTES as FETCH_LIMITS
 from schemas.tables.gold_aims import AIM_SETTINGS
 from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.silver import CAPTURE_QUALITY, CAPTURES
@@ -110,6 +114,19 @@ def test_a_replay_below_its_floor_is_trusted_in_part_and_gets_the_command_that_s
     assert "WITHHELD  max.incremental.fetch.session.cache.slots: It is below the floor." in lines
     (run,) = [line for line in lines if line.startswith("RUN")]
     assert run == f"RUN       ./spark-submit.sh replay --lake=/lake --captured={key}=..."
+
+
+def test_settings_to_state_come_in_one_order_and_a_quota_only_if_a_fetch_was_throttled() -> None:
+    keys = [key for key, of in settings().items() if of.captured and "fetch_max_bytes" in of.algorithms]
+    throttled = Row(client_id="app", api_name="FETCH", connections=1, total=9, long=0)
+    quota = Row(client_id="app", api_name="PRODUCE", connections=1, total=9, long=0)
+
+    def asked(*rows: Row) -> list[str]:
+        return unstated_settings(replace(findings({throttled_clients: [*rows]}), assumed=frozenset(keys)), FETCH_LIMITS)
+
+    assert asked(throttled) == [key for key in keys if key != "kafka"]
+    assert asked() == asked(quota) == [key for key in asked(throttled) if "consumer_byte_rate" not in key]
+    assert asked() != asked(throttled)
 
 
 def test_the_command_repeats_the_aims_of_the_run() -> None:
