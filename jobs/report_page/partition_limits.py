@@ -40,6 +40,7 @@ from jobs.terminal.wording import (
     lane_heading,
     lane_label,
     lane_phrase,
+    owner_phrase,
     quantity,
 )
 from schemas.tables import algorithms
@@ -268,7 +269,7 @@ def refused_teams_answer(findings: Findings) -> str:
     refused, tried = refused_by_proposals(by_lane[worst]), quantity(by_lane[worst][t.tried], "captured request")
     return (
         f"{capitalized(lane_phrase(own_name(findings, worst)))}, {refused:,} of {tried} to change topics "
-        f"{'is' if refused == 1 else 'are'} refused, most of them from {client_name(client)} ({refused_there:,})"
+        f"{'is' if refused == 1 else 'are'} refused, {owner_phrase(client, refused_there, refused)}"
         f"{repeated_requests_text(by_lane, worst)}{harmless_limits_text(findings)}."
     )
 

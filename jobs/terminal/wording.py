@@ -117,6 +117,18 @@ def client_name(client_id: str | None) -> str:
     return client_id or "(no client.id)"
 
 
+def owner_phrase(client_id: str | None, of_client: int, of_all: int) -> str:
+    """From which client most of some requests came, as the end of a sentence: `all from team`, `most of them from team
+    (4)`, and `from team` where there is one request, and `no client has more than team (2)` where that is at most half.
+    """
+    name = client_name(client_id)
+    if of_client >= of_all:
+        return f"from {name}" if of_all == 1 else f"all from {name}"
+    if 2 * of_client > of_all:
+        return f"most of them from {name} ({of_client:,})"
+    return f"no client has more than {name} ({of_client:,})"
+
+
 def changed_settings(lane: str) -> dict[str, str]:
     """The settings that a lane changes, by Kafka's own name, with their values as people write them."""
     return {_shortest_name(key): _NUMBER_AND_UNIT.sub(r" \1", value) for key, value in settings_in_name(lane).items()}

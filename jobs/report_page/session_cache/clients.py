@@ -10,7 +10,7 @@ from jobs.report_page.row_caps import left_out_note
 from jobs.report_page.session_cache.sessions import DECISIONS, MOST_CLIENTS, NO_FETCH, full_share
 from jobs.report_page.traffic import fetching_clients, fetching_software
 from jobs.terminal.screen import Grid, size_text
-from jobs.terminal.wording import LEAST_CASES, client_name, lane_phrase, percent, quantity
+from jobs.terminal.wording import LEAST_CASES, client_name, lane_phrase, owner_phrase, percent, quantity
 from schemas.tables import algorithms
 from schemas.tables.gold_sessions import SESSION_CACHE
 from schemas.tables.silver import EXCHANGES
@@ -28,7 +28,7 @@ def not_found_answer(findings: Findings) -> str:
     )
     sentence = f"{lost:,} of {quantity(fetches, 'captured fetch', 'captured fetches')} got FETCH_SESSION_ID_NOT_FOUND"
     if lost:
-        sentence += f", most of them from {client_name(rows[0][EXCHANGES.client_id])} ({rows[0]['not_found']:,})"
+        sentence += f", {owner_phrase(rows[0][EXCHANGES.client_id], rows[0]['not_found'], lost)}"
     cost = full_fetches_cost_text(findings, full / fetches)
     return f"{sentence}. {percent(full / fetches)} of all fetches were full ones{cost}."
 

@@ -16,6 +16,7 @@ from jobs.terminal.wording import (
     lane_label,
     lane_phrase,
     lanes_phrase,
+    owner_phrase,
     percent,
     quantity,
 )
@@ -101,3 +102,10 @@ def test_a_name_of_many_lines_is_cut_in_its_middle_on_the_screen() -> None:
     longest, longer = "t" * 249, "a" * 5000 + "z" * 5000
     assert with_short_words(f"{longest} waits") == f"{longest} waits"
     assert wrapped_lines("   7  ", f"{longer} waits") == [f"   7  {'a' * 60}…{'z' * 53}", f"      {'z' * 7} waits"]
+
+
+def test_a_count_of_one_client_says_whether_it_is_all_most_or_the_largest_part() -> None:
+    assert owner_phrase("app", 1, 1) == "from app"
+    assert owner_phrase("app", 4, 4) == "all from app"
+    assert owner_phrase("app", 4, 6) == "most of them from app (4)"
+    assert owner_phrase("app", 1, 5) == "no client has more than app (1)"
