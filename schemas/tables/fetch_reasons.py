@@ -48,7 +48,8 @@ OPEN_FETCHES = FidelityReasons(
             "unknown",
         ),
         "partition_refused": FidelityReason(
-            "A partition of the fetch had an error, and so no records in the response.",
+            "A partition of the fetch has no records in the response, because it had an error, or because the follower "
+            "had to truncate its log first.",
             "Nothing: the capture does not show which records there would have been.",
             "unknown",
         ),
@@ -105,8 +106,8 @@ OPEN_FETCHES = FidelityReasons(
             "unknown",
         ),
         "append_read_order": FidelityReason(
-            "An append and the read overlap in time, and no other fetch shows which came first. One of the possible "
-            "orders gives what was captured.",
+            "An append, or a rise of the high watermark, overlaps the read in time, and no other fetch shows which "
+            "came first. One of the possible orders gives what was captured.",
             NOT_SHOWN,
             "unknown",
         ),
@@ -140,7 +141,8 @@ CLOSED_OBSTACLES = {
         "unknown",
     ),
     "partition_refused": FidelityReason(
-        "Closed loop: partitions of the connection had errors, and so no records in the response.",
+        "Closed loop: partitions of the connection had no records in a response, because they had errors, or because "
+        "the follower had to truncate its log first.",
         "Nothing: the capture does not show what the reader would have got.",
         "unknown",
     ),

@@ -56,7 +56,7 @@ READ_COLUMNS = (
     *AS_READ, _F.topic, _F.topic_id, _F.client_id, _F.request_time, _F.response_time, _F.error_code,
     _F.preferred_read_replica, _F.isolation_level, _F.last_stable_offset, _F.high_watermark, _F.response_error_code,
     _F.throttle_time_ms, _F.response_session_id, _F.session_id, _F.kind, _F.aborted_producer_ids,
-    _F.aborted_first_offsets, _F.replica_id, _F.is_delayed,
+    _F.aborted_first_offsets, _F.replica_id, _F.is_delayed, _F.diverging_epoch,
 )  # fmt: skip
 AS_WITNESS = (
     _T.topic, _T.topic_key, _T.partition, _T.position, _T.connection_id, _T.exchange_no, _T.request_time,
@@ -176,7 +176,9 @@ def read_events(
         rows = rows_where(batch, pc.and_(is_known(batch[f.read_position]), is_known(batch[f.fetch_offset])))
         is_follower = is_text(rows[f.reader], FOLLOWER)
         sent_on = pc.greater_equal(pc.fill_null(rows[f.preferred_read_replica], -1), 0)
-        stopped = pc.or_(pc.not_equal(pc.fill_null(rows[f.error_code], 0), 0), sent_on)
+        # A follower whose log differs from the leader's gets the epoch at which they diverge, and no records (KIP-595).
+        diverges = pc.greater_equal(pc.fill_null(rows[f.diverging_epoch], -1), 0)
+        stopped = pc.or_(pc.or_(pc.not_equal(pc.fill_null(rows[f.error_code], 0), 0), sent_on), diverges)
         to_log_end = pc.or_(is_follower, pc.equal(rows[f.replica_id], FUTURE_LOCAL_REPLICA_ID))
         bound, bound_of_log = bounds_of_reads(rows, to_log_end, stopped)
         columns = {

@@ -31,7 +31,7 @@ CARRIED: Kind = np.dtype(
         ("in_session", np.int8),  # 1: the fetch belongs to a session or opens one (KIP-227); NONE: it cannot
         ("opens_session", np.bool_),  # the fetch names all its partitions and asks for a session
         ("readable_known", np.bool_),  # all partitions that the fetch wanted are known
-        ("redirected", np.bool_),  # to another replica, or the partition was refused with an error
+        ("redirected", np.bool_),  # to another replica; or it had an error, or the follower had to truncate
         ("sent_to_replica", np.bool_),  # redirected to another replica (KIP-392)
         ("may_be_remote", np.bool_),  # what was read may have been in remote storage (KIP-405)
         ("refused", np.bool_),  # the response has a top-level error

@@ -132,12 +132,24 @@ def test_an_uncommitted_reader_reads_to_the_high_watermark_and_a_follower_to_the
     assert [row[t.bound_known] for row in (consumer, follower)] == [True, True]
 
 
-@pytest.mark.parametrize(("stops", "is_sent"), [({"error_code": 6}, False), ({"preferred_read_replica": 0}, True)])
+@pytest.mark.parametrize(
+    ("stops", "is_sent"),
+    [({"error_code": 6}, False), ({"preferred_read_replica": 0}, True), ({"diverging_epoch": 0}, False)],
+)
 def test_a_reader_that_is_sent_elsewhere_or_refused_reads_nothing(stops: Row, is_sent: bool) -> None:
     (row,) = reads([READ | stops | {"high_watermark": 90}])
     t = LOG_EVENTS
     assert (row[t.redirected], row[t.bound_low], row[t.response_bound], row[t.bound_known]) == (True, 10, None, True)
     assert row[t.sent_to_replica] is is_sent
+
+
+def test_a_follower_whose_log_diverges_reads_nothing_and_shows_no_end_of_the_log() -> None:
+    """The leader answers with the epoch at which they diverge, -1 for none, and no records (Partition.readRecords)."""
+    follower = READ | {"reader": "follower", "returned_bytes": 0, "response_record_bytes": 0, "high_watermark": 90}
+    rows = [follower | {"diverging_epoch": epoch} for epoch in (3, -1, None)]
+    t = LOG_EVENTS
+    assert [(row[t.redirected], row[t.bound_high]) for row in reads(rows)] == [(True, 10), (False, None), (False, None)]
+    assert len(reads(rows, LogEvent.WITNESS)) == 2
 
 
 @pytest.mark.parametrize(
