@@ -72,6 +72,12 @@ def test_append_times_rise_with_the_offset() -> None:
     assert (log.after.tolist(), log.before.tolist()) == ([50, 50, 70], [90, 90, NEVER])
 
 
+def test_a_produce_request_after_a_fetch_that_returned_its_batch_does_not_date_the_append() -> None:
+    """An idempotent producer sends a batch again whose first answer was an error, though the leader had appended it."""
+    log = log_of((0, 9, 5, 20, 30), (10, 19, 5, 90, 95), (10, 19, 5, ALWAYS, 50), (20, 29, 5, 97, 99))
+    assert (log.after.tolist(), log.before.tolist()) == ([20, 20, 97], [30, 50, 99])
+
+
 def test_a_run_ends_where_an_offset_is_missing() -> None:
     assert log_of((0, 9, 1, 0, 0), (10, 19, 1, 0, 0), (25, 30, 1, 0, 0)).run_end.tolist() == [2, 2, 3]
 

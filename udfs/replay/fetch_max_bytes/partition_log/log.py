@@ -76,6 +76,9 @@ def build_log(batches: Records, aborted: Records) -> PartitionLog:
     after, before = np.full(n, ALWAYS), np.full(n, NEVER)
     np.maximum.at(after, which, batches["append_after"])
     np.minimum.at(before, which, batches["append_before"])
+    before = np.minimum.accumulate(before[::-1])[::-1]
+    # A batch that was there before its produce request was sent again: the earlier request had an error as its answer.
+    after[after > before] = ALWAYS
     breaks = np.flatnonzero(base[1:] != last[:-1] + 1) + 1
     return PartitionLog(
         base=base,
@@ -84,7 +87,7 @@ def build_log(batches: Records, aborted: Records) -> PartitionLog:
         records=records,
         committed_records=np.where(is_left_out, 0, records),
         after=np.maximum.accumulate(after),
-        before=np.minimum.accumulate(before[::-1])[::-1],
+        before=before,
         run_end=np.append(breaks, n)[np.searchsorted(breaks, np.arange(n), side="right")],
         starts=stretch_edges(size),
     )
