@@ -17,10 +17,10 @@ LAST, SENT, ANSWERED = [9, 19, 29, 39], [0, 100, 200], [10, 180, 260]
 """Three fetches. The bound of the first allows one batch, and that of each later fetch one more."""
 
 
-def when_visible(before: Sequence[int], answers_at_once: bool) -> list[int]:
+def when_visible(before: Sequence[int], answers_at_once: bool, is_follower: bool = False) -> list[int]:
     """When each batch can be read. before: when a response first had records of each."""
     shown = ShownLogs(
-        nodes=new_records(NODE_LOGS, 1, end_fetch=3, answers_at_once=answers_at_once),
+        nodes=new_records(NODE_LOGS, 1, end_fetch=3, answers_at_once=answers_at_once, is_follower=is_follower),
         requests=new_records(FETCH_TIMES, 3, sent=SENT, answered=ANSWERED),
         partitions=new_records(WANTED, 1, end_batch=len(LAST), end_bound=3),
         batches=new_records(READABLE_BATCH, len(LAST), last_offset=LAST, appended_before=before),
@@ -35,12 +35,15 @@ def test_a_bound_is_shown_by_a_fetch_that_was_sent_and_answered() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "visible"),
-    [(120, 180), (50, 50), (5, 11)],  # while its fetch was under way; between two; before the fetch that did not get it
+    ("before", "at_once", "waiting"),
+    [(120, 180, 120), (50, 50, 50), (5, 11, 11)],  # while its fetch was under way; between two; before one without it
 )
 def test_a_batch_that_another_reader_got_can_be_read_once_the_consumers_own_fetches_can_have_it(
-    before: int, visible: int
+    before: int, at_once: int, waiting: int
 ) -> None:
-    """The fetches of a follower, or those that wait for more than a byte, do not show it."""
-    assert when_visible([5, before, 190, 300], True) == [ALWAYS, visible, 190, 300]
-    assert when_visible([5, before, 190, 300], False) == [ALWAYS, before, 190, 300]
+    """A response of the consumer shows its bound, though a fetch that waits for more than a byte may come later. The
+    responses to a follower do not: it reads to the log end.
+    """
+    assert when_visible([5, before, 190, 300], True) == [ALWAYS, at_once, 190, 300]
+    assert when_visible([5, before, 190, 300], False) == [ALWAYS, waiting, 190, 300]
+    assert when_visible([5, before, 190, 300], False, is_follower=True) == [ALWAYS, before, 190, 300]

@@ -28,6 +28,7 @@ NODE_LOGS = int_fields(
     "end_fetch",
     "horizon",  # us: the end of its captured time
     "answers_at_once",  # 1: a fetch is answered as soon as there is any record for it
+    "is_follower",  # 1: it reads to the log end, and not to the bound that its responses have
 )
 """What has to be known about a node to say when it can read a batch."""
 FETCH_TIMES = int_fields(
@@ -85,8 +86,10 @@ def visible_from(shown: ShownLogs, partition: int, batch: int) -> int:
     """When a batch can be read (us): when a response first had a bound above it, or first had its records, whichever is
     earlier. ALWAYS if the partition's first bound was above it, NEVER if no response showed it.
 
-    If fetches are answered at once, and other readers got a batch earlier, this node can read it only after the
-    response before the one that first shows it: otherwise that response would have shown it.
+    If other readers got a batch earlier, or its producer's request was answered, a consumer can read it only after the
+    response before the one that first shows a bound above it: otherwise that response would have shown such a bound. A
+    batch of a transaction, for one, is in the log long before consumers of committed records can read it. If fetches are
+    answered at once, a batch that came while the fetch was under way can be read when the fetch is answered.
     """
     wanted, shown_batch = shown.partitions[partition], shown.batches[batch]
     place = first_above(shown.bounds["bound"], wanted.first_bound, wanted.end_bound, shown_batch.last_offset)
@@ -97,11 +100,11 @@ def visible_from(shown: ShownLogs, partition: int, batch: int) -> int:
         requested, responded = shown.bounds[place].request, shown.bounds[place].response
     visible = min(shown_batch.appended_before, responded)
     node = shown.nodes[wanted.node]
-    if node.answers_at_once == 0:
+    if node.is_follower:
         return visible
     fetch = first_above(shown.requests["sent"], node.first_fetch, node.end_fetch, requested - 1)
     since = shown.requests[fetch - 1].answered + 1 if fetch > node.first_fetch else ALWAYS
-    return responded if visible > requested else max(visible, since)
+    return responded if node.answers_at_once and visible > requested else max(visible, since)
 
 
 @kernel
@@ -260,7 +263,8 @@ def node_logs(nodes: Nodes) -> Records:
         first_fetch=nodes.first_fetch[:-1],
         end_fetch=nodes.first_fetch[1:],
         horizon=ends_of_connections(nodes.nodes),
-        answers_at_once=(nodes.nodes["min_bytes"] <= 1) & (nodes.reader != FOLLOWER),
+        answers_at_once=nodes.nodes["min_bytes"] <= 1,
+        is_follower=nodes.reader == FOLLOWER,
     )
 
 
