@@ -21,6 +21,7 @@ from udfs.columns.records import int_fields, new_records
 from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER, US_PER_MS
 from udfs.kernels.kernel import kernel
+from udfs.replay.batch_split.estimate import MAX_RECORD_OVERHEAD
 from udfs.replay.batch_split.recompression import size_model
 from udfs.replay.batch_split.state import BATCH, PART, RECORD, SENT_PARTITION, Capture
 from udfs.replay.shared.columns import int_column
@@ -28,6 +29,7 @@ from udfs.replay.shared.key_numbers import key_numbers
 from udfs.replay.shared.requests_in_flight import before_requests
 from udfs.replay.shared.resent_batches import ProducedBatches, resendings
 from udfs.wire.compressed_sizes import CODEC_NUMBERS
+from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
 SENDING = int_fields(
     "topic",
@@ -51,6 +53,10 @@ SENDING = int_fields(
 
 Sequences = dict[tuple[int, ...], int]
 """The next sequence number by topic, partition, producer id and epoch."""
+
+
+LEAST_LEFT = 0.1
+"""If this share of the moves to another partition leaves a batch that has room, the application places the records."""
 
 
 @dataclass(frozen=True)
@@ -233,13 +239,14 @@ def captured_batches(rows: pa.RecordBatch, sendings: Records, first: Ints, colum
         has_sequence=first_sendings["sequence"] >= 0,
     )
     keyed = first_sendings["records"] - int_column(rows, SENT.keyless_records, 0)[first]
-    is_sticky = np.bincount(first_sendings["topic"], keyed, topics) == 0
     members = np.unique(sendings["partition"], return_index=True)[1]
     topic = sendings["topic"][members]
-    partitions = new_records(SENT_PARTITION, len(members), topic=topic, is_sticky=is_sticky[topic])
+    partitions = new_records(SENT_PARTITION, len(members), topic=topic)
     append_from = int_column(rows, SENT.append_from, 0)[first]
     records = records_in(first_sendings, append_from, columns.content[taken], columns.timestamp[taken])
     order = append_order(records, partitions, topics)
+    is_keyed = np.bincount(first_sendings["topic"], keyed, topics) > 0
+    partitions["is_sticky"] = ~(is_keyed | leave_room(first_sendings, records, order, topics))[topic]
     note_next_records(records, partitions, batches, order, np.full(len(partitions) + topics, NONE))
     sizes = size_model(rows, batches, first_sendings, records)
     return Capture(records, order, batches, np.zeros(0, PART), partitions, sizes)
@@ -283,6 +290,30 @@ def append_order(records: Records, partitions: Records, topics: int) -> Ints:
     order = np.argsort(records["time"], kind="stable")
     stay_with_partitions(records, partitions, order, np.full(topics, NONE), np.zeros(len(order), np.int64))
     return order
+
+
+def leave_room(first_sendings: Records, records: Records, order: Ints, topics: int) -> Bools:
+    """The topics whose records, even without keys, are not placed by the built-in partitioner: bool[topics].
+
+    That partitioner stays with a partition until a batch is closed (KIP-480) or `batch.size` bytes went there
+    (KIP-794). An application that names partitions, or has a partitioner such as RoundRobinPartitioner, leaves a batch
+    that is not closed yet and has room: with the next record it would be no larger than another batch of several
+    records, even if it is not compressed.
+
+    first_sendings: SENDING[batches]. records: RECORD[records]. order: int64[records], in which they were appended.
+    """
+    topic, largest = first_sendings["topic"], np.zeros(topics, np.int64)
+    several = first_sendings["records"] > 1
+    np.maximum.at(largest, topic[several], first_sendings["size"][several])
+    in_turn = order[np.argsort(topic[records["batch"][order]], kind="stable")]
+    here, there = records[in_turn[:-1]], records[in_turn[1:]]
+    left, entered = first_sendings[here["batch"]], first_sendings[there["batch"]]
+    moves = (left["topic"] == entered["topic"]) & (left["partition"] != entered["partition"])
+    size = RECORD_BATCH_OVERHEAD + left["uncompressed"] + there["content"] + MAX_RECORD_OVERHEAD
+    has_room = (left["uncompressed"] > 0) & (size <= largest[left["topic"]])
+    is_early = moves & has_room & (there["time"] < left["not_before"])
+    of_topic = np.bincount(left["topic"], moves, topics)
+    return (of_topic > 0) & (np.bincount(left["topic"], is_early, topics) >= LEAST_LEFT * of_topic)
 
 
 @kernel

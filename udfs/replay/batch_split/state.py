@@ -69,7 +69,7 @@ and answered (us); `answered_at` may be NEVER."""
 
 SENT_PARTITION = int_fields(
     "topic",
-    "is_sticky",  # 1: the built-in partitioner places the topic's records, for they have no key (KIP-794)
+    "is_sticky",  # 1: the built-in partitioner places the topic's records, which have no key (KIP-794)
 )
 """A partition that the producer sends to."""
 

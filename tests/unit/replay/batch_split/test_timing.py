@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
+from schemas.tables.steps import SENT
 from tests.unit.replay.batch_split.producers import Row, sent, sent_batch
 from udfs.columns.arrays import Records
 from udfs.columns.sentinels import NONE
@@ -147,3 +150,20 @@ def test_a_share_of_the_time_between_two_closes_is_by_bytes_if_the_second_waited
     batches = timed_batches(found, times_in(no_order(3), found), 10_000)
     assert batches["by_bytes"].tolist() == [0, 0, int(BYTES_SHARE * 30_000)], "only the third was ready and waited"
     assert (batches["uncompressed"] > 800).all()
+
+
+def test_records_without_keys_whose_batches_are_left_with_room_are_placed_by_the_application() -> None:
+    """Kafka's partitioner stays with a partition until a batch is closed, or batch.size bytes went there (KIP-794)."""
+    begin = [sent(0, 1, 180, 10, 0), sent(5, 3, 420, 20, 0, partition=1)]
+    spread = [sent(at, 1, 180, 20, 0, partition=at) for at in (8, 9)]
+    together = [sent(12, 2, 300, 20, 0, partition=2)]
+    assert [is_sticky(rows) for rows in (begin, [*begin, *together], [*begin, *spread])] == [True, True, False]
+    assert is_sticky([*begin, *(row | {SENT.create_times: [11]} for row in spread)])
+    assert not is_sticky([*begin, *(row | {SENT.keyless_records: -1} for row in together)])
+
+
+def is_sticky(rows: Sequence[Row]) -> bool:
+    """Whether the built-in partitioner places the records of batches whose records have no keys."""
+    keyless = [row | {SENT.keyless_records: row[SENT.keyless_records] + len(row[SENT.create_times])} for row in rows]
+    partitions = read(*keyless).capture.partitions
+    return bool(partitions["is_sticky"].all())

@@ -88,8 +88,8 @@ def visible_from(shown: ShownLogs, partition: int, batch: int) -> int:
 
     If other readers got a batch earlier, or its producer's request was answered, a consumer can read it only after the
     response before the one that first shows a bound above it: otherwise that response would have shown such a bound. A
-    batch of a transaction, for one, is in the log long before consumers of committed records can read it. If fetches are
-    answered at once, a batch that came while the fetch was under way can be read when the fetch is answered.
+    batch of a transaction, for one, is in the log long before consumers of committed records can read it. If fetches
+    are answered at once, a batch that came while the fetch was under way can be read when the fetch is answered.
     """
     wanted, shown_batch = shown.partitions[partition], shown.batches[batch]
     place = first_above(shown.bounds["bound"], wanted.first_bound, wanted.end_bound, shown_batch.last_offset)
