@@ -283,8 +283,8 @@ def test_a_buffer_that_is_enough_only_at_the_captured_pace_is_said_to_be_hardly_
     (one,) = make_recommendations(memory(captured))
     assert (one.verdict, one.reason) == (
         "keep",
-        "Nothing in the capture waits for memory with 32 MiB, but that is hardly enough: with slower brokers 12 batches "
-        "wait up to 80 ms.",
+        "Nothing in the capture waits for memory with 32 MiB, but that is hardly enough: with slower brokers 12 "
+        "batches wait up to 80 ms.",
     )
 
 
