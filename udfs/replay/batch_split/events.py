@@ -297,8 +297,8 @@ def leave_room(first_sendings: Records, records: Records, order: Ints, topics: i
 
     That partitioner stays with a partition until a batch is closed (KIP-480) or `batch.size` bytes went there
     (KIP-794). An application that names partitions, or has a partitioner such as RoundRobinPartitioner, leaves a batch
-    that is not closed yet and has room: with the next record it would be no larger than another batch of several
-    records, even if it is not compressed.
+    that is not closed yet, and before so much went to its partition: with the next record, what went there would be no
+    larger than another batch of several records, even if it is not compressed.
 
     first_sendings: SENDING[batches]. records: RECORD[records]. order: int64[records], in which they were appended.
     """
@@ -309,11 +309,25 @@ def leave_room(first_sendings: Records, records: Records, order: Ints, topics: i
     here, there = records[in_turn[:-1]], records[in_turn[1:]]
     left, entered = first_sendings[here["batch"]], first_sendings[there["batch"]]
     moves = (left["topic"] == entered["topic"]) & (left["partition"] != entered["partition"])
-    size = RECORD_BATCH_OVERHEAD + left["uncompressed"] + there["content"] + MAX_RECORD_OVERHEAD
-    has_room = (left["uncompressed"] > 0) & (size <= largest[left["topic"]])
+    stayed = bytes_in_stretches(
+        records["content"][in_turn] + MAX_RECORD_OVERHEAD, here["partition"] != there["partition"]
+    )
+    size = RECORD_BATCH_OVERHEAD + np.maximum(left["uncompressed"], stayed[:-1])
+    has_room = (left["uncompressed"] > 0) & (size + there["content"] + MAX_RECORD_OVERHEAD <= largest[left["topic"]])
     is_early = moves & has_room & (there["time"] < left["not_before"])
     of_topic = np.bincount(left["topic"], moves, topics)
     return (of_topic > 0) & (np.bincount(left["topic"], is_early, topics) >= LEAST_LEFT * of_topic)
+
+
+def bytes_in_stretches(sizes: Ints, ends: Bools) -> Ints:
+    """The sum of the sizes from the begin of each one's stretch up to it: int64[n].
+
+    sizes: int64[n]. ends: bool[n - 1], whether a stretch ends there.
+    """
+    total = np.cumsum(sizes)
+    begins = np.append(True, ends)[: len(sizes)]
+    before = np.maximum.accumulate(np.where(begins, total - sizes, 0))
+    return total - before
 
 
 @kernel
