@@ -16,7 +16,9 @@ from jobs.report_page.fetch_max_bytes.fairness import NO_CONSUMER, consumers_und
 from jobs.report_page.lane_labels import own_lanes
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, rows_to_plot
 from jobs.report_page.row_caps import first_rows, left_out_note
+from jobs.report_page.traffic import fetching_consumers
 from jobs.scenarios.scenario import CAPTURED_LANE
+from jobs.scenarios.settings import settings
 from jobs.terminal.lane_rows import has_other_traffic
 from jobs.terminal.screen import Grid, size_text
 from jobs.terminal.wording import (
@@ -31,11 +33,14 @@ from schemas.tables import algorithms
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_memory import CONSUMER_MEMORY, CONSUMER_MEMORY_EXCEEDANCE, LIBRDKAFKA_QUEUE
 from schemas.tables.memory_reasons import DRAINED
+from schemas.tables.silver import FETCH_PARTITIONS
+from udfs.replay.consumer_memory.settings import MAX_KBYTES
 from udfs.replay.shared.lanes import NO_LIMIT
 
 CONSUMERS = "consumers"
 MOST_CONSUMERS, MOST_CURVES = 20, 5
 BUFFER_MEMORY = "buffer.memory"
+FETCH_LIMIT = "consumer.fetch.max.bytes"
 
 
 def hungry_consumers(own_rows: OwnRows) -> DataFrame:
@@ -112,12 +117,29 @@ def queue_text(findings: Findings) -> str:
     text = (
         f" {client_name(row[q.client_id])} uses librdkafka, which fetches ahead: its queue can hold "
         f"{size_text(row[q.bound_bytes])}. That takes {size_text(row[q.memory_bound_bytes])} of memory, by "
-        f"{setting} and a response {brokers_of_queue_text(row[q.brokers])} on top."
+        f"{setting} and a response {brokers_of_queue_text(row[q.brokers])} on top.{lower_queue_text(findings, row)}"
     )
     least = min(rows, key=lambda of: of[q.bound_bytes])
     if least[q.bound_bytes] >= row[q.bound_bytes]:
         return text
     return f"{text} It can hold {size_text(least[q.bound_bytes])} {lane_phrase(least[q.scenario])}."
+
+
+def lower_queue_text(findings: Findings, queue: Row) -> str:
+    """Says that a queue may be smaller than assumed, if its client's fetches ask for fewer bytes than by default.
+
+    A client that does not set fetch.max.bytes asks for no more than queued.max.messages.kbytes, or for
+    message.max.bytes if that is more (rd_kafka_conf_finalize, librdkafka).
+    """
+    client_id, asked = LIBRDKAFKA_QUEUE.client_id, FETCH_PARTITIONS.max_bytes
+    limits = [row[asked] for row in findings.of(fetching_consumers) if row[client_id] == queue[client_id]]
+    default = settings()[FETCH_LIMIT].default_value
+    if MAX_KBYTES not in findings.assumed or not limits or limits[0] is None or limits[0] >= default:
+        return ""
+    return (
+        f" Its fetches ask for at most {size_text(limits[0])}, so queued.max.messages.kbytes may be lower: if it is, "
+        f"state it with --captured={MAX_KBYTES}=N."
+    )
 
 
 def brokers_of_queue_text(brokers: int) -> str:
@@ -231,7 +253,7 @@ NEEDED = Question(
     text="How much memory will my consumers need under these fetch limits?",
     about="KIP-74, KIP-81",
     algorithms=(algorithms.CONSUMER_MEMORY,),
-    queries=(hungry_consumers, exceedance_points, lanes, largest_queues),
+    queries=(hungry_consumers, exceedance_points, lanes, largest_queues, fetching_consumers),
     sentence=needed_memory_answer,
     plots=(exceedance_curves,),
     table=hungry_table,

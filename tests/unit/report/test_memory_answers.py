@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import replace
 
 import pytest
 from pyspark.sql import Row
@@ -17,6 +18,7 @@ from jobs.report_page.traffic import fetching_consumers
 from schemas.tables import algorithms
 from schemas.tables.gold_memory import CONSUMER_MEMORY, LIBRDKAFKA_QUEUE
 from tests.unit.report.findings import findings, row_of
+from udfs.replay.consumer_memory.settings import MAX_KBYTES
 
 LANES = ("captured", "consumer.buffer.memory=1KiB", "consumer.fetch.max.bytes=1MiB,consumer.buffer.memory=1KiB")
 
@@ -245,9 +247,14 @@ def queue(lane: str, bound: int | None, **columns: object) -> Row:
     return Row(**row_of(LIBRDKAFKA_QUEUE, scenario=lane).asDict() | usual | columns, clients=2)
 
 
-def told_of(*rows: Row) -> str:
-    found: dict[Query, list[Row]] = {lanes: [], hungry_consumers: [one_of_client()], largest_queues: list(rows)}
-    return needed_memory_answer(findings(found, {algorithms.CONSUMER_MEMORY: QUEUE_LANES}))
+def told_of(*rows: Row, asked: int | None = None, assumed: Collection[str] = (MAX_KBYTES,)) -> str:
+    """The answer. asked: the most bytes that the client's fetches ask for. assumed: settings that nobody stated."""
+    found: dict[Query, list[Row]] = {
+        lanes: [], hungry_consumers: [one_of_client()], largest_queues: list(rows),
+        fetching_consumers: [Row(client_id="rd", max_bytes=asked)],
+    }  # fmt: skip
+    shown = findings(found, {algorithms.CONSUMER_MEMORY: QUEUE_LANES})
+    return needed_memory_answer(replace(shown, assumed=frozenset(assumed)))
 
 
 def test_the_queue_of_a_librdkafka_consumer_is_shown_with_the_setting_that_lowers_it() -> None:
@@ -257,6 +264,13 @@ def test_the_queue_of_a_librdkafka_consumer_is_shown_with_the_setting_that_lower
         "queued.max.messages.kbytes=65536 and a response of each of 3 brokers on top. It can hold 10.0 MiB with "
         "queued.max.messages.kbytes=4096."
     )
+
+
+def test_a_client_whose_fetches_ask_for_less_than_by_default_may_have_a_smaller_queue() -> None:
+    asks = "Its fetches ask for at most 976.6 KiB, so queued.max.messages.kbytes may be lower: if it is, state it with"
+    assert asks in told_of(queue("captured", 69 << 20), asked=1_000_000)
+    for asked, assumed in ((50 << 20, [MAX_KBYTES]), (None, [MAX_KBYTES]), (1_000_000, [])):
+        assert "may be lower" not in told_of(queue("captured", 69 << 20), asked=asked, assumed=assumed)
 
 
 def test_if_the_number_of_messages_bounds_a_queue_that_setting_is_named() -> None:
