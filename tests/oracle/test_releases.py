@@ -11,6 +11,7 @@ from schemas.wire.fetch import FETCH_REQUEST
 from schemas.wire.releases import BOTH_CONTROLLERS, BROKERS_ONLY, FETCHES, MARKS, ZOOKEEPER_ONLY, Mark
 from schemas.wire.vendors import ALWAYS_OFFERED, NEWEST_VERSIONS
 from tests.oracle.conftest import Jars, RunJava
+from udfs.replay.shared.client_software import API_VERSIONS, NEWEST_PRODUCE, PRODUCE
 
 PATCHES = {
     "0.9": "0.9.0.1", "0.10.0": "0.10.0.1", "0.10.1": "0.10.1.1", "0.10.2": "0.10.2.2", "0.11": "0.11.0.3",
@@ -76,6 +77,19 @@ def test_the_versions_by_which_apache_kafka_is_known_are_those_that_its_releases
         of = {api: offered[before][API_KEYS[api]] for api in ALWAYS_OFFERED}
         assert NEWEST_VERSIONS[before] == tuple(stable for stable, _ in of.values())
         assert all(newest <= offered[behind][API_KEYS[api]][0] for api, (_, newest) in of.items())
+
+
+def test_no_release_that_asks_for_versions_without_its_name_produces_in_a_newer_version(
+    offered: Mapping[str, Offered],
+) -> None:
+    """A client first asks in the newest version that it has."""
+    asks, produces = (
+        {release: of[key][0] for release, of in offered.items() if key in of} for key in (API_VERSIONS, PRODUCE)
+    )
+    nameless = [release for release in list(PATCHES)[: list(PATCHES).index("2.4")] if release in asks]
+    assert {asks[release] for release in nameless} == {*NEWEST_PRODUCE}
+    for version, newest in NEWEST_PRODUCE.items():
+        assert newest == max(produces[release] for release in nameless if asks[release] == version)
 
 
 def test_every_broker_offers_what_is_always_offered(jars: Jars, run_java: RunJava) -> None:

@@ -22,8 +22,9 @@ JAVA = "apache-kafka-java"
 LIBRDKAFKA = "librdkafka"
 """A part of the name of a client that is librdkafka."""
 API_VERSIONS, PRODUCE = API_KEYS["API_VERSIONS"], API_KEYS["PRODUCE"]
-NAMES_ITSELF_FROM = {API_VERSIONS: 3, PRODUCE: 8}
-"""Versions that came with Kafka 2.4, whose client names itself in the first (KIP-511)."""
+NEWEST_PRODUCE = {0: 2, 1: 5, 2: 7}
+"""For each version of ApiVersions in which Kafka's own client gives no name: the newest version of Produce that such a
+client has. From version 3 on, which came with Kafka 2.4, it names itself (KIP-511)."""
 SOFTWARE_COLUMNS = (
     EXCHANGES.connection_id, EXCHANGES.api_key, EXCHANGES.api_version, EXCHANGES.client_software_name,
     EXCHANGES.client_software_version,
@@ -45,7 +46,7 @@ def software_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
     x = EXCHANGES
     for batch in batches:
         api = int_column(batch, x.api_key, NONE)
-        api = np.where(np.isin(api, list(NAMES_ITSELF_FROM)), api, NONE)
+        api = np.where(np.isin(api, (API_VERSIONS, PRODUCE)), api, NONE)
         shown = [batch[column] for column in (x.connection_id, x.client_software_name, x.client_software_version)]
         of_row, first = rows_alike(batch.num_rows, *shown, pa.array(api, pa.int16()))
         newest = np.full(len(first), NONE)
@@ -73,12 +74,12 @@ class Software:
     @property
     def is_nameless(self) -> bool:
         """Whether the client shows that it is not Kafka's own: its API_VERSIONS request has no name, but it produces in
-        a version that Kafka's own client has only in releases that send their name.
+        a version that Kafka's own client has only in later releases, which ask in a later version.
         """
         asks, produces = self.newest.get(API_VERSIONS), self.newest.get(PRODUCE)
         if asks is None or produces is None:
             return False
-        return asks < NAMES_ITSELF_FROM[API_VERSIONS] and produces >= NAMES_ITSELF_FROM[PRODUCE]
+        return asks in NEWEST_PRODUCE and produces > NEWEST_PRODUCE[asks]
 
 
 def may_be_java(name: str | None, is_nameless: bool) -> bool:

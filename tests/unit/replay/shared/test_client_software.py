@@ -47,18 +47,29 @@ def request(connection: int, api_key: int, version: int | None, name: str | None
 
 def test_a_producer_is_a_java_client_by_its_name_or_if_it_behaves_like_one() -> None:
     """Clients before Kafka 2.4 give no name. The fourth client gives none and produces as later ones do."""
+    asks = {1: 3, 2: 3, 3: 2, 4: 2}
     names = {1: JAVA, 2: "librdkafka", 3: None, 4: None}
     versions = {1: 12, 2: 10, 3: 7, 4: 8}
-    rows = [request(connection, API_VERSIONS, 0, name) for connection, name in names.items()]
+    rows = [request(connection, API_VERSIONS, asks[connection], name) for connection, name in names.items()]
     rows += [request(connection, PRODUCE, versions[connection], name) for connection, name in names.items()]
     assert java(rows) == {1: True, 2: False, 3: True, 4: False}
 
 
 @pytest.mark.parametrize(
     ("asks", "produces", "is_nameless"),
-    [(0, 8, True), (2, 7, False), (3, 8, False), (None, 8, False), (0, None, False), (2, 9, True)],
+    [
+        (0, 2, False),
+        (0, 7, True),
+        (1, 5, False),
+        (1, 7, True),
+        (2, 7, False),
+        (2, 8, True),
+        (3, 8, False),
+        (None, 8, False),
+        (0, None, False),
+    ],
 )
-def test_a_client_that_produces_as_since_2_4_and_asks_for_versions_as_before_is_nameless(
+def test_a_client_that_produces_as_a_later_release_than_it_asks_for_versions_is_nameless(
     asks: int | None, produces: int | None, is_nameless: bool
 ) -> None:
     rows = [request(1, key, of) for key, of in ((API_VERSIONS, asks), (PRODUCE, produces)) if of is not None]
