@@ -162,6 +162,14 @@ def test_an_empty_read_of_a_response_without_records_shows_that_the_log_ended_th
     assert dated_by_followers(log_of((50, 59, 1, ALWAYS, 95)), witness(77, 10, 0)).after.tolist() == [77]
 
 
+def test_an_empty_read_says_nothing_if_a_batch_at_its_offset_was_there_before() -> None:
+    """A replication throttle leaves a partition empty although it has records (KIP-73)."""
+    log = log_of((0, 9, 100, 10, 20), (10, 19, 200, 30, 40), (20, 29, 300, 50, 95))
+    assert dated_by_followers(log, witness(77, 0, 0)).after.tolist() == [10, 30, 50]
+    both = np.concatenate([witness(77, 0, 0), witness(35, 10, 0)])
+    assert dated_by_followers(log, both).after.tolist() == [10, 35, 50]
+
+
 def test_batches_that_a_parked_fetch_waited_for_came_after_its_request() -> None:
     asked = [witness(50, 10, 200), witness(77, 20, 0), witness(60, 20, 300)]
     log = dated_by_parked_fetches(tens(100, 200, 300, 400, before=90), np.concatenate(asked))

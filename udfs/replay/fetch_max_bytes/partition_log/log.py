@@ -99,7 +99,8 @@ def dated_by_followers(log: PartitionLog, reads: Records) -> PartitionLog:
     A follower reads to the log end. If a read ended at an offset although no limit stopped it, the batches behind that
     offset were appended after the request was sent. Where the known log has a gap at that offset, only an empty
     response shows that. Appends that no produce request shows, such as those to __consumer_offsets, are dated in no
-    other way.
+    other way. If the batch behind that offset was there before the request, a replication throttle left it out, and
+    the read says nothing.
     """
     n = len(log.base)
     if n == 0:
@@ -118,7 +119,9 @@ def dated_by_followers(log: PartitionLog, reads: Records) -> PartitionLog:
     begins = (returned == 0) | ((first < n) & (log.base[batch] <= offset))
     at_gap = (behind < n) & (behind == log.run_end[batch])  # the size of the next batch is not known
     counts = is_whole & begins & ((~is_limited & ~at_gap) | (reads["response_record_bytes"] == 0))
-    end = np.where(returned > 0, log.last[np.maximum(behind, 1) - 1] + 1, offset)[counts]
+    end = np.where(returned > 0, log.last[np.maximum(behind, 1) - 1] + 1, offset)
+    counts &= reads["request_time"] <= np.append(log.before, NEVER)[np.searchsorted(log.base, end)]
+    end = end[counts]
     order = np.argsort(end, kind="stable")
     latest = np.append(ALWAYS, np.maximum.accumulate(reads["request_time"][counts][order]))
     shown = latest[np.searchsorted(end[order], log.base, side="right")]
