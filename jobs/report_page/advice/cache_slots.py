@@ -9,15 +9,20 @@ from pyspark.sql import Row
 
 from jobs.find.scopes import Scope
 from jobs.replays.session_cache.answers import are_slots_possible, lanes, slot_needs
-from jobs.report_page.advice.in_force import confidence_in_replay, value_in_force
+from jobs.report_page.advice.in_force import confidence_in_replay, summed_confidence, value_in_force
 from jobs.report_page.advice.recommendation import Effect, InForce, Recommendation
 from jobs.report_page.question import Findings
 from jobs.report_page.session_cache.sessions import captured_refused_share
+from jobs.report_page.trust import fidelity_by_metric
 from jobs.terminal.wording import percent, quantity
 from schemas.tables import algorithms
+from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_SLOTS
-from schemas.tables.values import CHANGE, INFERRED, KEEP, STATED, WITHHELD
+from schemas.tables.values import CHANGE, DEFAULT, INFERRED, KEEP, STATED, WITHHELD
 from udfs.replay.session_cache.settings import SLOTS
+
+GRANTS = "session_grants"
+"""The metric of fidelity that compares whether full fetches get a session."""
 
 
 def advise_cache_slots(findings: Findings) -> Iterable[Recommendation]:
@@ -44,6 +49,8 @@ def advise_cache_slots(findings: Findings) -> Iterable[Recommendation]:
     elif now.value is None or need[s.slots] < enough:
         gain, cost = ended_refusals(rows[0]), cached_by_broker(rows)
         yield advice(CHANGE, recommended=str(enough), enough=str(enough), gain=gain, cost=cost, reason=reason)
+    elif now.source == DEFAULT and are_refusals_unchecked(findings, rows[0]):
+        yield advice(WITHHELD, recommended=None, enough=str(enough), reason=unchecked_refusals_text(rows[0], need))
     else:
         yield advice(KEEP, recommended=now.value, enough=str(enough), reason=reason)
 
@@ -51,6 +58,19 @@ def advise_cache_slots(findings: Findings) -> Iterable[Recommendation]:
 def slots_in_force(findings: Findings, need: Row) -> InForce:
     """The number of slots in force; unknown if the capture contradicts the number that the run assumed."""
     return value_in_force(findings, SLOTS) if are_slots_possible(need) else InForce(None, INFERRED)
+
+
+def are_refusals_unchecked(findings: Findings, captured: Row) -> bool:
+    """Whether the capture has fetches that were refused a session, and the replay can check no grant and no refusal."""
+    grants = [row for row in fidelity_by_metric(findings) if row[FIDELITY.metric] == GRANTS]
+    return captured_refused_share(captured) > 0 and not summed_confidence(grants).checked
+
+
+def unchecked_refusals_text(captured: Row, need: Row) -> str:
+    """Says that fetches were refused a session although the slots assumed are enough."""
+    share = percent(captured_refused_share(captured))
+    assumed = f"{need[SESSION_SLOTS.slots]:,} slots, which nobody stated, would be enough"
+    return f"{share} of fetches that want a session were refused, although {assumed}: state how many there are."
 
 
 def is_too_few(need: Row) -> bool:

@@ -250,6 +250,18 @@ def test_slots_that_the_capture_contradicts_are_to_be_stated() -> None:
     assert one.reason == "The capture shows 0 to 15 slots, and not 1,000: state how many there are."
 
 
+def test_slots_are_not_kept_where_fetches_were_refused_and_nothing_could_be_checked() -> None:
+    """A broker with fewer slots than shards grants no session, so no session id shows which shard is next."""
+    found = sessions(enough=8, taken=1000)
+    unchecked = [agreement("session_cache", "consumer", "session_grants", 0, 0, unknown=40)]
+    (one,) = make_recommendations(replace(found, rows={**found.rows, fidelity_by_reason: unchecked}))
+    assert one.verdict == "withheld"
+    assert one.reason == (
+        "75.0 % of fetches that want a session were refused, although 1,000 slots, which nobody stated, would be "
+        "enough: state how many there are."
+    )
+
+
 def producer(lane: str, waits: int = 0, buffer: int = 32 << 20, **ranges: Row) -> Row:
     """A row of the query. ranges: none unless said otherwise."""
     without = {"waits_range": None, "wait_ms_max_range": None, "used_bytes_max_range": None}
