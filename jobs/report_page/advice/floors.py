@@ -23,6 +23,8 @@ READER_OF_SETTINGS = {"consumer": CONSUMER, "replica": FOLLOWER, "producer": PRO
 """What is replayed under a setting, by the first word of its key. Consumers, followers and producers are replayed each
 by themselves. All other settings concern all of them.
 """
+IN_CLOSED_LOOP = "closed_loop_"
+"""The begin of the names of metrics of closed loop. The gate only warns of those that are below their floor."""
 VIEW = "refetch_fidelity_of_a_report"
 
 
@@ -44,14 +46,15 @@ def floor_rules() -> Iterator[QueryRule]:
 
 
 def low_fidelity(findings: Findings, algorithm: str, setting: str = "") -> list[Row]:
-    """The rows of `metrics_below_floor` for a replay; the metric that agrees least comes first.
+    """The rows of `metrics_below_floor` for a replay: first those that the gate refuses, then those of closed loop. In
+    both, the metric that agrees least comes first.
 
     setting: the key of a setting, if only the rows count that say how well its lanes are replayed.
     """
     f, reader = FIDELITY, READER_OF_SETTINGS.get(setting.partition(".")[0])
     rows = [row for row in findings.of(metrics_below_floor) if row[f.algorithm] == algorithm]
     concerned = [row for row in rows if reader is None or row[f.reader] in (reader, None)]
-    return sorted(concerned, key=lambda row: row[f.agreed] / row[f.checked])
+    return sorted(concerned, key=lambda row: (row[f.metric].startswith(IN_CLOSED_LOOP), row[f.agreed] / row[f.checked]))
 
 
 def low_fidelity_text(row: Row) -> str:

@@ -175,6 +175,17 @@ def test_advice_from_a_replay_below_its_floor_is_withheld_with_the_floor() -> No
     assert one.verdict == "change"
 
 
+def test_a_low_fidelity_that_a_gate_refuses_is_named_before_one_of_closed_loop_that_is_lower() -> None:
+    found = limits(consumer("captured", **WAITS), consumer(SMALL))
+    of_fetches = {"algorithm": "fetch_max_bytes", "reader": "consumer", "checked": 100}
+    lows = [
+        Row(**of_fetches, metric="closed_loop_bytes", agreed=50, floor=0.9),
+        Row(**of_fetches, metric="fetches_with_records", agreed=64, floor=0.99),
+    ]
+    (one,) = make_recommendations(replace(found, rows={**found.rows, metrics_below_floor: lows}))
+    assert one.reason == "Fetches with records of consumers equal the capture in 64.00 % of 100, below 99.0 %."
+
+
 def test_advice_on_consumers_is_not_withheld_because_the_replay_of_followers_is_below_its_floor() -> None:
     found = limits(consumer("captured", **WAITS), consumer(SMALL))
     low = Row(
