@@ -32,6 +32,8 @@ NOTES = (
     "    when that happens at the run's growth, if the run spans a day or more. changes: requests for them, including",
     "    Metadata requests that would create a topic, of which there are more if the topic was refused.",
 )
+LOWEST_LIMIT = 1
+"""Where the curve of limits begins. A limit that refuses nothing from here on is one that no captured change meets."""
 SPAN_FOR_A_DATE_MS = 86_400_000
 """Growth over less than a day makes no forecast."""
 
@@ -74,10 +76,15 @@ def answer_lines(rows: Mapping[str, list[Row]], lane_names: Sequence[str]) -> It
     return [*grid_lines(lanes_table(rows["lanes"], lane_names)), f"{lowest}; {more}"]
 
 
+def exceedable(rows: Iterable[Row]) -> list[Row]:
+    """Those of the smallest safe limits that a captured change could have exceeded, had they been lower."""
+    return [row for row in rows if row[PARTITION_LIMIT_CURVE.limit_from] > LOWEST_LIMIT]
+
+
 def safe_limits_text(rows: Sequence[Row]) -> str:
-    """The smallest limits that refuse nothing."""
+    """The smallest limits that refuse nothing; only the exceedable ones, if there are any."""
     c = PARTITION_LIMIT_CURVE
-    return " or ".join(f"{row[c.refused_by]}={row[c.limit_from]:,}" for row in rows)
+    return " or ".join(f"{row[c.refused_by]}={row[c.limit_from]:,}" for row in exceedable(rows) or rows)
 
 
 def answer_row(row: Row) -> list[str]:

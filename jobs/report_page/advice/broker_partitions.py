@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from jobs.find.scopes import Scope
-from jobs.replays.partition_limits.answers import lanes, smallest_safe_limits
+from jobs.replays.partition_limits.answers import exceedable, lanes, smallest_safe_limits
 from jobs.report_page.advice.in_force import confidence_in_replay
 from jobs.report_page.advice.recommendation import InForce, Recommendation
 from jobs.report_page.question import Findings
@@ -20,7 +20,7 @@ def advise_partition_limits(findings: Findings) -> Iterable[Recommendation]:
     c = PARTITION_LIMIT_CURVE
     if not findings.of(lanes):
         return
-    for row in findings.of(smallest_safe_limits):
+    for row in exceedable(findings.of(smallest_safe_limits)):
         yield Recommendation(
             algorithm=algorithms.PARTITION_LIMITS,
             scope=Scope(),

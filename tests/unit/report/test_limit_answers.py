@@ -7,6 +7,7 @@ from pyspark.sql import Row
 
 from jobs.replays.partition_limits.answers import HEAD, SPAN_FOR_A_DATE_MS, answer_row, smallest_safe_limits
 from jobs.replays.partition_limits.answers import lanes as limit_lanes
+from jobs.report_page.advice.recommendations import make_recommendations
 from jobs.report_page.partition_limits import brokers_over_time, captured_cluster, nearest_limit_text, refused_changes
 from jobs.report_page.partition_limits import nearest_headroom as limit_headroom
 from jobs.report_page.question import Findings, Query
@@ -90,6 +91,16 @@ def test_what_a_limit_per_broker_refuses_is_called_unknown_if_no_broker_is_known
     assert ["What max.broker.partitions refuses is not known" in text for text in (told, unknown)] == [False, True]
     named = {brokers_over_time: [Row(broker=1, at=AT, partitions=1, last=1)], smallest_safe_limits: limits[1:]}
     assert not answer_question(findings({limit_lanes: lanes, **named}, names), BY_NUMBER[3]).is_answered
+
+
+def test_a_limit_that_no_captured_change_can_exceed_is_neither_advised_nor_called_enough() -> None:
+    """A reassignment adds no replicas to the cluster, so max.partitions refuses none, however low it is."""
+    t, c = PARTITION_LIMITS, PARTITION_LIMIT_CURVE
+    lanes, names = [row_of(t, scenario="captured", tried=400)], {"partition_limits": ("captured",)}
+    limits = [Row(**{c.refused_by: f"max.{of}partitions", c.limit_from: at}) for of, at in (("broker.", 278), ("", 1))]
+    found = findings({limit_lanes: lanes, smallest_safe_limits: limits}, names)
+    assert [(one.setting, one.enough) for one in make_recommendations(found)] == [("max.broker.partitions", "278")]
+    assert "From max.broker.partitions=278 on, nothing is refused" in sentence(found, 15)
 
 
 def refusal(lane: str, client: str, by: str, count: int) -> Row:
