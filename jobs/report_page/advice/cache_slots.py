@@ -50,7 +50,8 @@ def advise_cache_slots(findings: Findings) -> Iterable[Recommendation]:
         gain, cost = ended_refusals(rows[0]), cached_by_broker(rows)
         yield advice(CHANGE, recommended=str(enough), enough=str(enough), gain=gain, cost=cost, reason=reason)
     elif now.source == DEFAULT and are_refusals_unchecked(findings, rows[0]):
-        yield advice(WITHHELD, recommended=None, enough=str(enough), reason=unchecked_refusals_text(rows[0], need))
+        text = unchecked_refusals_text(rows[0], need)
+        yield advice(WITHHELD, now=InForce(None, INFERRED), recommended=None, enough=str(enough), reason=text)
     else:
         yield advice(KEEP, recommended=now.value, enough=str(enough), reason=reason)
 

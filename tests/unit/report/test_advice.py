@@ -266,7 +266,7 @@ def test_slots_are_not_kept_where_fetches_were_refused_and_nothing_could_be_chec
     found = sessions(enough=8, taken=1000)
     unchecked = [agreement("session_cache", "consumer", "session_grants", 0, 0, unknown=40)]
     (one,) = make_recommendations(replace(found, rows={**found.rows, fidelity_by_reason: unchecked}))
-    assert one.verdict == "withheld"
+    assert (one.verdict, one.now.value) == ("withheld", None)
     assert one.reason == (
         "75.0 % of fetches that want a session were refused, although 1,000 slots, which nobody stated, would be "
         "enough: state how many there are."

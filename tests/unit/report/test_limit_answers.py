@@ -94,7 +94,7 @@ def test_what_a_limit_per_broker_refuses_is_called_unknown_if_no_broker_is_known
 
 
 def test_a_limit_that_no_captured_change_can_exceed_is_neither_advised_nor_called_enough() -> None:
-    """A reassignment adds no replicas to the cluster, so max.partitions refuses none, however low it is."""
+    """Reassignments to as many replicas as before add none, so max.partitions refuses none, however low it is."""
     t, c = PARTITION_LIMITS, PARTITION_LIMIT_CURVE
     lanes, names = [row_of(t, scenario="captured", tried=400)], {"partition_limits": ("captured",)}
     limits = [Row(**{c.refused_by: f"max.{of}partitions", c.limit_from: at}) for of, at in (("broker.", 278), ("", 1))]
