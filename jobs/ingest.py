@@ -39,7 +39,7 @@ from jobs.lake.capture_sets import check_names
 from jobs.lake.delta_tables import check_tables, has_table, run_side_by_side, stored_rows
 from jobs.lake.packed_tables import unpack_table, write_packed
 from jobs.lake.target import Target
-from jobs.ready_session import ready_session
+from jobs.ready_session import ready_session, start_workers
 from jobs.report_page.findings import look_up_captured
 from jobs.report_page.summary import capture_summary
 from jobs.run import Run
@@ -81,7 +81,7 @@ def ingest(spark: SparkSession, run: Run, *, keep: bool = False) -> str:
     """
     check_tables(spark, run.lake, SILVER, makes_missing=True)
     check_names(spark, run.lake, run.decoding.pseudonyms)
-    check_rules(spark, run.gates.in_pipeline)
+    run_side_by_side(spark, [partial(check_rules, spark, run.gates.in_pipeline), partial(start_workers, spark)])
     with stage("index", spark):
         indexes = index_captures(spark, run.captures, run.decoding.log_zone)
         plan = plan_capture(indexes, driver_of(spark).cores(), run.decoding.log_zone)

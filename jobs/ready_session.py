@@ -6,10 +6,8 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
-from pyspark import inheritable_thread_target
 from pyspark.sql import SparkSession
 
 from jobs.flags import REPLAYS
@@ -34,8 +32,7 @@ def ready_session(run: Run, algorithms: Sequence[str] = ()) -> SparkSession:
     with compile_meanwhile_for(SparkSession.getActiveSession(), algorithms):
         spark = begin_session(run)
         driver_of(spark).check_decoding()
-    start_workers(spark)
-    return spark
+        return spark
 
 
 def compile_meanwhile_for(spark: SparkSession | None, algorithms: Sequence[str]) -> AbstractContextManager[None]:
@@ -65,11 +62,8 @@ def begin_session(run: Run) -> SparkSession:
 
 
 def start_workers(spark: SparkSession) -> None:
-    """Let Spark start the process from which workers are forked, which takes seconds, and go on meanwhile. If it cannot
-    be started, the job's first task says why.
-    """
-    any_task = spark.range(1).mapInArrow(lambda batches: batches, "id bigint")
-    ThreadPoolExecutor(max_workers=1).submit(inheritable_thread_target(spark)(any_task.collect))
+    """Let Spark start the process from which workers are forked. That takes seconds: call it while other work runs."""
+    spark.range(1).mapInArrow(lambda batches: batches, "id bigint").collect()
 
 
 @contextmanager
