@@ -6,9 +6,11 @@ from collections.abc import Callable
 from math import inf
 from typing import NamedTuple
 
-from pyspark.sql import Row
+from pyspark.sql import Column, Row
+from pyspark.sql import functions as F
 
 from jobs.terminal.wording import duration, range_text
+from schemas.tables.gold import FETCH_RANGES
 
 NOT_READ = "not all"
 """Stands for the time of a backlog that is not read to its end."""
@@ -36,6 +38,15 @@ def without_range(value: float) -> Ranged:
 def range_column(metric: str) -> str:
     """The name of the column that has the range of an outcome."""
     return f"{metric}_range"
+
+
+def range_ends(metric: str, combined: Callable[[Column], Column]) -> Column:
+    """A column with p10 and p90 of an outcome, for an aggregation over rows of a table of ranges. combined: what is
+    taken over several rows, such as their sum.
+    """
+    r = FETCH_RANGES  # all tables of ranges have these columns
+    own = [combined(F.when(F.col(r.metric) == metric, F.col(end))).alias(end) for end in (r.p10, r.p90)]
+    return F.struct(*own).alias(range_column(metric))
 
 
 def with_range(value: float, within: Row | None) -> Ranged:

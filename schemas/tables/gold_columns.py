@@ -11,6 +11,13 @@ MODE = C(
     "open: each captured request is answered under the lane's settings. closed: the reader goes on from what "
     "it received in the lane, until it has read everything that the capture shows",
 )
+RANGE = {
+    "value": C("double", "Result at the captured pace"),
+    "p10": C("double", "One in ten replications does not exceed this"),
+    "p50": C("double", "Half of the replications do not exceed this"),
+    "p90": C("double", "Nine in ten replications do not exceed this"),
+    "is_exact": C("boolean", "p10 and p90 are the same, so pace does not matter"),
+}
 OF_READER = {
     "client_id": C("string", "client.id of the reader; empty for none"),
     "client_address": C("string", "The reader's IP address"),

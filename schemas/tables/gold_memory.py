@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.tables.gold_columns import RUN_ID, SCENARIO
+from schemas.tables.gold_columns import RANGE, RUN_ID, SCENARIO
 from schemas.tables.table import Spec as C
 from schemas.tables.table import table
 
@@ -237,11 +237,7 @@ PRODUCER_MEMORY_RANGES = table(
     (*_CLIENT_KEY, "metric"), "run_id",
     **_CLIENT,
     metric=C("string", "used_bytes_max, waits, wait_ms_max, wait_ms_total and exhausted, as in producer_memory"),
-    value=C("double", "Result at the captured pace"),
-    p10=C("double", "One in ten replications does not exceed this"),
-    p50=C("double", "Half of the replications do not exceed this"),
-    p90=C("double", "Nine in ten replications do not exceed this"),
-    is_exact=C("boolean", "p10 and p90 are the same, so pace does not matter"),
+    **RANGE,
     replications=C("int", "How often the lane was replayed: 20 times, fewer (down to 5) for a producer with many "
                           "batches, and 5 in a lane in which nothing waits"),
 )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.tables.gold_columns import RUN_ID, SCENARIO
+from schemas.tables.gold_columns import RANGE, RUN_ID, SCENARIO
 from schemas.tables.table import Spec as C
 from schemas.tables.table import table
 
@@ -71,11 +71,7 @@ BATCH_SPLIT_RANGES = table(
     ("run_id", "scenario", "client_id", "client_address", "topic", "metric"), "run_id",
     **_CLIENT,
     metric=C("string", "splits, split_rate, batches and bytes_resent, as in batch_split"),
-    value=C("double", "Result at the captured pace"),
-    p10=C("double", "One in ten replications does not exceed this"),
-    p50=C("double", "Half of the replications do not exceed this"),
-    p90=C("double", "Nine in ten replications do not exceed this"),
-    is_exact=C("boolean", "p10 and p90 are the same, so pace does not matter"),
+    **RANGE,
     replications=C("int", "How often the lane was replayed: 20 times, fewer (down to 5) for a producer with many "
                           "records"),
 )  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from schemas.tables import algorithms
@@ -50,19 +50,22 @@ class Outcome:
     missing_is_worst: bool = False
 
 
+def _with_range(
+    of: tuple[str, Table], name: str, metric: str | Column, aggregate: Literal["most", "total"], unit: Unit, doc: str
+) -> Outcome:  # fmt: skip
+    """An outcome with a range. of: the algorithm, and its table of ranges."""
+    algorithm, r = of
+    where = ((r.metric, str(metric)),)
+    return Outcome(name, algorithm, r, (r.p50,), aggregate, unit, doc=doc, where=where, ranges=True)
+
+
 def _fetch(name: str, metric: str, aggregate: Literal["most", "total"], unit: Unit, doc: str) -> Outcome:
-    r = FETCH_RANGES
-    return Outcome(
-        name, algorithms.FETCH_MAX_BYTES, r, (r.p50,), aggregate, unit, doc=doc, where=((r.metric, metric),),
-        ranges=True, missing_is_worst=True,
-    )  # fmt: skip
+    of = algorithms.FETCH_MAX_BYTES, FETCH_RANGES
+    return replace(_with_range(of, name, metric, aggregate, unit, doc), missing_is_worst=True)
 
 
 def _split(name: str, metric: str, aggregate: Literal["most", "total"], unit: Unit, doc: str) -> Outcome:
-    r = BATCH_SPLIT_RANGES
-    return Outcome(
-        name, algorithms.BATCH_SPLIT, r, (r.p50,), aggregate, unit, doc=doc, where=((r.metric, metric),), ranges=True
-    )  # fmt: skip
+    return _with_range((algorithms.BATCH_SPLIT, BATCH_SPLIT_RANGES), name, metric, aggregate, unit, doc)
 
 
 def _closed(name: str, column: Column, aggregate: Literal["total", "rows"], unit: Unit, doc: str) -> Outcome:
@@ -87,11 +90,8 @@ def _memory(table: Table, side: str) -> tuple[Outcome, ...]:
 
 
 def _producer(name: str, column: Column, aggregate: Literal["most", "total"], unit: Unit, doc: str) -> Outcome:
-    r = PRODUCER_MEMORY_RANGES
-    return Outcome(
-        name, algorithms.CONSUMER_MEMORY, r, (r.p50,), aggregate, unit, doc=doc, side=PRODUCER,
-        where=((r.metric, str(column)),), ranges=True,
-    )  # fmt: skip
+    of = algorithms.CONSUMER_MEMORY, PRODUCER_MEMORY_RANGES
+    return replace(_with_range(of, name, column, aggregate, unit, doc), side=PRODUCER)
 
 
 _C, _P, _B = CONSUMER_MEMORY, PRODUCER_MEMORY, BROKER_MEMORY

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
-from jobs.replays.ranged import range_column
+from jobs.replays.ranged import range_ends
 from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_RANGES
 
 SPLIT_RATE = str(BATCH_SPLIT.split_rate)
@@ -20,11 +18,5 @@ def split_ranges(own_rows: OwnRows, *keys: str) -> DataFrame:
     """A row for each value of the keys, with a column for each figure that has its p10 and p90: for the split rate the
     highest of any producer and topic, for the others the sums. A sum of ranges is wider than the range of the sum.
     """
-    r = BATCH_SPLIT_RANGES
-
-    def ends(metric: str, combined: Callable[[Column], Column]) -> Column:
-        own = [combined(F.when(F.col(r.metric) == metric, F.col(end))).alias(end) for end in (r.p10, r.p90)]
-        return F.struct(*own).alias(range_column(metric))
-
-    columns = [ends(SPLIT_RATE, F.max), *(ends(metric, F.sum) for metric in SUMMED)]
-    return own_rows(r).groupBy(*keys).agg(*columns)
+    ends = [range_ends(SPLIT_RATE, F.max), *(range_ends(metric, F.sum) for metric in SUMMED)]
+    return own_rows(BATCH_SPLIT_RANGES).groupBy(*keys).agg(*ends)
