@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from jobs.comparison.figure_rows import Columns, figure_rows, share_columns
 from jobs.replays.algorithm import OwnRows
 from jobs.report_page.advice.fetch_limits import SHOWN
-from jobs.report_page.traffic import FETCH, batches_of_producers
+from jobs.report_page.traffic import FETCH, PRODUCE, batches_of_producers
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.values import CONSUMER, FOLLOWER
 from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND
@@ -23,7 +23,6 @@ SLICES = 10
 80 % of the slices, as between p10 and p90."""
 LOWEST, HIGHEST = 1, SLICES - 2
 MOST_VALUES = 5
-PRODUCE = "PRODUCE"
 CLIENT, TOPIC = "client", "topic"
 RATE, PRODUCED, CONSUMED = "requests_per_s", "produced_bytes_per_s", "consumed_bytes_per_s"
 SOFTWARE = "software"

@@ -13,7 +13,7 @@ from schemas.tables.values import CONSUMER, FOLLOWER, FROM_PRODUCE, FULL
 from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND, MESSAGE_TOO_LARGE
 from udfs.replay.fetch_max_bytes.read_from_log import FIRST_WITH_MAX_BYTES
 
-FETCH = "FETCH"
+FETCH, PRODUCE = "FETCH", "PRODUCE"
 MOST_ROWS = 50
 BINS_PER_DOUBLING = 2
 
@@ -143,7 +143,7 @@ def batches_of_producers(own_rows: OwnRows) -> DataFrame:
 def cut_produce_requests(own_rows: OwnRows) -> DataFrame:
     """(cut,): one row, the number of produce requests of which, or of whose responses, the capture lacks bytes."""
     x = EXCHANGES
-    is_cut = (F.col(x.api_name) == "PRODUCE") & (F.col(x.missing_bytes) > 0)
+    is_cut = (F.col(x.api_name) == PRODUCE) & (F.col(x.missing_bytes) > 0)
     return own_rows(x).agg(F.count_if(is_cut).alias("cut"))
 
 

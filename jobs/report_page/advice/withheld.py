@@ -15,6 +15,7 @@ from jobs.report_page.fetch_max_bytes.throttles import throttled_clients
 from jobs.report_page.other_brokers import other_rule_text
 from jobs.report_page.question import Findings
 from jobs.report_page.refusals import gate_refusals
+from jobs.report_page.traffic import FETCH
 from jobs.scenarios.settings import settings
 from jobs.terminal.wording import capitalized
 from schemas.tables.gold import FIDELITY
@@ -25,8 +26,6 @@ from schemas.tables.values import CHANGE, WITHHELD
 from udfs.replay.fetch_max_bytes.quotas import CONSUMER_QUOTA
 from udfs.replay.session_cache.settings import SLOTS
 
-FETCH = "FETCH"
-"""The name of the API whose requests a quota of consumers throttles."""
 UNCHECKED = "Nothing of its replay could be checked against the capture."
 
 
