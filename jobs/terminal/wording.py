@@ -118,8 +118,12 @@ def client_name(client_id: str | None) -> str:
 
 
 def owner_phrase(client_id: str | None, of_client: int, of_all: int) -> str:
-    """From which client most of some requests came, as the end of a sentence: `all from team`, `most of them from team
-    (4)`, and `from team` where there is one request, and `no client has more than team (2)` where that is at most half.
+    """From which client most of some requests came, as the end of a sentence.
+
+    >>> owner_phrase("team", 1, 1), owner_phrase("team", 7, 7)
+    ('from team', 'all from team')
+    >>> owner_phrase("team", 4, 7), owner_phrase("team", 2, 7)
+    ('most of them from team (4)', 'no client has more than team (2)')
     """
     name = client_name(client_id)
     if of_client >= of_all:

@@ -84,8 +84,9 @@ def replay_sends(units: Units, parts: Parts, lanes: MemoryLanes) -> Rows:
     sent = {unit: sent_by(produced, unit) for unit in java}
     replayed = {unit: replay_producer(of, lanes.producer) for unit, of in sent.items()}
     ranges = {unit: replicated(of, lanes.producer, units.names[unit]) for unit, of in sent.items()}
-    yield from producer_memory_rows(units, produced, replayed, lanes, events.left_out())
-    yield from producer_range_rows(units, replayed, ranges, lanes)
+    if java:
+        yield from producer_memory_rows(units, produced, replayed, lanes, events.left_out())
+        yield from producer_range_rows(units, replayed, ranges, lanes)
     yield from client_fidelity_rows(units, verdicts_on_producers(produced, replayed, events.is_java))
 
 

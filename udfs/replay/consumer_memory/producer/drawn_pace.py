@@ -21,7 +21,7 @@ from udfs.columns.arrays import Ints, Records
 from udfs.replay.consumer_memory.producer.batches import Produced
 from udfs.replay.consumer_memory.producer.replay import no_outcomes, pieces_of, replay_producer
 from udfs.replay.shared.lanes import CAPTURED
-from udfs.replay.shared.pace_of_runs import pace_differs
+from udfs.replay.shared.pace_of_runs import STRETCHES, pace_differs
 from udfs.replay.shared.replications import FEWEST, factors, near_places, replications_within
 
 BATCHES_AT_MOST = 1 << 20
@@ -83,5 +83,5 @@ def at_another_pace(sent: Produced, slower: float, draws: np.random.Generator) -
 
 def drawn_times(times: Ints, slower: float, draws: np.random.Generator) -> Ints:
     """As many times as there are, drawn in blocks, and longer by a factor: int64[n], us. times: int64[n], us."""
-    length = max(round(float(np.sqrt(len(times) / 3))), 1)
+    length = max(round(float(np.sqrt(len(times) / STRETCHES))), 1)
     return np.rint(slower * times[near_places(len(times), length, draws)]).astype(np.int64)

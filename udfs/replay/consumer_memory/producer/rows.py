@@ -48,8 +48,6 @@ def producer_memory_rows(
     units: Units, produced: Produced, replayed: Mapping[int, Replayed], lanes: MemoryLanes, left_out: Ints
 ) -> Rows:  # fmt: skip
     """The rows of `producer_memory`. replayed: by the number of the producer. left_out: int64[units]."""
-    if not replayed:
-        return
     t = PRODUCER_MEMORY
     unit, lane = units_and_lanes(np.array([*replayed]), np.arange(len(lanes.names)))
     outcomes = np.concatenate([of.outcomes for of in replayed.values()])
@@ -81,8 +79,6 @@ def producer_range_rows(
     units: Units, replayed: Mapping[int, Replayed], ranges: Mapping[int, Replications], lanes: MemoryLanes
 ) -> Rows:  # fmt: skip
     """The rows of `producer_memory_ranges`. replayed, ranges: by the number of the producer."""
-    if not replayed:
-        return
     t, scenarios = PRODUCER_MEMORY_RANGES, pa.array(lanes.names, pa.string())
     unit, lane = units_and_lanes(np.array([*replayed]), np.tile(np.arange(len(lanes.names)), len(FIGURES)))
     metric = np.tile(np.repeat(np.arange(len(FIGURES)), len(lanes.names)), len(replayed))
