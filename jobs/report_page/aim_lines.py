@@ -31,6 +31,8 @@ TRADE_OFF_FRAME, FEWEST_LANES = 3, 3
 """The most lines of a trade-off apart from its lanes, and the fewest lanes that are worth showing."""
 MOST_HEADING = 45
 """The most characters of the settings' names above a column."""
+FARTHER_IN = " " * 8
+AS_CAPTURED_NOTE = "- stands for the captured value."
 
 
 def rows_by_aim(findings: Findings) -> list[list[Row]]:
@@ -109,7 +111,8 @@ def trade_off_lines(findings: Findings, row: Row, lanes: int | None = None) -> l
     """
     rows = lanes_near_chosen(lanes_of_aim(findings, row), lanes)
     above, below = (
-        [f"        {line}" for line in grid_lines(trade_off_grid(row, rows, most))] for most in (MOST_HEADING, 0)
+        [f"{FARTHER_IN}{line}" for line in grid_lines(trade_off_grid(row, rows, most), width=WIDTH - len(FARTHER_IN))]
+        for most in (MOST_HEADING, 0)
     )
     return above if max(map(len, above), default=0) <= WIDTH else below
 
@@ -149,10 +152,10 @@ def lanes_column(lanes: Sequence[str], most: int = MOST_HEADING) -> tuple[str, l
     """
     names, values = settings_and_values(lanes)
     cells = [AS_CAPTURED if lane == CAPTURED_LANE else of for lane, of in zip(lanes, values, strict=True)]
-    as_captured = "  - is as captured" if any("-" in cell.split(SEPARATOR) for cell in cells) else ""
+    as_captured = [AS_CAPTURED_NOTE] if any("-" in cell.split(SEPARATOR) for cell in cells) else []
     if len(names) <= most:
-        return names, cells, [as_captured] if as_captured else []
-    return "lane*", cells, [f"  * {names}{';' if as_captured else ''}{as_captured[1:]}"]
+        return names, cells, as_captured
+    return "lane", cells, [f"A lane is named by its values of {names}.", *as_captured]
 
 
 def settings_and_values(lanes: Sequence[str]) -> tuple[str, list[str]]:

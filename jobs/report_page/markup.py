@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from markupsafe import Markup
 
@@ -13,7 +12,6 @@ from jobs.terminal.screen import printable_text
 _NO_BREAK = "\N{NO-BREAK SPACE}"
 _UNIT = re.compile(r"(?<=\d) (?=(?:%|B|[KMG]iB|ms|s|min|h)\b|%)")
 _CODE = re.compile(r"(`[^`]+`|--\w(?:[^\s;]*[^\s;:,.])?)")
-FARTHER_IN = " " * 4
 
 
 def with_code(sentence: str) -> Markup:
@@ -37,14 +35,3 @@ def breakable_name(name: str) -> Markup:
 def with_arrows(text: str) -> str:
     """A text with real arrows instead of `->`, which is in texts because every terminal can show it."""
     return text.replace("->", "\N{RIGHTWARDS ARROW}")
-
-
-def paragraphs(notes: Sequence[str]) -> list[str]:
-    """A table's notes, each as one text. The given ones are wrapped for the screen: indented lines continue a note."""
-    collected: list[str] = []
-    for note in notes:
-        if collected and note.startswith(FARTHER_IN):
-            collected[-1] += f" {note.strip()}"
-        else:
-            collected.append(note.strip())
-    return [note if note.endswith(".") else f"{note}." for note in collected]

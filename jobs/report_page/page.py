@@ -26,7 +26,7 @@ from jobs.report_page.cards import (
 )
 from jobs.report_page.charts import plot_svg
 from jobs.report_page.findings import KnownRun
-from jobs.report_page.markup import breakable_name, paragraphs, setting_lines, with_arrows, with_code
+from jobs.report_page.markup import breakable_name, setting_lines, with_arrows, with_code
 from jobs.report_page.other_runs import OtherRuns
 from jobs.report_page.question import Findings, Plot, Question, Unplotted
 from jobs.report_page.questions import FAMILIES, Answer, answer_question, answer_questions
@@ -113,7 +113,6 @@ def page_text(lake: str, verdict: Verdict, others: OtherRuns = NO_OTHERS) -> str
         "broken": breakable_name,
         "coded": with_code,
         "lines": setting_lines,
-        "paragraphs": paragraphs,
     }
     environment.globals["most_rows"] = MOST_ROWS
     template, script = environment.get_template("page.html.j2"), bundled_text("page.js")

@@ -244,7 +244,7 @@ def headroom_table(findings: Findings) -> Grid:
         head,
         cells,
         head[:2] + head[3:4],
-        ("At the end of the run. Kafka itself limits only what one request may create.",),
+        ("These are numbers at the end of the run. Kafka itself limits only what one request may create.",),
     )
 
 

@@ -21,6 +21,8 @@ from jobs.terminal.screen import grid_lines, printable_text, with_short_words, w
 from schemas.tables.gold import RUNS
 from schemas.tables.silver import CAPTURES
 
+ANSWER_INDENT = " " * 6
+
 
 def run_summary(lake: str, run: KnownRun, findings: Findings) -> str:
     """The screen as text. For captures without Kafka traffic, which answer nothing, it says what they hold. Why a
@@ -81,11 +83,12 @@ def text_of_parts(parts: Iterable[Iterable[str]]) -> str:
 
 
 def reply_lines(replies: Iterable[Answer]) -> Iterable[str]:
-    """A paragraph for each answer, and one for the questions that the capture or the run does not answer."""
+    """Each question with its answer, and why the capture or the run does not answer the others."""
     without: dict[str, list[int]] = {}
     for answer in replies:
         if answer.is_answered:
-            yield from wrapped_lines(f"{answer.question.number:>4}  ", answer.sentence)
+            yield from wrapped_lines(f"{answer.question.number:>4}  ", answer.question.text)
+            yield from wrapped_lines(ANSWER_INDENT, answer.sentence)
         else:
             without.setdefault(answer.sentence, []).append(answer.question.number)
     yield from unanswered_lines(without)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from pyspark.sql import Column, Row
 from pyspark.sql import functions as F
@@ -53,15 +54,17 @@ def in_lane_order(rows: Iterable[Row], lane_names: Sequence[str]) -> list[Row]:
 
 
 def grid_by_lane(
-    head: Sequence[str], cells_of: Callable[[Row], list[str]], notes: Sequence[str],
-    rows: Iterable[Row], lane_names: Sequence[str],
+    head: Sequence[str], cells_of: Callable[[Row], list[str]], rows: Iterable[Row], lane_names: Sequence[str],
+    notes: Sequence[str] = (), columns: Mapping[str, str] = MappingProxyType({}),
 ) -> Grid:  # fmt: skip
-    """A table with a row for each lane, in the order of the lanes, below `head`. `cells_of` writes the cells."""
-    return Grid(head, [cells_of(row) for row in in_lane_order(rows, lane_names)], ("lane",), notes)
+    """A table with a row for each lane, in the order of the lanes, below `head`. `cells_of` writes the cells. notes,
+    columns: as in `Grid`.
+    """
+    return Grid(head, [cells_of(row) for row in in_lane_order(rows, lane_names)], ("lane",), notes, columns)
 
 
-NO_ROW = "    A lane with the same results as `captured` has no row."
-"""A line below a table of `merge_equal_lanes`."""
+NO_ROW = "A lane with the same results as the captured one has no row."
+"""A note below a table of `merge_equal_lanes`."""
 
 
 def merge_equal_lanes(cells: Sequence[Sequence[str]]) -> list[list[str]]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.units import format_bytes
@@ -13,6 +13,8 @@ from jobs.units import format_bytes
 MOST_LINES = 20
 WIDTH = 120
 """The most characters of a line, and of a cell."""
+BELOW = " " * 4
+"""The indent of what is written below a table."""
 _LONGEST_NAME, _KEPT = 249, 60
 """The length of the longest topic name that Kafka accepts, and how many characters of each end of a longer word are
 shown."""
@@ -26,12 +28,16 @@ AS_CAPTURED = "replayed as captured"
 
 @dataclass(frozen=True)
 class Grid:
-    """A table on the screen: cells as text, notes below it. The columns named in `texts` are aligned to the left."""
+    """A table, on the screen or on the page: cells as text. The columns named in `texts` are aligned to the left.
+
+    Below it are the notes, whole sentences on the table, and then what columns show, by their names in `head`.
+    """
 
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
     texts: Collection[str]
     notes: Sequence[str] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def display_rows(self) -> list[list[str]]:
@@ -46,7 +52,6 @@ def aligned_lines(
     head: Sequence[str],
     rows: Sequence[Sequence[str]],
     texts: Collection[str],
-    notes: Sequence[str] = (),
     most: int = MOST_LINES,
 ) -> list[str]:
     """The rows as lines with aligned columns, at most `most` rows. Columns named in `texts` are aligned to the left,
@@ -61,12 +66,16 @@ def aligned_lines(
 
     lines = [line(row) for row in cells]
     more = [f"  ... {len(rows) - most:,} more in the tables"] if len(rows) > most else []
-    return [*lines, *more, *notes]
+    return [*lines, *more]
 
 
-def grid_lines(grid: Grid, most: int = MOST_LINES) -> list[str]:
-    """A table as lines of a screen, with at most `most` rows."""
-    return aligned_lines(grid.head, grid.display_rows, grid.texts, grid.notes, most)
+def grid_lines(grid: Grid, most: int = MOST_LINES, width: int = WIDTH) -> list[str]:
+    """A table as lines of a screen, with at most `most` rows. width: of what is below the table."""
+    lines = aligned_lines(grid.head, grid.display_rows, grid.texts, most)
+    longest = max(map(len, grid.columns), default=0)
+    heads = [(BELOW, note) for note in grid.notes]
+    heads += [(f"{BELOW}{name.ljust(longest)}  ", text) for name, text in grid.columns.items()]
+    return [*lines, *(line for head, text in heads for line in wrapped_lines(head, text, width=width))]
 
 
 def wrapped_lines(head: str, text: str, indent: int | None = None, width: int = WIDTH) -> list[str]:

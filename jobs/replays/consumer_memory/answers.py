@@ -18,24 +18,37 @@ from schemas.tables.gold_memory import BROKER_MEMORY, CONSUMER_MEMORY, PRODUCER_
 from schemas.tables.table import Table
 from schemas.tables.values import BY_CLOSED_LOOP
 
+NOT_ABOVE = "not above fetch.max.bytes"
 TITLE = "Memory: buffer.memory of consumers (KIP-81, a proposal), queued.max.request.bytes, buffer.memory of producers"
 HEAD = (
-    "of", "lane", "p99", "p99 in loop", "most", "most in loop", "bound", "no wait from*", "waits", "longest wait",
+    "of", "lane", "p99", "p99 in loop", "most", "most in loop", "bound", "no wait from", "waits", "longest wait",
     "depleted", "throughput", "starved", "stuck", "remarks",
 )  # fmt: skip
 NOTES = (
-    "  * the smallest pool in which nobody waits; - if somebody does. All columns: of the worst client or broker.",
-    "    p99, most: for 99 % of the time, and ever, by captured times; a pool delays what comes behind it. p99 in",
-    "    loop, most in loop: the same in the closed loop, under other fetch limits and of a busy producer that",
-    "    waits; its time is not the capture's, nor is what it holds at once: compare each column only with itself.",
-    "    not above fetch.max.bytes: the proposal's prototype would not start with such a pool. bound: KIP-74's.",
-    "    starved: connections passed over again and again. stuck: connections for which nothing will free memory, or",
-    "    that are closed because a message is larger than the pool. counts: what a variant counts as used, if more",
-    "    than is used. A busy producer's closed loop has sending.threads threads; if it has more, more of them wait,",
-    "    and for longer. throughput: of the captured one. In brackets: at other paces of brokers (p10 to p90).",
+    "Waits, starved and stuck are added up over all clients or brokers. Every other figure is of the worst of them.",
+    "In brackets is the range, p10 to p90, at other paces of brokers.",
+    "In closed loop a busy producer has sending.threads threads. If the application has more, more threads wait, and "
+    "for longer.",
     NO_ROW,
 )
-CONSUMERS_ALONE = "    Lanes with `traffic.` are about consumers alone: brokers and producers are not replayed in them."
+COLUMNS = {
+    "p99": "for 99 % of the time no more bytes than this are held, by captured times",
+    "p99 in loop": "the same in closed loop: under other fetch limits, and of a busy producer that waits. Closed loop "
+    "has a time of its own, so compare this column only with itself",
+    "most": "the most bytes held, by captured times",
+    "most in loop": "the most bytes held in closed loop",
+    "bound": "KIP-74's bound on the memory of a consumer",
+    "no wait from": "the smallest pool with which nobody waits; - if somebody waits in this lane",
+    "waits": "responses, requests or batches that wait for memory",
+    "depleted": "the share of the time during which the pool has refused memory to somebody",
+    "throughput": "relative to the captured lane",
+    "starved": "connections that are passed over again and again while they wait",
+    "stuck": "connections for which nothing will free memory, or that are closed because a message is larger than the "
+    "pool; for producers, batches that get no memory",
+    "remarks": f"`{NOT_ABOVE}`: the proposal's prototype would not start with such a pool. `counts`: the bytes that "
+    "memory.variant counts as used, if they are more than those held",
+}
+CONSUMERS_ALONE = "Lanes with `traffic.` are about consumers alone: brokers and producers are not replayed in them."
 """The note if there are such lanes."""
 WHY = {
     "response_larger_than_pool": "larger than the pool",
@@ -93,7 +106,8 @@ def lanes_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
     """A row for each side and lane, in the order of the lanes, without lanes that change nothing for their side."""
     ordered = sorted(in_lane_order(rows, lane_names), key=lambda row: SIDES.index(row["of"]))
     notes = (*NOTES, CONSUMERS_ALONE) if any(map(has_other_traffic, lane_names)) else NOTES
-    return Grid(HEAD, merge_equal_lanes([answer_row(row) for row in ordered]), ("of", "lane", "remarks"), notes)
+    cells = merge_equal_lanes([answer_row(row) for row in ordered])
+    return Grid(HEAD, cells, ("of", "lane", "remarks"), notes, COLUMNS)
 
 
 def answer_lines(answers: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
@@ -130,6 +144,6 @@ def remarks_on_lane(row: Row) -> str:
     counts = row["reckoned"] is not None and row["reckoned"] > max(row["most"] or 0, row["most_in_loop"] or 0)
     notes = [WHY[row["why"]]] if row["why"] else []
     notes += [f"counts {size_text(row['reckoned'])}"] if counts else []
-    notes += [] if row["taken"] else ["not above fetch.max.bytes"]
+    notes += [] if row["taken"] else [NOT_ABOVE]
     notes += [f"{row['left_out']:,} not replayed"] if row["left_out"] else []
     return ", ".join(notes) or "-"

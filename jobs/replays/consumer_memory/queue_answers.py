@@ -18,13 +18,17 @@ from schemas.tables.values import CAPTURE_TOO_SHORT, NEVER_FULL, OTHER_FETCH_LIM
 TITLE = "  Queues of librdkafka consumers: queued.max.messages.kbytes, queued.min.messages, fetch.queue.backoff.ms"
 SUBJECT = "consumers"
 HEAD = ("of", "lane", "clients", "asks below", "on top", "bound", "memory", "most", "full", "idle", "remarks")
-NOTES = (
-    "    Bytes of values, uncompressed, of the client whose bound is largest. asks below: it asks for more while its",
-    "    queue has less; on top: a response of each broker may come then; bound: both, whatever the application does;",
-    "    memory: with 350 bytes for each message. most: in the replay, at the application's captured pace, else the",
-    "    most that the capture allows for. full: of the time; idle: the application waited for a backoff alone.",
-    NO_ROW,
-)
+NOTES = ("All figures are of the client whose bound is largest. Bytes are those of uncompressed values.", NO_ROW)
+COLUMNS = {
+    "asks below": "the client asks for more while its queue has less than this",
+    "on top": "what can still come then: a response of each broker",
+    "bound": "the most that the queue can have, whatever the application does: the two columns before, added up",
+    "memory": "the bound, and 350 bytes for each message",
+    "most": "the most that the queue has in the replay, at the application's captured pace; if it is not replayed, the "
+    "most that the capture allows for",
+    "full": "the share of the time in which the queue is full",
+    "idle": "the time in which the application had nothing to do only because of a backoff",
+}
 WHY = {
     NEVER_FULL: "pace unknown: never full",
     SIZES_NOT_MEASURED: "sizes not measured",
@@ -53,7 +57,7 @@ def queues_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
     """A row for each lane, in the order of the lanes, without lanes that change nothing for queues."""
     captured = [row for row in rows if row[LIBRDKAFKA_QUEUE.scenario] == CAPTURED_LANE]
     cells = [queue_row(row, most_queued_bytes(row, captured)) for row in in_lane_order(rows, lane_names)]
-    return Grid(HEAD, merge_equal_lanes(cells), ("of", "lane", "remarks"), NOTES)
+    return Grid(HEAD, merge_equal_lanes(cells), ("of", "lane", "remarks"), NOTES, COLUMNS)
 
 
 def most_queued_bytes(row: Row, captured: Sequence[Row]) -> int | None:

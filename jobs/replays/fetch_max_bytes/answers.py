@@ -20,23 +20,38 @@ from udfs.replay.fetch_max_bytes.quotas import CONSUMER_QUOTA
 from udfs.replay.fetch_max_bytes.rows import CLOSED_LOOP, OPEN_LOOP
 
 TITLE = "fetch.max.bytes (KIP-74)"
+CUT_TAILS = "bytes of batches that the end of a response cuts off, so that they are fetched again"
 OPEN = "  open loop: each captured fetch answered under other limits"
-OPEN_NOTES = (
-    "  * reads that returned nothing although there were records. p99, largest: record bytes in a response, of the",
-    "    worst reader; the same for fewer than 100 responses. Jain: the worst reader's fairness index, 1 if each",
-    "    partition gets the same share of what it had. bound: the largest reader's, min(brokers x fetch.max.bytes,",
-    "    partitions x max.partition.fetch.bytes). unknown: fetches that depend on what the capture does not show.",
-    NO_ROW,
+OPEN_HEAD = ("reader", "lane", "p99", "largest", "empty", "longest wait", "Jain", "cut tails", "bound", "unknown")
+BOUND = (
+    "KIP-74's bound on memory, of the reader with the largest: min(brokers x fetch.max.bytes, partitions x "
+    "max.partition.fetch.bytes)"
 )
-OPEN_HEAD = ("reader", "lane", "p99", "largest", "empty*", "longest wait", "Jain", "cut tails", "bound", "unknown")
+OPEN_COLUMNS = {
+    "p99": "record bytes that 99 % of the worst reader's responses do not exceed",
+    "largest": "record bytes of the largest response",
+    "empty": "how often a partition came away empty from a fetch although it had records",
+    "longest wait": "the longest time in which a partition had records and got none",
+    "Jain": "Jain's fairness index of the worst reader: 1 if each partition gets the same share of what it had",
+    "cut tails": CUT_TAILS,
+    "bound": BOUND,
+    "unknown": "fetches whose result depends on something that the capture does not show",
+}
 CLOSED = "  closed loop: each reader goes on from what it received, until everything that the capture shows is read"
 CLOSED_NOTES = (
-    "  * partitions that came away empty from a fetch although they had records. catch-up: until the slowest",
-    "    partition's backlog is read; not all: one is not read to its end. held: most record bytes that a reader has",
-    "    received and not yet taken. In brackets: the range (p10 to p90) when the pace of clients, brokers and",
-    "    producers is drawn anew from what the capture shows of it; without brackets, pace makes no difference.",
+    "In brackets is the range, p10 to p90, of replays in which the pace of clients, brokers and producers is drawn "
+    "anew from the capture. A figure without brackets does not depend on pace.",
 )
-CLOSED_HEAD = ("reader", "lane", "catch-up", "longest wait", "of", "waiting*", "requests", "cut tails", "held", "bound")
+CLOSED_HEAD = ("reader", "lane", "catch-up", "longest wait", "of", "waiting", "requests", "cut tails", "held", "bound")
+CLOSED_COLUMNS = {
+    "catch-up": f"the time until the slowest partition's backlog is read; `{NOT_READ}` if one is not read to its end",
+    "longest wait": "the longest time in which a partition had records and got none",
+    "of": "the partition that waited longest",
+    "waiting": "partitions that came away empty from a fetch although they had records",
+    "cut tails": CUT_TAILS,
+    "held": "the most record bytes that a reader has received and the application has not taken yet",
+    "bound": BOUND,
+}
 
 
 def open_lanes(own_rows: OwnRows) -> DataFrame:
@@ -91,13 +106,13 @@ QUERIES = {"open": open_lanes, "closed": closed_lanes, "producers": producer_lan
 
 def closed_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
     """A row per reader and lane of the closed loop, in the order of the lanes."""
-    notes = (*CLOSED_NOTES, *(f"    {caveat}" for caveat in table_caveats(rows)), NO_ROW)
-    return Grid(CLOSED_HEAD, cells_by_lane(rows, lane_names, closed_cells), ("reader", "lane", "of"), notes)
+    cells, notes = cells_by_lane(rows, lane_names, closed_cells), (*CLOSED_NOTES, *table_caveats(rows), NO_ROW)
+    return Grid(CLOSED_HEAD, cells, ("reader", "lane", "of"), notes, CLOSED_COLUMNS)
 
 
 def open_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
     """A row per reader and lane of the open loop, in the order of the lanes."""
-    return Grid(OPEN_HEAD, cells_by_lane(rows, lane_names, open_cells), ("reader", "lane"), OPEN_NOTES)
+    return Grid(OPEN_HEAD, cells_by_lane(rows, lane_names, open_cells), ("reader", "lane"), (NO_ROW,), OPEN_COLUMNS)
 
 
 def cells_by_lane(rows: list[Row], lane_names: Sequence[str], cells_of: Callable[[Row], list[str]]) -> list[list[str]]:

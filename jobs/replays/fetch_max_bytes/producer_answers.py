@@ -13,12 +13,19 @@ from jobs.terminal.screen import Grid
 from jobs.terminal.wording import client_name, duration
 from schemas.tables.gold import PRODUCER_THROTTLES
 
-PRODUCER_HEAD = ("lane", "throttled", "requests*", "throttle time", "longest", "sending of", "takes", "captured")
+PRODUCER_HEAD = ("lane", "throttled", "requests", "throttle time", "longest", "sending of", "takes", "captured")
 PRODUCER_NOTES = (
-    "  producers under quotas: each request when it was made in the capture, or later if it has to wait",
-    "  * throttled requests of all. throttle time: of all producers; longest: of the one throttled for longest;",
-    "    sending: of the producer for which that takes most longer than in the capture",
+    "Producers under quotas make each request when they made it in the capture, or later if they have to wait.",
 )
+PRODUCER_COLUMNS = {
+    "throttled": "producers with throttled requests",
+    "requests": "throttled requests of all producers",
+    "throttle time": "the sum of the throttle times of all producers",
+    "longest": "the sum of the throttle times of the producer that is throttled for longest",
+    "sending of": "the producer whose sending is delayed most",
+    "takes": "the time from its first request until the last one is answered",
+    "captured": "that time in the capture",
+}
 
 
 def producer_lanes_rows(own_rows: OwnRows) -> DataFrame:
@@ -54,7 +61,7 @@ def producer_lanes_rows(own_rows: OwnRows) -> DataFrame:
 
 def producer_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
     """A row for each lane with a quota of producers, and for the captured one."""
-    return grid_by_lane(PRODUCER_HEAD, producer_cells, [*PRODUCER_NOTES], rows, lane_names)
+    return grid_by_lane(PRODUCER_HEAD, producer_cells, rows, lane_names, PRODUCER_NOTES, PRODUCER_COLUMNS)
 
 
 def producer_cells(row: Row) -> list[str]:

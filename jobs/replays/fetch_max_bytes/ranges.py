@@ -16,12 +16,12 @@ from schemas.tables.values import CONSUMER, FOLLOWER
 RANGED = ("catch_up_ms", "longest_wait_ms", "held_bytes", "end_lag_bytes", "throttle_time_ms")
 """The outcomes of a lane that are shown with a range."""
 HELD_IS_TOO_NARROW = {
-    CONSUMER: "of equal runs of consumers only 70 % held what lies in such a range, where 80 % should",
-    FOLLOWER: "of equal runs of followers only 50 % held what lies in such a range, where 80 % should",
+    CONSUMER: "such a range contained only 70 % of equal runs of consumers in the lab, and should contain 80 %",
+    FOLLOWER: "such a range contained only 50 % of equal runs of followers in the lab, and should contain 80 %",
 }
 """The remark on memory with a range, by kind of reader: VALIDATION.md (Starts of consumers) has the figures."""
 CATCH_UP_IS_TOO_NARROW = (
-    "of equal runs of consumers that start beside their producers only 66 % caught up within such a range"
+    "such a range contained only 66 % of equal runs of consumers that start beside their producers, not 80 %"
 )
 """The remark on catch-up with a range: VALIDATION.md as above."""
 

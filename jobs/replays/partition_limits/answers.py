@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
 from jobs.terminal.lane_rows import BETWEEN, grid_by_lane
-from jobs.terminal.screen import grid_lines
+from jobs.terminal.screen import grid_lines, wrapped_lines
 from schemas.tables.gold_limits import (
     PARTITION_LIMIT_CURVE,
     PARTITION_LIMIT_HEADROOM,
@@ -19,7 +19,7 @@ from schemas.tables.gold_limits import (
 )
 
 TITLE = "Partition limits (KIP-578, a proposal): each captured change to topics under limits that no release has"
-HEAD = ("lane", "changes", "done", "by max.broker.partitions*", "by max.partitions*", "by Kafka*", "refused before",
+HEAD = ("lane", "changes", "done", "max.broker.partitions", "max.partitions", "Kafka's own", "refused before",
         "failed otherwise", "headroom", "reached")  # fmt: skip
 COUNTED = (
     PARTITION_LIMITS.tried, PARTITION_LIMITS.done, PARTITION_LIMITS.refused_by_broker_limit,
@@ -27,11 +27,19 @@ COUNTED = (
     PARTITION_LIMITS.otherwise_failed,
 )  # fmt: skip
 """The numbers of changes with each result, in the order of HEAD: the first is the sum of the others."""
-NOTES = (
-    "  * refused. Limits count replicas without those of internal topics. headroom: of the nearest limit; reached:",
-    "    when that happens at the run's growth, if the run spans a day or more. changes: requests for them, including",
-    "    Metadata requests that would create a topic, of which there are more if the topic was refused.",
-)
+NOTES = ("Limits count replicas, without those of internal topics.",)
+COLUMNS = {
+    "changes": "changes to topics that were asked for, including Metadata requests that would create a topic; if that "
+    "topic was refused, each further one counts",
+    "done": "changes that the lane allows",
+    "max.broker.partitions": "changes that this limit refuses",
+    "max.partitions": "changes that this limit refuses",
+    "Kafka's own": "changes that Kafka refuses today: 10,000 partitions in a request, or the controller mutation quota",
+    "refused before": "changes that fail because their topic was refused earlier",
+    "failed otherwise": "changes that fail for another reason, such as a topic that exists already",
+    "headroom": "replicas until the nearest limit is reached",
+    "reached": "the day on which it is reached at the growth of this run, if that spans a day or more",
+}
 LOWEST_LIMIT = 1
 """Where the curve of limits begins. A limit that refuses nothing from here on is one that no captured change meets."""
 SPAN_FOR_A_DATE_MS = 86_400_000
@@ -65,15 +73,15 @@ QUERIES = {"lanes": lanes, "safe": smallest_safe_limits}
 
 
 def answer_lines(rows: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
-    """A line for each lane in their order, and one on the smallest limits that refuse nothing.
+    """A line for each lane in their order, and a paragraph on the smallest limits that refuse nothing.
 
     rows: those of each of QUERIES.
     """
     if not rows["lanes"]:
         return ["  no change to topics was asked for"]
-    lowest = f"  nothing is refused from {safe_limits_text(rows['safe'])} on"
-    more = "partition_limit_curve has the first refusal of every other limit"
-    return [*grid_lines(lanes_table(rows["lanes"], lane_names)), f"{lowest}; {more}"]
+    lowest = f"From {safe_limits_text(rows['safe'])} on, nothing is refused."
+    more = "The table partition_limit_curve has the first refusal of every other limit."
+    return [*grid_lines(lanes_table(rows["lanes"], lane_names)), *wrapped_lines("  ", f"{lowest} {more}")]
 
 
 def exceedable(rows: Iterable[Row]) -> list[Row]:
@@ -95,5 +103,5 @@ def answer_row(row: Row) -> list[str]:
     return [row[t.scenario].replace(",", BETWEEN), *counts, room, row[h.breach_at] or "-"]
 
 
-lanes_table = partial(grid_by_lane, HEAD, answer_row, NOTES)
+lanes_table = partial(grid_by_lane, HEAD, answer_row, notes=NOTES, columns=COLUMNS)
 """The table with a row for each lane, from rows of `lanes` and the lanes' names in order."""

@@ -19,17 +19,22 @@ TITLE = (
     "max.incremental.fetch.session.cache.slots (KIP-227), closed loop: clients follow the responses they would have got"
 )
 HEAD = (
-    "lane",
-    "most live*",
-    "followers'",
-    "refused",
-    "with room*",
-    "evicted",
-    "not found",
-    "full fetches",
-    "requests",
+    "lane", "most live", "followers'", "refused", "with room", "evicted", "not found", "full fetches", "requests",
     "responses",
-)
+)  # fmt: skip
+COLUMNS = {
+    "most live": "the most sessions of one broker at the end of any 10 s",
+    "followers'": "the most sessions of followers on one broker, counted in the same way",
+    "refused": "of full fetches that want a session, the share that gets none",
+    "with room": "of these, the share that is refused while another shard of the broker has a free slot",
+    "not found": "fetches whose session is gone: FETCH_SESSION_ID_NOT_FOUND",
+    "full fetches": "the share of fetches that name all their partitions",
+    "requests": "bytes of Fetch requests",
+    "responses": "bytes of Fetch responses",
+}
+
+
+GROWN_COLUMNS = {"slots needed": "with this many slots, no client that still fetches is refused or loses its session"}
 
 
 def has_grown() -> Column:
@@ -89,12 +94,12 @@ QUERIES = {
 def lanes_table(rows: list[Row], of_slots: Sequence[Row], lane_names: Sequence[str]) -> Grid:
     """A row for each lane but those of share sessions, in order; the notes say how many slots would be enough."""
     of_fetches = [row for row in rows if settings_in_name(row[SESSION_CACHE.scenario]).keys() != {SHARE_LIMIT}]
-    return grid_by_lane(HEAD, answer_row, [*notes_on_slots(of_slots)], of_fetches, lane_names)
+    return grid_by_lane(HEAD, answer_row, of_fetches, lane_names, [*notes_on_slots(of_slots)], COLUMNS)
 
 
 def grown_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
     """A row for each lane with other traffic, with the slots with which nobody who still fetches is harmed."""
-    return grid_by_lane((*HEAD, "slots needed"), grown_row, [], rows, lane_names)
+    return grid_by_lane((*HEAD, "slots needed"), grown_row, rows, lane_names, columns=GROWN_COLUMNS)
 
 
 def grown_row(row: Row) -> list[str]:
@@ -131,16 +136,14 @@ def answer_row(row: Row) -> list[str]:
 def notes_on_slots(rows: Sequence[Row]) -> Iterable[str]:
     """The notes below the table: how many slots would be enough, and whether the captured setting can be right."""
     s = SESSION_SLOTS
-    yield "  * sessions of one broker at the end of any 10 s. refused: of full fetches that want a session."
-    yield "    with room: of those refused, while another shard of the broker had a free slot."
     for row in rows:
         kind = "one cache" if row[s.shards] == 1 else f"{row[s.shards]} shards"
-        enough = f"{row[s.zero_harm_slots]:,} slots on ({kind})"
-        yield f"  nobody in the capture is refused or evicted on any broker from {enough}"
+        enough = f"{row[s.zero_harm_slots]:,} slots per broker on ({kind})"
+        yield f"From {enough}, nobody in the capture is refused or evicted."
         if row[s.enough_slots] < row[s.zero_harm_slots]:
-            yield f"  nobody who still fetches is, from {row[s.enough_slots]:,} on: idle sessions may go"
+            yield f"From {row[s.enough_slots]:,} on, no client that still fetches is: only idle sessions are evicted."
         if row[s.slots] is not None:
-            yield f"  {captured_slots_text(row)}"
+            yield captured_slots_text(row)
 
 
 def captured_slots_text(row: Row) -> str:
@@ -148,9 +151,8 @@ def captured_slots_text(row: Row) -> str:
     s = SESSION_SLOTS
     least, most = row[s.slots_at_least], row[s.slots_at_most]
     fits = f"at least {least:,}" if most is None else f"{least:,} to {most:,}"
-    verdict = "fits" if are_slots_possible(row) else "does not fit: state it with --captured"
-    taken = f"{row[s.slots]:,}, which the replay took as captured"
-    return f"the capture allows {fits} slots per broker; {taken}, {verdict}"
+    verdict = "which fits" if are_slots_possible(row) else "which does not fit: state the number with --captured"
+    return f"The capture allows {fits} slots per broker. The replay took {row[s.slots]:,}, {verdict}."
 
 
 def are_slots_possible(row: Row) -> bool:

@@ -16,6 +16,14 @@ from schemas.tables.gold_shares import SHARE_LIMITS, SHARE_MEMBERS, SHARE_SESSIO
 from udfs.replay.session_cache.settings import SHARE_LIMIT
 
 SHARE_HEAD = ("lane", "most live", "opened", "refused", "not found", "dropped", "members refused", "longest wait")
+SHARE_COLUMNS = {
+    "most live": "the most share sessions of one broker at the same time",
+    "refused": "of ShareFetches that want a session, the share that gets none",
+    "not found": "requests whose session is gone: SHARE_SESSION_NOT_FOUND",
+    "dropped": "sessions that end because their connection ends",
+    "members refused": "members of share groups, counted for each broker",
+    "longest wait": "the longest time from a member's first refusal until it has a session",
+}
 
 
 def share_lanes(own_rows: OwnRows) -> DataFrame:
@@ -43,7 +51,7 @@ def share_needs(own_rows: OwnRows) -> DataFrame:
 def share_lanes_table(rows: list[Row], needs: Sequence[Row], lane_names: Sequence[str]) -> Grid:
     """A row for each lane that changes share sessions, in order; the notes say how many would be enough."""
     changed = [row for row in rows if is_captured_or_sets(row[SHARE_SESSIONS.scenario], SHARE_LIMIT)]
-    return grid_by_lane(SHARE_HEAD, share_row, [*notes_on_shares(needs)], changed, lane_names)
+    return grid_by_lane(SHARE_HEAD, share_row, changed, lane_names, [*notes_on_shares(needs)], SHARE_COLUMNS)
 
 
 def is_captured_or_sets(lane: str, key: str) -> bool:
@@ -64,13 +72,13 @@ def share_row(row: Row) -> list[str]:
 def notes_on_shares(rows: Sequence[Row]) -> Iterable[str]:
     """The notes below the table: how many sessions would be enough, and whether the captured setting can be right."""
     s = SHARE_LIMITS
-    yield "  share groups (KIP-932), group.share.max.share.sessions: sessions of one broker; members of one broker"
+    yield "These are sessions of share groups (KIP-932), under group.share.max.share.sessions."
     for row in rows:
-        yield f"  nobody in the capture is refused a share session on any broker from {row[s.needed_sessions]:,} on"
+        yield f"From {row[s.needed_sessions]:,} share sessions per broker on, nobody in the capture is refused one."
         least, most, taken = row[s.sessions_at_least], row[s.sessions_at_most], row[s.max_share_sessions]
         fits = f"at least {least:,}" if most is None else f"{least:,} to {most:,}"
-        verdict = "fits" if are_sessions_possible(row) else "does not fit: state it with --captured"
-        yield f"  the capture allows {fits} share sessions per broker; {taken:,}, which the replay took, {verdict}"
+        verdict = "which fits" if are_sessions_possible(row) else "which does not fit: state the number with --captured"
+        yield f"The capture allows {fits} share sessions per broker. The replay took {taken:,}, {verdict}."
 
 
 def are_sessions_possible(row: Row) -> bool:

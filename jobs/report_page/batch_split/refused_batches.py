@@ -129,8 +129,11 @@ def topics_table(findings: Findings) -> Grid:
         for row in findings.of(produced_topics)
     ]  # fmt: skip
     head = ("topic", "producer", "batches", "too large", "largest taken", "smallest refused", "bytes", "uncompressed")
-    notes = ("uncompressed: - if the capture was ingested without batch_split.",)
-    return Grid(head, cells, ("topic", "producer"), (*notes, *left_out_note(findings.of(produced_topics), b)))
+    columns = {
+        "too large": "batches that brokers refused as too large",
+        "uncompressed": "- if the capture was ingested without batch_split",
+    }
+    return Grid(head, cells, ("topic", "producer"), left_out_note(findings.of(produced_topics), b), columns)
 
 
 CHECKS = (

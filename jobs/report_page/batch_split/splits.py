@@ -42,6 +42,14 @@ BATCH_SIZE = "batch.size"
 BATCHES = ("batches", "splits")
 NOT_STATED = "*"
 """The mark after a value that nobody states."""
+ESTIMATE_COLUMNS = {
+    "limit": "the topic's max.message.bytes",
+    "ratio": "the compression ratio of the producer's batches: compressed / uncompressed bytes",
+    "last estimate": "the producer's own estimate of that ratio at the end",
+    "recoveries": "how often the estimate equalled the ratio again after splits",
+    "mean": "the mean time from a split until then",
+    "longest": "the longest such time",
+}
 NO_PRODUCER = (
     "The capture shows no batch that a producer sent: capture the broker's side of producers' connections with "
     "`tcpdump -s 0`."
@@ -259,12 +267,12 @@ def estimates_table(findings: Findings) -> Grid:
         "producer", "topic", "batch.size", "limit", "batches", "splits", "ratio", "last estimate", "recoveries", "mean",
         "longest",
     )  # fmt: skip
-    note = (
-        f"The captured lane, which is a replay too. limit: the topic's max.message.bytes. {NOT_STATED} not stated: "
-        "inferred from the batches and brokers' responses to them."
+    notes = (
+        "These are results of the captured lane, which is a replay too.",
+        f"{NOT_STATED} after a value: nobody stated it. It is inferred from batches and brokers' responses to them.",
+        *left_out_note(captured_producers(findings), t),
     )
-    notes = (note, *left_out_note(captured_producers(findings), t))
-    return Grid(head, cells, ("producer", "topic"), notes)
+    return Grid(head, cells, ("producer", "topic"), notes, ESTIMATE_COLUMNS)
 
 
 SAFE = Question(

@@ -235,11 +235,13 @@ def hungry_table(findings: Findings) -> Grid:
     ]  # fmt: skip
     head = ("consumer", "address", "brokers", "partitions", "p50 held", "p95", "p99", "most", "KIP-74 bound",
             "record bytes", "uncompressed")  # fmt: skip
-    notes = (
-        "Percentiles are over time. uncompressed: - if a compressed batch was not decompressed; `pipeline` "
-        "decompresses them if a setting of batch_split is named as well (--set=producer.batch.size=16384).",
-    )
-    return Grid(head, cells, ("consumer", "address"), (*notes, *left_out_note(findings.of(hungry_consumers), c)))
+    columns = {
+        "p50 held": "for half of the time no more bytes than this are held; p95 and p99 likewise for 95 and 99 %",
+        "uncompressed": "- if a compressed batch was not decompressed. `pipeline` decompresses batches if a setting of "
+        "batch_split is named as well, such as --set=producer.batch.size=16384",
+    }
+    left_out = left_out_note(findings.of(hungry_consumers), c)
+    return Grid(head, cells, ("consumer", "address"), left_out, columns)
 
 
 def pool_bytes(lane: str) -> int | None:

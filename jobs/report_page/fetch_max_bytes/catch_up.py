@@ -33,10 +33,12 @@ from udfs.replay.fetch_max_bytes.rows import CLOSED_LOOP
 MOST_LANES, MOST_ROWS = 6, 20_000
 NO_LAG = "no consumer lagged for longer than one time bucket"
 NOT_ALWAYS_READ = "no lane reads a backlog to its end at every pace"
-HELD_NOTE = (
-    "Each column has the worst consumer. catch-up: from the first fetch of a partition until its backlog is read. That "
-    "fetch may be later than its consumer's first. In brackets: the range at other paces."
-)
+HELD_NOTE = "Each column shows the worst consumer. In brackets is the range, p10 to p90, at other paces."
+HELD_COLUMNS = {
+    "catch-up": "the time from the first fetch of a partition, which may be later than its consumer's first fetch, "
+    "until its backlog is read",
+    "held": "the most record bytes that the consumer has received and the application has not taken yet",
+}
 OWN_TIME = Axis("since", "time since its first fetch, long breaks left out", "ms")
 
 
@@ -204,7 +206,7 @@ def held_table(findings: Findings) -> Grid:
         for row in rows
     ]  # fmt: skip
     head = (lane_heading(findings.lanes[algorithms.FETCH_MAX_BYTES]), "catch-up", "held", "KIP-74 bound", "fetches")
-    return Grid(head, cells, head[:1], (HELD_NOTE, *table_caveats(rows)))
+    return Grid(head, cells, head[:1], (HELD_NOTE, *table_caveats(rows)), HELD_COLUMNS)
 
 
 CATCH_UP = Question(

@@ -220,15 +220,20 @@ def waits_table(findings: Findings) -> Grid:
         ]
         for row in rows
     ]  # fmt: skip
-    head = ("consumer", "partition", "longest wait", "fetches in a row", "of what was available*", "of bytes got",
+    head = ("consumer", "partition", "longest wait", "fetches in a row", "of what was available", "of bytes got",
             "catch-up", "longest in any lane")  # fmt: skip
-    title = "With the captured limits; those that wait longest in any lane first."
     notes = (
-        title,
-        "* of the bytes available to each of its fetches: what waits through several fetches counts at each.",
+        "These are results of the captured limits. Partitions that wait longest in any lane come first.",
         *left_out_note(rows, f),
     )
-    return Grid(head, cells, ("consumer", "partition"), notes)
+    columns = {
+        "fetches in a row": "how many fetches passed during the longest wait",
+        "of what was available": "the partition's share of the bytes that the consumer's fetches could have got; bytes "
+        "that wait through several fetches count at each",
+        "of bytes got": "the partition's share of the bytes that the consumer got",
+        "longest in any lane": "its longest wait in any lane",
+    }
+    return Grid(head, cells, ("consumer", "partition"), notes, columns)
 
 
 STARVING = Question(

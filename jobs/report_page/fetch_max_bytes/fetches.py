@@ -158,10 +158,11 @@ def consumers_table(findings: Findings) -> Grid:
         ]
         for row in findings.of(fetching_consumers)
     ]  # fmt: skip
-    head = ("consumer", "fetches", "empty", "record bytes", "median response*", "fetch.max.bytes", "fetch.min.bytes",
+    head = ("consumer", "fetches", "empty", "record bytes", "median response", "fetch.max.bytes", "fetch.min.bytes",
             "fetch.max.wait.ms")  # fmt: skip
-    notes = ("* of responses with records. The limits are the largest asked for.",)
-    return Grid(head, cells, ("consumer",), (*notes, *left_out_note(findings.of(fetching_consumers), f)))
+    notes = ("The settings are the largest values that the consumer's fetches ask for.",)
+    columns = {"median response": "the median record bytes of responses with records"}
+    return Grid(head, cells, ("consumer",), (*notes, *left_out_note(findings.of(fetching_consumers), f)), columns)
 
 
 def thrown_away_answer(findings: Findings) -> str:

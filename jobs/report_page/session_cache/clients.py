@@ -84,7 +84,9 @@ def clients_table(findings: Findings) -> Grid:
         for row in findings.of(fetching_clients)
     ]  # fmt: skip
     head = ("client", "fetches", "full", "full share", "full a minute", "not found", "requests", "responses")
-    notes = ("As captured; those with most lost sessions, then most full fetches, first.",)
+    notes = (
+        "These are captured fetches. Clients that lost most sessions come first, then those with most full fetches.",
+    )
     return Grid(head, cells, ("client",), (*notes, *left_out_note(findings.of(fetching_clients), EXCHANGES)))
 
 

@@ -100,13 +100,13 @@ def enough_slots_answer(findings: Findings) -> str:
             f". {percent(refused_share(worst))} are refused and {quantity(worst[c.evicted], 'session')} evicted "
         )
         sentence += lane_phrase(worst[c.scenario])
-    return f"{sentence}{slots_doubt_text(needs)}.{share_sessions_text(findings)}"
+    return f"{sentence}.{slots_doubt_text(needs)}{share_sessions_text(findings)}"
 
 
 def slots_doubt_text(needs: list[Row]) -> str:
     """Says that the capture contradicts the number of slots taken as in force; empty if it does not."""
     taken = (row for row in needs if row[SESSION_SLOTS.slots] is not None)
-    return next((f". {capitalized(captured_slots_text(row))}" for row in taken if not are_slots_possible(row)), "")
+    return next((f" {captured_slots_text(row)}" for row in taken if not are_slots_possible(row)), "")
 
 
 def slots_bars(findings: Findings) -> Plot:

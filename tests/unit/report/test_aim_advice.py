@@ -97,7 +97,7 @@ def test_a_trade_off_of_two_settings_and_three_outcomes_fits_a_screen() -> None:
     found = findings({aim_settings: [searched], trade_off_lanes: lanes}, {"fetch_max_bytes": ("captured", two)})
     told = [line for line in aim_lines(found) if line.startswith("        ")]
     assert max(map(len, told)) <= 120
-    assert told[-1].split() == ["*", "fetch.max.bytes", "·", "max.partition.fetch.bytes"]
+    assert told[-1].strip() == "A lane is named by its values of fetch.max.bytes · max.partition.fetch.bytes."
 
 
 def test_a_screen_with_room_for_a_part_of_the_trade_off_shows_the_lanes_next_to_the_chosen_one() -> None:
@@ -333,9 +333,10 @@ def test_lanes_of_many_settings_have_their_values_in_a_column_and_the_names_belo
         [],
     )
     heading, labels, notes = lanes_column([two, f"{FETCH}=1MiB"])
-    assert (heading, labels) == ("lane*", ["2 MiB · 1 MiB · 500", "1 MiB · - · -"])
-    assert notes == ["  * fetch.max.bytes · max.partition.fetch.bytes · max.poll.records; - is as captured"]
-    assert lanes_column([f"{FETCH}=1MiB", one])[2] == ["  - is as captured"]
+    assert (heading, labels) == ("lane", ["2 MiB · 1 MiB · 500", "1 MiB · - · -"])
+    names = "fetch.max.bytes · max.partition.fetch.bytes · max.poll.records"
+    assert notes == [f"A lane is named by its values of {names}.", "- stands for the captured value."]
+    assert lanes_column([f"{FETCH}=1MiB", one])[2] == notes[1:]
     assert lanes_column(["captured"]) == ("lane", ["replayed as captured"], [])
 
 

@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 
 from pyspark.sql import Row
 
-from jobs.report_page.markup import breakable_name, paragraphs, setting_lines, with_code
+from jobs.report_page.markup import breakable_name, setting_lines, with_code
 from jobs.report_page.page import page_text
 from jobs.report_page.question import Query
 from jobs.report_page.questions import QUESTIONS
@@ -149,13 +149,6 @@ def test_plots_and_tables_have_names_for_those_who_do_not_see_them() -> None:
     assert '<svg role="img" aria-label="Produced batches by their bytes on the wire"' in told
     assert 'aria-label="Table: Are my fetches small and many (fetch.min.bytes, fetch.max.wait.ms)?"' in told
     assert "<th>" not in told
-
-
-def test_notes_wrapped_for_a_screen_are_sentences() -> None:
-    assert paragraphs(("  * refused. headroom: of the limit", "    that is nearest", "  from 8 slots on")) == [
-        "* refused. headroom: of the limit that is nearest.",
-        "from 8 slots on.",
-    ]
 
 
 def test_each_setting_of_a_lane_has_a_line() -> None:

@@ -91,7 +91,7 @@ def test_the_summary_has_a_table_of_share_sessions_with_the_lanes_that_change_th
     assert lines[0] == "  no fetch was captured"
     assert any("group.share.max.share.sessions=4" in line and "0.00 %" in line for line in lines)
     assert not any("slots=8" in line for line in lines)
-    assert any("3 to 3 share sessions per broker; 3, which the replay took, fits" in line for line in lines)
+    assert any("3 to 3 share sessions per broker. The replay took 3, which fits." in line for line in lines)
     assert list(answer_lines({**answers, "share_lanes": []}, LANES)) == lines[:1]
 
 
