@@ -8,6 +8,7 @@ from functools import partial
 from pyspark.sql import DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as F
 
+from jobs.captures.broker_fetches import partitions_of_brokers
 from jobs.captures.clusters import rows_of_cluster
 from jobs.lake.delta_tables import run_side_by_side
 from jobs.scenarios.chosen_grids import Amounts, FetchAmounts
@@ -55,7 +56,8 @@ def fetch_amounts(rows: OfTable) -> DataFrame:
     f = FETCH_PARTITIONS
     limits = (F.max(f.max_bytes).alias("max_bytes"), F.max(f.partition_max_bytes).alias("partition_max_bytes"))
     got = (F.max(f.response_record_bytes).alias("response"), F.max(f.returned_bytes).alias("partition"))
-    of_broker = rows(f).groupBy(f.reader, f.client_address, f.client_id, f.broker).agg(*limits, *got)
+    requested = partitions_of_brokers(rows(f))
+    of_broker = requested.groupBy(f.reader, f.client_address, f.client_id, f.broker).agg(*limits, *got)
     widest = [F.max(name).alias(name) for name in ("max_bytes", "partition_max_bytes", "response", "partition")]
     of_client = of_broker.groupBy(f.reader, f.client_address, f.client_id).agg(*widest, F.sum("response").alias("held"))
     return of_client.groupBy(f.reader).agg(*widest, F.max("held"))

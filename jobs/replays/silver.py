@@ -16,7 +16,7 @@ from jobs.captures.capture_plan import pack_shards
 from jobs.lake.delta_tables import rows_of_driver, stored_rows, table_to_read
 from jobs.replays.algorithm import Source
 from jobs.session.driver import driver_of
-from schemas.tables.silver import CONNECTIONS, EXCHANGES
+from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS
 from schemas.tables.table import Table
 from udfs.facts.arrow_tables import arrow_schema
 from udfs.replay.shared.client_software import (
@@ -29,7 +29,7 @@ from udfs.replay.shared.client_software import (
 from udfs.replay.shared.dealing import Events, deal_events
 from udfs.replay.shared.dealt_rows import DEALT, Step
 from udfs.replay.shared.silver_files import FilePart, columns_in, file_parts, may_have
-from udfs.replay.shared.silver_work import WORK, kept_rows, rows_of_table, rows_of_work
+from udfs.replay.shared.silver_work import WORK, kept_rows, outside_metadata_log, rows_of_table, rows_of_work
 
 PART_BYTES = 4 << 20
 """The least bytes of a part of a file that a task reads: rows for about a second of work."""
@@ -61,7 +61,7 @@ def mapped_silver(source: Source, reads: Sequence[Read], schema: pa.Schema) -> D
     """
     parts = [parts_of_files(source, read.table) for read in reads]
     connections = connections_of_cluster(source)
-    mapped = [partial(kept_rows, read.mapped, connections) for read in reads]
+    mapped = [partial(kept_rows, mapped_of_brokers(read), connections) for read in reads]
     if any(of_table is None for of_table in parts):
         sent = (
             stored_rows(source.spark, source.run.lake, read.table, source.capture_id).select(*read.columns)
@@ -72,6 +72,14 @@ def mapped_silver(source: Source, reads: Sequence[Read], schema: pa.Schema) -> D
     work = [(number, part) for number, of_table in enumerate(parts) for part in of_table or ()]
     read_parts = partial(rows_of_work, [(read.table, read.columns) for read in reads], mapped)
     return dealt_work(source, work).mapInArrow(read_parts, from_arrow_schema(schema))
+
+
+def mapped_of_brokers(read: Read) -> Events:
+    """What turns a read's rows into rows of the replay. Fetches of the metadata log are left out: controllers answer
+    them, and by other rules.
+    """
+    f = FETCH_PARTITIONS
+    return partial(outside_metadata_log, read.mapped, str(f.topic)) if read.table == f else read.mapped
 
 
 def rows_of_step_table(source: Source, table: Table, reads: Sequence[Read]) -> DataFrame:

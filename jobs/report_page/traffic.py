@@ -6,6 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from jobs.captures.amounts import SESSIONLESS
+from jobs.captures.broker_fetches import is_answered_by_broker, partitions_of_brokers
 from jobs.replays.algorithm import OwnRows
 from jobs.report_page.row_caps import first_rows
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
@@ -19,9 +20,9 @@ BINS_PER_DOUBLING = 2
 
 
 def fetch_exchanges(own_rows: OwnRows) -> DataFrame:
-    """The exchanges of Fetch requests."""
+    """The exchanges of Fetch requests to brokers."""
     x = EXCHANGES
-    return own_rows(x).where(F.col(x.api_name) == FETCH)
+    return own_rows(x).where((F.col(x.api_name) == FETCH) & is_answered_by_broker())
 
 
 def fetch_sums() -> list[Column]:
@@ -68,7 +69,8 @@ def fetching_software(own_rows: OwnRows) -> DataFrame:
 def fetch_requests(own_rows: OwnRows) -> DataFrame:
     """For each fetch that was answered and named a partition, the row of the partition that is read first."""
     f = FETCH_PARTITIONS
-    return own_rows(f).where((F.col(f.read_position) == 0) & F.col(f.response_record_bytes).isNotNull())
+    named_first = (F.col(f.read_position) == 0) & F.col(f.response_record_bytes).isNotNull()
+    return partitions_of_brokers(own_rows(f)).where(named_first)
 
 
 def fetches_by_reader(own_rows: OwnRows) -> DataFrame:
@@ -87,7 +89,7 @@ def fetches_by_reader(own_rows: OwnRows) -> DataFrame:
     sent = answered.where(~closes).groupBy(reader).agg(
         F.count_if(~is_cut).alias("fetches"), F.count_if(is_cut).alias("cut"), F.min(x.api_version).alias("oldest")
     )  # fmt: skip
-    served = served_fetches(own_rows(f))
+    served = served_fetches(partitions_of_brokers(own_rows(f)))
     of_reader = served.groupBy(f.reader).agg(
         F.sum("bytes").alias("bytes"), F.count_if("has_records").alias("served"), F.count_if("opens").alias("sessions")
     )  # fmt: skip

@@ -200,7 +200,8 @@ FETCH_PARTITIONS = table(
     broker=BROKER,
     client_address=CLIENT_ADDRESS,
     client_id=CLIENT_ID,
-    reader=C("string", "consumer or follower"),
+    reader=C("string", "consumer or follower; also follower for what controllers send of the metadata log, which no "
+                       "replay has"),
     replica_id=C("int", "Node id of the follower; -1 for a consumer; -2 for a debugging consumer, such as Kafka's "
                         "ReplicaVerificationTool"),
     api_version=C("smallint", "Version of the Fetch request"),

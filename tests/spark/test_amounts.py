@@ -21,12 +21,14 @@ def found(spark: SparkSession, query: Callable[..., DataFrame], table: Table, ro
 
 
 def test_what_a_client_may_hold_is_the_largest_response_of_each_of_its_brokers_together(spark: SparkSession) -> None:
+    """Responses with the metadata log do not count, because controllers send them."""
     row = {"reader": "consumer", "client_id": "a", "max_bytes": 1000, "partition_max_bytes": 100}
     rows = [
         row | {"broker": "1", "connection_id": 1, "response_record_bytes": 70},
         row | {"broker": "1", "connection_id": 2, "response_record_bytes": 90, "returned_bytes": 60},
         row | {"broker": "2", "connection_id": 3, "response_record_bytes": 40, "partition_max_bytes": 200},
         row | {"broker": "2", "client_id": "b", "response_record_bytes": 95, "max_bytes": 500},
+        row | {"broker": "3", "topic": "AAAAAAAAAAAAAAAAAAAAAQ", "response_record_bytes": 5000, "max_bytes": 9000},
     ]
     assert found(spark, amounts.fetch_amounts, FETCH_PARTITIONS, rows) == [("consumer", 1000, 200, 95, 60, 130)]
 

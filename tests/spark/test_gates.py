@@ -77,6 +77,15 @@ def test_fetches_of_a_cluster_that_is_not_replayed_are_in_no_sum(spark: SparkSes
     assert refused(spark, {**rows, RUNS: [{**of_run, "cluster_id": "theirs"}]}, {rule}) == {rule: 1}
 
 
+def test_fetches_of_the_metadata_log_are_in_no_sum(spark: SparkSession) -> None:
+    fetch = {"connection_id": 5, "exchange_no": 7, "api_name": "FETCH", "api_version": 17, "request_bytes": 90}
+    fetch |= {"fetch_replica_id": 1, "fetch_session_id": 0, "fetch_session_epoch": -1}
+    rule = "captured_fetches_add_up"
+    assert refused(spark, {**GOOD, EXCHANGES: [*GOOD[EXCHANGES], fetch]}, {rule}) == {rule: 0}
+    of_follower = fetch | {"fetch_session_epoch": 0}
+    assert refused(spark, {**GOOD, EXCHANGES: [*GOOD[EXCHANGES], of_follower]}, {rule}) == {rule: 1}
+
+
 def test_every_rule_that_ships_has_a_planted_violation() -> None:
     assert set(PLANTED) == {rule.name for rule in default_gates().rules}
 

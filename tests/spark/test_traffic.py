@@ -29,3 +29,11 @@ def test_a_fetch_whose_response_the_capture_cuts_is_not_one_that_came_back_empty
     rows_of = {EXCHANGES: [*whole, *cut], FETCH_PARTITIONS: [got]}
     (row,) = fetches_by_reader(lambda table: frame(spark, table, rows_of[table])).collect()
     assert (row["fetches"], row["empty"], row["bytes"], row["cut"]) == (2, 1, 10, 3)
+
+
+def test_brokers_that_fetch_the_metadata_log_from_a_controller_are_no_followers(spark: SparkSession) -> None:
+    fetch: Row = {"api_name": "FETCH", "fetch_replica_id": 1, "response_time": TIME, "connection_id": 5}
+    fetch |= {"exchange_no": 0, "api_version": 17, "fetch_session_id": 0, "fetch_session_epoch": -1}
+    got = ONE_FETCH | {"exchange_no": 0, "reader": "follower", "topic": "__cluster_metadata", "returned_bytes": 10}
+    rows_of = {EXCHANGES: [fetch], FETCH_PARTITIONS: [got]}
+    assert fetches_by_reader(lambda table: frame(spark, table, rows_of[table])).collect() == []

@@ -14,6 +14,7 @@ from schemas.tables.values import FOLLOWER, FROM_PRODUCE
 from schemas.wire.fetch import RACKS_FROM
 from udfs.columns.arrow_columns import compute, us_since_1970
 from udfs.facts.captured_names import CONTROLLER, LEADER, LED, PLACED, PRODUCED, READ, gather_names, named_rows
+from udfs.facts.metadata_log import is_of_metadata_log
 
 _M, _F, _B = CLUSTER_METADATA, FETCH_PARTITIONS, RECORD_BATCHES
 LEADING_COLUMNS: Mapping[Table, tuple[str, ...]] = {
@@ -25,8 +26,6 @@ LEADING_COLUMNS: Mapping[Table, tuple[str, ...]] = {
     _B: (_B.broker, _B.topic, _B.topic_id, _B.partition, _B.source, _B.acks, _B.error_code, _B.request_time),
 }  # fmt: skip
 """The columns that `leading_names` reads, by table."""
-METADATA_LOG = ("__cluster_metadata", "AAAAAAAAAAAAAAAAAAAAAQ")
-"""Name and id of the topic that only controllers serve."""
 
 
 def leading_names(rows: Iterable[tuple[Table, pa.RecordBatch]]) -> pa.Table:
@@ -77,7 +76,7 @@ def _placed_in(rows: pa.Table) -> list[pa.Table]:
     f = FETCH_PARTITIONS
     sent_away = rows.filter(_is_true(compute.greater_equal(rows[f.preferred_read_replica], 0)))
     topic = _topic_texts(rows, f.topic_id, f.topic)
-    of_controller = rows.filter(compute.is_in(topic, value_set=pa.array(METADATA_LOG)))
+    of_controller = rows.filter(is_of_metadata_log(topic))
     return [
         named_rows(w, part[f.broker], part[f.broker]) for w, part in ((PLACED, sent_away), (CONTROLLER, of_controller))
     ]

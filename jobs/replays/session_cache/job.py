@@ -19,6 +19,7 @@ from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS
 from schemas.tables.silver_shares import SHARE_FETCHES
 from schemas.wire.fetch import FETCH_REQUEST
 from udfs.errors import CaptureError
+from udfs.facts.metadata_log import FIRST_WITH_SESSIONS
 from udfs.replay.session_cache.replay import replay_sessions
 from udfs.replay.session_cache.settings import session_lanes, share_settings
 from udfs.replay.session_cache.share_sessions.replay import replay_share_sessions
@@ -35,7 +36,6 @@ from udfs.replay.session_cache.share_sessions.silver_events import (
 from udfs.replay.session_cache.silver_events import (
     BROKERS,
     EXCHANGE_COLUMNS,
-    FIRST_WITH_SESSIONS,
     LIFE_COLUMNS,
     PARTITION_COLUMNS,
     fetch_events,

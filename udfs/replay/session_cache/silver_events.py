@@ -15,6 +15,7 @@ from udfs.columns.arrays import stretch_edges
 from udfs.columns.arrow_columns import compute as pc
 from udfs.columns.arrow_columns import us_since_1970
 from udfs.columns.time_units import ALWAYS as NEVER_OPEN
+from udfs.facts.metadata_log import FIRST_WITH_SESSIONS, fetches_metadata_log
 from udfs.replay.session_cache.events import OF_FETCH
 from udfs.replay.shared.dealt_rows import Step
 from udfs.replay.shared.silver_columns import (
@@ -36,8 +37,6 @@ BROKERS = Step(
     (_T.broker,),
     (_T.request_time, _T.connection_id, _T.exchange_no, _T.position, _T.topic_key, _T.partition),
 )
-FIRST_WITH_SESSIONS = 7
-"""The version of Fetch that KIP-227 brought."""
 LAST = (1 << 31) - 1
 """The position of partitions that the broker does not read for a fetch."""
 EXCHANGE_COLUMNS = (
@@ -59,7 +58,7 @@ LIFE_COLUMNS = (CONNECTIONS.broker, CONNECTIONS.connection_id, CONNECTIONS.first
 
 def fetch_events(batches: Iterable[pa.RecordBatch], lives: ByConnection) -> Iterator[pa.RecordBatch]:
     """A row for each Fetch request, from rows of EXCHANGES. A request that is cut off, or could not be decoded, has a
-    row if its version has sessions.
+    row if its version has sessions. Fetches of the metadata log have none, because no broker's cache is about them.
 
     lives: from `lives_of`.
     """
@@ -70,7 +69,10 @@ def fetch_events(batches: Iterable[pa.RecordBatch], lives: ByConnection) -> Iter
             pc.fill_null(pc.greater_equal(batch[x.api_version], FIRST_WITH_SESSIONS), False),
         )
         is_fetch = pc.and_(pc.equal(batch[x.api_key], FETCH_REQUEST.api_key), is_known(batch[x.request_time]))
-        rows = rows_where(batch, pc.and_(is_fetch, may_have_session))
+        of_log = fetches_metadata_log(
+            *(batch[c] for c in (x.fetch_replica_id, x.fetch_session_id, x.fetch_session_epoch, x.api_version))
+        )
+        rows = rows_where(batch, pc.and_not(pc.and_(is_fetch, may_have_session), of_log))
         is_whole = pc.equal(pc.add(rows[x.missing_bytes], rows[x.unsent_bytes]), 0)
         # Nothing is known of a response that is cut off, not even its session. Of a response to a request without an
         # epoch, only the time is used.

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from schemas.tables.silver import CONNECTIONS
 from schemas.tables.table import Table
 from udfs.facts.arrow_tables import arrow_schema
+from udfs.facts.metadata_log import without_metadata_log
 from udfs.replay.shared.dealing import Events, Rows, with_texts_once
 from udfs.replay.shared.parts_in_order import whole_rows
 from udfs.replay.shared.silver_files import FilePart, columns_in
@@ -42,6 +43,11 @@ def rows_of_work(
         table, columns = tables[number]
         parts = (FilePart(row["path"], tuple(row["groups"]), 0) for row in of_read)
         yield from mapped[number](chain.from_iterable(columns_in(part, table, columns) for part in parts))
+
+
+def outside_metadata_log(mapped: Events, topic: str, batches: Iterable[pa.RecordBatch]) -> Rows:
+    """The rows that `mapped` makes of rows of other topics than the metadata log. topic: the column with the topic."""
+    yield from mapped(without_metadata_log(batch, topic) for batch in batches)
 
 
 def kept_rows(mapped: Events, connections: pa.Array[pa.Int64Scalar] | None, batches: Iterable[pa.RecordBatch]) -> Rows:

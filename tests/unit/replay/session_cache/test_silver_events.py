@@ -14,10 +14,10 @@ from schemas.tables.steps import SESSION_EVENTS
 from schemas.wire.fetch import FETCH_REQUEST
 from tests.gate_rows import TIME, Row
 from tests.silver_rows import TIME_US, in_turn, plain, row_of, silver_rows, small_rows
+from udfs.facts.metadata_log import FIRST_WITH_SESSIONS
 from udfs.replay.session_cache.silver_events import (
     BROKERS,
     EXCHANGE_COLUMNS,
-    FIRST_WITH_SESSIONS,
     LAST,
     LIFE_COLUMNS,
     PARTITION_COLUMNS,
@@ -72,6 +72,12 @@ def test_a_fetch_is_known_to_be_a_followers_without_any_partition(replica_id: in
 @pytest.mark.parametrize("columns", [{"api_key": 1, "request_time": None}, {"api_key": 0}, {"api_key": None}])
 def test_exchanges_that_are_no_fetches_with_a_time_are_left_out(columns: Row) -> None:
     assert events_of(**columns) == []
+
+
+def test_a_fetch_of_the_metadata_log_is_left_out_and_a_consumers_without_session_is_not() -> None:
+    without = {"api_version": 17, "fetch_session_id": 0, "fetch_session_epoch": -1}
+    assert events_of(**without, fetch_replica_id=1) == []
+    assert event_of(**without, fetch_replica_id=-1)[SESSION_EVENTS.session_epoch] == -1
 
 
 def test_the_size_of_a_message_with_missing_bytes_is_not_known() -> None:
