@@ -21,7 +21,11 @@ FLOORS = ("fidelity_above_floor", "closed_loop_fidelity_above_floor")
 """The rules of conf/gates that have floors."""
 READER_OF_SETTINGS = {"consumer": CONSUMER, "replica": FOLLOWER, "producer": PRODUCER}
 """What is replayed under a setting, by the first word of its key. Consumers, followers and producers are replayed each
-by themselves. All other settings concern all of them.
+by themselves. All other settings concern all of them, except those of REQUEST_POOL.
+"""
+REQUEST_POOL = ("broker.queued.max.request.bytes", "broker.socket.request.max.bytes")
+"""The settings of the pool for requests (KIP-72). It is replayed from requests alone, so no metric on a consumer,
+follower or producer says how well.
 """
 IN_CLOSED_LOOP = "closed_loop_"
 """The begin of the names of metrics of closed loop. The gate only warns of those that are below their floor."""
@@ -53,7 +57,8 @@ def low_fidelity(findings: Findings, algorithm: str, setting: str = "") -> list[
     """
     f, reader = FIDELITY, READER_OF_SETTINGS.get(setting.partition(".")[0])
     rows = [row for row in findings.of(metrics_below_floor) if row[f.algorithm] == algorithm]
-    concerned = [row for row in rows if reader is None or row[f.reader] in (reader, None)]
+    is_of_all = reader is None and setting not in REQUEST_POOL
+    concerned = [row for row in rows if is_of_all or row[f.reader] in (reader, None)]
     return sorted(concerned, key=lambda row: (row[f.metric].startswith(IN_CLOSED_LOOP), row[f.agreed] / row[f.checked]))
 
 

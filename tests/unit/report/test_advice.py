@@ -15,8 +15,8 @@ from jobs.replays.session_cache.answers import lanes as session_lanes
 from jobs.replays.session_cache.answers import slot_needs
 from jobs.report_page.advice.batch_sizes import split_producers
 from jobs.report_page.advice.fetch_limits import consumer_lanes
-from jobs.report_page.advice.floors import metrics_below_floor
-from jobs.report_page.advice.memory_pools import producer_lanes
+from jobs.report_page.advice.floors import low_fidelity, metrics_below_floor
+from jobs.report_page.advice.memory_pools import BROKER_BUFFER, producer_lanes
 from jobs.report_page.advice.recommendation import Recommendation, recommendation_from_row, recommendation_rows
 from jobs.report_page.advice.recommendations import make_recommendations
 from jobs.report_page.capture_contents import quality_row
@@ -196,6 +196,16 @@ def test_advice_on_consumers_is_not_withheld_because_the_replay_of_followers_is_
     of_all = Row(**(low.asDict() | {"reader": None}))
     (one,) = make_recommendations(replace(found, rows={**found.rows, metrics_below_floor: [of_all]}))
     assert one.verdict == "withheld"
+
+
+def test_what_consumers_hold_says_nothing_of_the_pool_for_requests() -> None:
+    low = Row(
+        algorithm="consumer_memory", metric="drained_partitions", reader="consumer", checked=9, agreed=4, floor=0.9
+    )
+    of_all, found = Row(**(low.asDict() | {"reader": None})), findings({metrics_below_floor: [low]})
+    assert low_fidelity(found, "consumer_memory", BROKER_BUFFER) == []
+    assert low_fidelity(found, "consumer_memory", "consumer.buffer.memory") == [low]
+    assert low_fidelity(findings({metrics_below_floor: [of_all]}), "consumer_memory", BROKER_BUFFER) == [of_all]
 
 
 def test_advice_from_tables_that_a_gate_refused_is_withheld() -> None:
