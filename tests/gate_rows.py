@@ -19,10 +19,14 @@ CAPTURE, RUN, LANES = "a-capture", "a-run", ("captured", "fetch.max.bytes=1MiB")
 TIME = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
 Row = dict[str, Any]
 
+_TCP = {"client": "10.0.0.1:40000", "server": "10.0.0.2:9092", "requests": 9}
 _BATCH = {"source": "fetch", "topic": "t", "partition_leader_epoch": 3, "size_bytes": 70, "available_bytes": 70}
 GOOD: Mapping[Table, list[Row]] = {
     CAPTURES: [{"tcp_captured_bytes": 1000}],
-    CONNECTIONS: [{"connection_id": 5, "payload_bytes": 1000, "framed_bytes": 900, "repeated_bytes": 100}],
+    CONNECTIONS: [
+        {"connection_id": 5, "payload_bytes": 1000, "framed_bytes": 900, "repeated_bytes": 100, **_TCP},
+        {**_TCP, "connection_id": 7, "server": "10.0.0.3:9092"},
+    ],
     EXCHANGES: [
         {"connection_id": 5, "exchange_no": 0, "api_name": "FETCH", "request_bytes": 100, "response_bytes": 400},
         {"connection_id": 5, "exchange_no": 1, "api_name": "FETCH", "request_bytes": 100, "response_bytes": 300},
@@ -56,6 +60,7 @@ PLANTED: Mapping[str, tuple[Table, int, Row]] = {
         CAPTURES, 0,
         {"size_bytes": 99, "unread_bytes": 50, "compression": "none", "faults": ["block_malformed at byte 49"]},
     ),
+    "connections_are_there_once": (CONNECTIONS, 1, {"payload_bytes": 1000}),
     "followed_bytes_have_a_place": (CONNECTIONS, 0, {"late_bytes": 1}),
     "framed_bytes_are_in_exchanges": (EXCHANGES, 1, {"response_bytes": 299}),
     "partitions_add_up_to_fetches": (FETCH_PARTITIONS, 1, {"returned_bytes": 139}),

@@ -163,7 +163,7 @@ def test_who_reads_what_a_gate_refused_is_told(
 
 
 def test_warnings_are_told_and_do_not_refuse(told: tuple[int, str, str]) -> None:
-    silver = re.search(r"gate silver: 2 of 12 rules refused rows of capture a-capture\n((?:  .*\n)+)", told[2])
+    silver = re.search(r"gate silver: 2 of 13 rules refused rows of capture a-capture\n((?:  .*\n)+)", told[2])
     assert silver, told[2]
     assert f"warning: time_goes_forward: 1 of 2 rows of {EXCHANGES.name}. " in silver[1]
     assert f"connection_id=5, exchange_no=1, request_time={TIME:%Y-%m-%d %H:%M:%S}" in silver[1]
