@@ -40,6 +40,7 @@ class Times:
     """How long things take on every connection (us)."""
 
     gap: float = 1.0 * MS
+    start: float = 0.0
     poll: float = 0.0
     answer: float = 1.0 * MS
     late: float = 0.0
@@ -158,6 +159,7 @@ def nodes_of(of_parts: Sequence[int], of_changes: Ints, horizon: int, times: Tim
         horizon=horizon,
         request_cap=100_000,
         gap_us=times.gap,
+        start_us=times.start,
         poll_us=times.poll,
         answer_us=times.answer,
         late_us=times.late,

@@ -91,6 +91,11 @@ def test_each_poll_takes_the_application_its_own_time_besides_the_work_on_its_re
     assert out.catch_up_us[0].tolist() == [ready + wait * MS + 1 * MS for wait in (30 + 3 * 2, 30 + 2 * 2, 0)]
 
 
+def test_only_the_second_fetch_of_a_client_that_starts_slowly_is_late() -> None:
+    fast, slow = (replayed([TEN], [Client()], pace=Times(start=start)) for start in (0.0, 30.0 * MS))
+    assert slow.catch_up_us[0, 0] == fast.catch_up_us[0, 0] + 30 * MS
+
+
 @pytest.mark.parametrize("profile", [JAVA_3, JAVA_4])
 def test_a_broker_is_asked_again_when_poll_is_called_and_not_when_it_answers(profile: int) -> None:
     """Fetcher.sendFetches is called by poll() alone: here after each 10 of broker 0's 30 records, at 1 ms a record."""

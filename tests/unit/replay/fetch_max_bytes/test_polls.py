@@ -90,6 +90,18 @@ def test_a_few_polls_show_no_pace() -> None:
     assert work_between_polls(Taken._make(column[:8] for column in Application().taken())) is None
 
 
+def test_the_time_before_the_first_poll_is_no_work() -> None:
+    """A consumer that starts looks up offsets at other brokers while its first response waits."""
+    late = Application().taken()
+    late.fetched[:] += 40 * MS
+    late.came[1:] += 40 * MS
+    work, at_once = work_between_polls(late), work_between_polls(Application().taken())
+    assert work is not None
+    assert at_once is not None
+    assert work.first_wait_us == at_once.first_wait_us + 40 * MS
+    assert work.first_nodes.tolist() == [0]
+
+
 def test_the_pace_of_an_application_at_work_is_its_polls_and_its_records() -> None:
     """The client's own time is the shortest wait of a response: longer ones are waits for the application. The quickest
     responses show how long brokers and the network take, because the client reads nothing while it works.
@@ -110,4 +122,5 @@ def test_the_pace_of_an_application_at_work_is_its_polls_and_its_records() -> No
     assert pace.poll_us.tolist() == pytest.approx([2 * MS])
     assert time_until(pace.taking.points, 100) == pytest.approx(100 * 400)
     assert pace.gap_us[0] <= NO_WAIT_US
+    assert pace.start_us.tolist() == [0]
     assert pace.answer_us.tolist() == [1 * MS]

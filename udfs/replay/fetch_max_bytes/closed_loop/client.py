@@ -233,7 +233,8 @@ def take_response(sim: ReaderSim, lane: int, node: int) -> int:
     """
     rules, state, first = sim.rules[node, lane], sim.state.nodes[node], sim.unit.nodes[node].first_partition
     application = sim.state.applications[rules.application]
-    ready = state.now + round(rules.speed * sim.unit.nodes[node].gap_us)
+    gap_us = sim.unit.nodes[node].gap_us + (sim.unit.nodes[node].start_us if state.requests == 1 else 0.0)
+    ready = state.now + round(rules.speed * gap_us)
     if rules.overlaps == 0:  # the pace was measured from the end of the work on earlier records (pace.busy_before)
         ready = max(ready, application.busy_until)
     served, last = 0, ready

@@ -265,7 +265,7 @@ def drawn_unit(intent: Intent, random: Ints, taking_share: float, sending_share:
 def in_another_run(unit: Unit, of_client: float, of_brokers: float) -> Unit:
     """The unit in another run. of_client, of_brokers: the factors of the client's and the brokers' times."""
     nodes, taking, sending = unit.nodes.copy(), unit.taking.copy(), unit.sending.copy()
-    for name in ("gap_us", "poll_us"):
+    for name in ("gap_us", "start_us", "poll_us"):
         nodes[name] *= of_client
     taking["time"] *= of_client
     for name in ("answer_us", "late_us"):

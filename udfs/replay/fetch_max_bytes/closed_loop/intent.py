@@ -210,7 +210,7 @@ def unit_of(nodes: Nodes, reads: NodeReads, logs: ReaderLogs, changes: Changes, 
 
 def with_pace(nodes: Records, pace: ReaderPace) -> Records:
     """The nodes with their pace: NODE[nodes]. Nodes whose records one application takes share one curve of taking."""
-    for name in ("gap_us", "poll_us", "answer_us", "late_us"):
+    for name in ("gap_us", "start_us", "poll_us", "answer_us", "late_us"):
         nodes[name] = getattr(pace, name)
     nodes["first_taking"], nodes["end_taking"] = pace.taking.first[:-1], pace.taking.first[1:]
     nodes["first_sending"], nodes["end_sending"] = pace.sending.first[:-1], pace.sending.first[1:]

@@ -31,7 +31,7 @@ from udfs.replay.fetch_max_bytes.closed_loop.state import (
     Unit,
 )
 
-MEANS = ("gap_us", "poll_us", "answer_us", "late_us")
+MEANS = ("gap_us", "start_us", "poll_us", "answer_us", "late_us")
 BATCHES_OF_PARTITION = ("first_batch", "start_batch", "end_batch", "backlog_end")
 CURVES = ("taking", "sending")
 

@@ -46,12 +46,13 @@ class PacedFetches(NamedTuple):
 class ReaderPace(NamedTuple):
     """How long a reader's nodes take (us).
 
-    gap_us, poll_us, answer_us, late_us: float64[nodes], as in NODE. taking: how long the application works on records,
-    as a function of the records that it took before; one curve for the process, or one for each node. sending: how long
-    record bytes take to arrive, as a function of the bytes that were sent before; one curve for each node.
+    gap_us, start_us, poll_us, answer_us, late_us: float64[nodes], as in NODE. taking: how long the application works on
+    records, as a function of the records that it took before; one curve for the process, or one for each node. sending:
+    how long record bytes take to arrive, as a function of the bytes that were sent before; one curve for each node.
     """
 
     gap_us: Floats
+    start_us: Floats
     poll_us: Floats
     answer_us: Floats
     late_us: Floats
@@ -69,7 +70,9 @@ class CapturedPace(NamedTuple):
     the lower quartile of the times of each node's fetches with records, waits included. quick_byte_us: float64[nodes],
     us, the time for a byte that a quarter of a node's bytes did not exceed, waits included. is_one_process: one
     application takes the records of all nodes. is_at_work: that application is always at work. shortest_wait_us: if so,
-    the shortest time from a response to a poll(). is_at_log_end: nearly all records came while a fetch waited for them.
+    the shortest time from a response to a poll(). first_waits_us: float64[nodes], if so, the time from a node's first
+    response to the first poll(), 0 for a node that this poll() did not ask again. is_at_log_end: nearly all records
+    came while a fetch waited for them.
     """
 
     taking: Timings
@@ -77,6 +80,7 @@ class CapturedPace(NamedTuple):
     late_us: Floats
     quick_us: Floats
     quick_byte_us: Floats
+    first_waits_us: Floats
     is_one_process: bool
     is_at_log_end: bool
     is_at_work: bool = False
@@ -97,16 +101,20 @@ def observed_pace(fetches: PacedFetches, nodes: int, is_one_process: bool, polls
     at_once = (fetches.size > 0) & (fetches.ready_at <= fetches.request)
     is_at_log_end = bool(at_once.sum() < AT_ONCE * np.count_nonzero(fetches.size))
     sending = answer_times(fetches, at_once, is_at_log_end)
-    late_us = lateness(fetches, nodes)
+    late_us, first_waits_us = lateness(fetches, nodes), np.zeros(nodes)
     quick_us, quick_byte_us = quick_times(fetches, nodes), quick_byte_times(fetches, nodes)
     work = work_between_polls(taken_responses(fetches)) if polls else None
     if work is None:
         taking = taking_times(fetches, is_one_process)
-        return CapturedPace(taking, sending, late_us, quick_us, quick_byte_us, is_one_process, is_at_log_end)
+        return CapturedPace(
+            taking, sending, late_us, quick_us, quick_byte_us, first_waits_us, is_one_process, is_at_log_end
+        )
+    first_waits_us[work.first_nodes] = work.first_wait_us
     taking = Timings(work.node, work.records, work.time, np.zeros(len(work.node), np.bool_))
     return CapturedPace(
-        taking, sending, late_us, quick_us, quick_byte_us, is_one_process, is_at_log_end, True, work.shortest_wait_us
-    )
+        taking, sending, late_us, quick_us, quick_byte_us, first_waits_us, is_one_process, is_at_log_end, True,
+        work.shortest_wait_us,
+    )  # fmt: skip
 
 
 def taken_responses(fetches: PacedFetches) -> TakenResponses:
@@ -163,7 +171,8 @@ def pace_of_samples(observed: CapturedPace, taking_sample: Sample, sending_sampl
     has_none = np.bincount(observed.sending.node, minlength=nodes) == 0
     # If every fetch of a node waited, an answer is taken to need as long as an answer at the end of max_wait.
     answer_us = np.where(has_none, observed.late_us, answer_us)
-    return ReaderPace(gap_us, poll_us, answer_us, observed.late_us, taking, sending)
+    start_us = np.maximum(observed.first_waits_us - gap_us, 0.0)
+    return ReaderPace(gap_us, start_us, poll_us, answer_us, observed.late_us, taking, sending)
 
 
 QUICKEST = 0.25

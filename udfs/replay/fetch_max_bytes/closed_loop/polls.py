@@ -51,13 +51,17 @@ class WorkBetweenPolls(NamedTuple):
     node: the node of a response that the call returned. records: how many records it returned. time: us, how long the
     application worked on them: until the next call. If the next call waited for a response, it is the average time of
     that many records instead, and at most the time until that response. shortest_wait_us: the shortest time from a
-    response to a call.
+    response to a call. first_wait_us: the time from the first response to the first call, 0 if the reader stood still
+    then. The application had no records to work on: it waited for something else, such as the offsets from which it
+    reads at other brokers. first_nodes: int64[m], the nodes that the first call asked again.
     """
 
     node: Ints
     records: Ints
     time: Ints
     shortest_wait_us: int
+    first_wait_us: int
+    first_nodes: Ints
 
 
 def work_between_polls(taken: TakenResponses) -> WorkBetweenPolls | None:
@@ -82,4 +86,6 @@ def work_between_polls(taken: TakenResponses) -> WorkBetweenPolls | None:
         records=records[:-1][counts],
         time=np.where(is_work, time, np.minimum(usual, until_response))[counts],
         shortest_wait_us=max(int(waits.min()), 0),
+        first_wait_us=0 if is_stopped[0] else max(int(waits[0]), 0),
+        first_nodes=taken.node[: first[1]],
     )

@@ -71,6 +71,7 @@ NODE: Kind = np.dtype(
         ("horizon", np.int64),  # us: the end of its captured time
         ("request_cap", np.int64),  # its replay in a lane ends after this many requests
         ("gap_us", np.float64),  # from a response to the next fetch, without the work on its records
+        ("start_us", np.float64),  # how much longer it takes after the node's first response
         ("poll_us", np.float64),  # how long each poll() takes the application, besides its work on records
         ("answer_us", np.float64),  # from a fetch that finds enough to its response, without the time of its bytes
         ("late_us", np.float64),  # from the end of max_wait to the response
