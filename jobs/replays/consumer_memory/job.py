@@ -13,7 +13,7 @@ from jobs.lake.packed_tables import unpack_table
 from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.consumer_memory.answers import QUERIES, TITLE, answer_lines
 from jobs.replays.consumer_memory.fetch_limits import distinct_fetch_limits, limits_of_consumers
-from jobs.replays.fetch_max_bytes.reads import dealt_reads, lossy_connections
+from jobs.replays.fetch_max_bytes.reads import dealt_reads, with_connections
 from jobs.replays.fetch_max_bytes.users import with_users
 from jobs.replays.lane_settings import lane_settings
 from jobs.replays.silver import Read, client_software, dealt_silver, mapped_silver
@@ -119,7 +119,7 @@ def dealt_responses(source: Source, limits: FetchLanes, shards: int) -> DataFram
     if algorithms.FETCH_MAX_BYTES in source.before:
         rows = unpack_table(source.before[algorithms.FETCH_MAX_BYTES], MEMORY_EVENTS)
         return rows.mapInArrow(partial(deal, step=UNITS, shards=shards), from_arrow_schema(DEALT))
-    limits, groups = with_users(source, replace(limits, lossy=lossy_connections(source)))
+    limits, groups = with_users(source, with_connections(source, limits))
     reads = dealt_reads(source, shards, groups)
     return deal_again(reads, READERS, UNITS, shards, partial(replay_responses, limits=limits))
 

@@ -17,7 +17,7 @@ from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.consumer_memory.fetch_limits import limits_of_memory
 from jobs.replays.fetch_max_bytes.answers import QUERIES, TITLE, answer_lines
 from jobs.replays.fetch_max_bytes.rack_reads import packed_rack_rows
-from jobs.replays.fetch_max_bytes.reads import dealt_reads, lossy_connections
+from jobs.replays.fetch_max_bytes.reads import dealt_reads, with_connections
 from jobs.replays.fetch_max_bytes.users import producers_with_users, with_users
 from jobs.replays.lane_settings import lane_settings
 from jobs.replays.silver import Read, dealt_silver, read_small_table
@@ -48,7 +48,7 @@ def packed(source: Source) -> DataFrame:
     scenario, shards = source.run.scenario, shard_count(source.spark)
     settings = lane_settings(scenario, algorithms.FETCH_MAX_BYTES, scenario.captured)
     lanes = fetch_lanes(lanes_of_fetches(settings))
-    lanes, groups = with_users(source, replace(lanes, window=scenario.window, lossy=lossy_connections(source)))
+    lanes, groups = with_users(source, with_connections(source, replace(lanes, window=scenario.window)))
     under = limits_of_memory(scenario)
     replay = partial(
         replay_fetches,

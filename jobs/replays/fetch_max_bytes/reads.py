@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from jobs.replays.algorithm import Source
@@ -14,6 +16,7 @@ from jobs.session.one_shuffle import deal_again
 from schemas.tables.silver import CONNECTIONS, FETCH_PARTITIONS, RECORD_BATCHES
 from udfs.columns.arrow_columns import compute as pc
 from udfs.replay.fetch_max_bytes.partition_log.replay import grouped_read_rows
+from udfs.replay.fetch_max_bytes.settings import FetchLanes
 from udfs.replay.fetch_max_bytes.silver_events import (
     BATCH_COLUMNS,
     LOGS,
@@ -37,6 +40,20 @@ def dealt_reads(source: Source, shards: int, groups: Mapping[Client, str], joins
     logs = dealt_silver(source, LOGS, reads, shards)
     grouped = partial(grouped_read_rows, groups=groups, joins_fetchers=joins_fetchers)
     return deal_again(logs, LOGS, READERS, shards, grouped)
+
+
+def with_connections(source: Source, lanes: FetchLanes) -> FetchLanes:
+    """The lanes with what the table `connections` shows of the capture set."""
+    return replace(lanes, lossy=lossy_connections(source), captured_until=ends_of_brokers(source))
+
+
+def ends_of_brokers(source: Source) -> dict[str, int]:
+    """The last time at which the capture set shows each broker (us since 1970), by its name."""
+    c = CONNECTIONS
+    rows = read_small_table(source, c, (c.broker, c.last_time))
+    known = rows.set_column(1, c.last_time, rows[c.last_time].cast(pa.int64())).drop_null()
+    ends = known.group_by(c.broker).aggregate([(c.last_time, "max")])
+    return {row[c.broker]: row[f"{c.last_time}_max"] for row in ends.to_pylist()}
 
 
 def lossy_connections(source: Source) -> frozenset[int]:

@@ -181,7 +181,8 @@ def rows_of_group(
             partition_max_bytes=progress.partition_max_bytes,
         )  # fmt: skip
         yield from open_rows(progress, labels, bounds(labels))
-        intent = intent_of(progress.captured, reader.kind, int(limits["broker_max_bytes"][CAPTURED]), lanes.lossy)
+        broker_max_bytes = int(limits["broker_max_bytes"][CAPTURED])
+        intent = intent_of(progress.captured, reader.kind, broker_max_bytes, lanes.lossy, lanes.replayed_until())
         if intent is not None:
             room = response_room(intent, reader, responses_under) if responses_under else 0
             of_members.append((labels, Member(intent, reader, room)))
@@ -249,7 +250,7 @@ def replay_responses(batches: Iterable[pa.RecordBatch], limits: FetchLanes) -> I
                 if rows.num_rows:
                     note_for_closed_loop(captured, reads_of(rows), rows)
             broker_max_bytes = int(limits.limits(reader)["broker_max_bytes"][CAPTURED])
-            intent = intent_of(captured, reader.kind, broker_max_bytes, limits.lossy)
+            intent = intent_of(captured, reader.kind, broker_max_bytes, limits.lossy, limits.replayed_until())
             if intent is not None and (room := response_room(intent, reader, limits)):
                 members.append(Member(intent, reader, room))
         if members:

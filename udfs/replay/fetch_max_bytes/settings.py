@@ -98,7 +98,8 @@ class FetchLanes:
     CLIENT_SETTINGS[lanes] of each. traffic_speed: float64[lanes], the factor by which records are produced faster than
     captured. window: only fetches sent in this time are replayed. quotas: the quotas of consumers in each lane,
     bytes/s; empty if no lane has any. users: the user that each consumer is to brokers, by client.id and address, as
-    far as that is known. lossy: the ids of connections of which the capture lacks bytes.
+    far as that is known. lossy: the ids of connections of which the capture lacks bytes. captured_until: the last time
+    at which the capture shows each broker (us), by its name.
     """
 
     names: tuple[str, ...]
@@ -111,6 +112,7 @@ class FetchLanes:
     quotas: tuple[Mapping[QuotaOf, int], ...] = ()
     users: Mapping[tuple[str, str], str] = field(default_factory=dict)
     lossy: frozenset[int] = frozenset()
+    captured_until: Mapping[str, int] = field(default_factory=dict)
 
     def limits(self, reader: Reader) -> Records:
         """The fetch limits of this reader, with its quotas: FETCH_LIMITS[lanes]."""
@@ -124,6 +126,10 @@ class FetchLanes:
             return [None] * len(self.names)
         user, alone = self.user_of(reader), f"{reader.client_id} at {reader.client_address}"
         return [own_quota(of_lane, user, reader.client_id, alone) for of_lane in self.quotas]
+
+    def replayed_until(self) -> dict[str, int]:
+        """The last time at which fetches to each broker are replayed (us): the end of the capture or of the window."""
+        return {broker: min(until, self.window.end) for broker, until in self.captured_until.items()}
 
     def user_of(self, reader: Reader) -> str | None:
         """The user that the reader is to brokers, None if that is not known."""

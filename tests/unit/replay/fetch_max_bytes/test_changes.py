@@ -171,7 +171,8 @@ def changes_of_moves(fetches: int, partitions: Records, moves: Records, *, leave
     )
     batches = np.full(len(moves), 4)
     stays = np.full(len(partitions), NEVER)
-    return changes_of_nodes(reads, times, Destinations(batches, batches), stays, np.full(1, leaves_nothing_out)).changes
+    leaves = np.full(1, leaves_nothing_out)
+    return changes_of_nodes(reads, times, Destinations(batches, batches), stays, leaves, np.zeros(0, np.int64)).changes
 
 
 def test_one_fetch_without_a_partition_gives_it_up_only_if_the_client_leaves_no_wanted_one_out() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -86,10 +86,13 @@ def test_under_the_captured_settings_the_closed_loop_agrees_with_the_capture() -
     }
 
 
-def closed_bytes(events: Rows, *max_bytes: int) -> dict[tuple[str, str], int]:
+def closed_bytes(
+    events: Rows, *max_bytes: int, captured_until: Mapping[str, int] | None = None
+) -> dict[tuple[str, str], int]:
     """What the closed loop reads, by lane and broker."""
     read: dict[tuple[str, str], int] = defaultdict(int)
-    for row in gold(events, lanes_of(*max_bytes))["fetch_fairness"]:
+    lanes = replace(lanes_of(*max_bytes), captured_until=captured_until or {})
+    for row in gold(events, lanes)["fetch_fairness"]:
         if row["mode"] == "closed":
             read[row["scenario"], row["broker"]] += row["bytes"]
     return read
@@ -112,6 +115,73 @@ def test_partitions_that_move_to_another_broker_are_read_on_from_where_the_lane_
         ("lane 0", "1"): ALL // 2, ("lane 0", "2"): ALL // 2, ("lane 1", "1"): ALL // 4, ("lane 1", "2"): ALL * 3 // 4,
     }  # fmt: skip
     assert all(checked == agreed for checked, agreed, _, _ in closed_fidelity(events).values())
+
+
+STOPS = batch_rows() + [row for row in catch_up() if row["exchange_no"] < BATCHES]
+"""The reader sends only half of its fetches, so it reads half of the backlog."""
+LAST = BEGIN + 10 * MS * (BATCHES - 1) + 2 * MS
+"""When its last response came. Its fetches may wait for 500 ms."""
+GOES_ON = {"1": LAST + 2000 * MS}
+"""The capture shows the broker for two more seconds."""
+
+
+def test_a_reader_that_leaves_a_backlog_leaves_it_at_the_same_time_in_every_lane() -> None:
+    """It reads half of the backlog in the capture, a quarter in a lane with half as many bytes a response, and all of
+    it in a lane without a limit.
+    """
+    lanes = (AS_CAPTURED, SIZE, 100 * SIZE)
+    read = closed_bytes(STOPS, *lanes, captured_until=GOES_ON)
+    assert list(read.values()) == [ALL // 2, ALL // 4, ALL]
+    rows = gold(STOPS, replace(lanes_of(*lanes), captured_until=GOES_ON))["fetch_fairness"]
+    assert all(row["is_given_up"] for row in rows if row["mode"] == "closed")
+
+
+def test_a_reader_whose_last_fetch_ends_with_the_capture_reads_on() -> None:
+    """A lane may take longer than the capture: the reader cannot have left before the capture ended."""
+    for until in ({"1": LAST + 1000 * MS}, {"2": LAST + 2000 * MS}):
+        assert set(closed_bytes(STOPS, AS_CAPTURED, SIZE, captured_until=until).values()) == {ALL}
+
+
+def test_a_reader_that_leaves_after_it_has_read_everything_reads_as_much_in_a_slower_lane() -> None:
+    until = {"1": BEGIN + 10_000 * MS}
+    assert set(closed_bytes(EVENTS, AS_CAPTURED, SIZE, captured_until=until).values()) == {ALL}
+
+
+def test_a_reader_has_not_left_before_it_is_silent_for_longer_than_it_ever_was() -> None:
+    """A consumer may work for seconds between two calls of poll(): this one did before its fifth fetch."""
+    times = ("position", "request_time", "response_time")
+    slow = [
+        row | {name: row[name] + 3000 * MS for name in times} if row.get("exchange_no", 0) >= 4 else row
+        for row in STOPS
+    ]  # fmt: skip
+    ends = LAST + 3000 * MS
+    assert closed_bytes(slow, AS_CAPTURED, captured_until={"1": ends + 3000 * MS}) == {("lane 0", "1"): ALL}
+    left = closed_bytes(slow, AS_CAPTURED, captured_until={"1": ends + 4000 * MS})
+    assert left == {("lane 0", "1"): pytest.approx(ALL // 2, abs=2 * SIZE)}
+
+
+def test_a_reader_that_a_quota_holds_back_has_not_left() -> None:
+    held = [
+        row | {"throttled": True, "returned_bytes": 0} if row.get("exchange_no") == BATCHES - 1 else row
+        for row in STOPS
+    ]
+    assert closed_bytes(held, AS_CAPTURED, captured_until=GOES_ON) == {("lane 0", "1"): ALL}
+
+
+def test_a_reader_leaves_all_brokers_that_it_stops_asking_at_the_same_time() -> None:
+    """Its last two fetches read all that the second broker has. In the slower lane, two fetches read half of that."""
+    there = {"connection_id": READER["connection_id"] + 1, "broker": "2", "topic": "u", "topic_key": "u"}
+    later = 10 * MS * (BATCHES - 2)
+    other = [
+        row | there | {name: row[name] + later for name in ("position", "request_time", "response_time")}
+        for row in catch_up(batches=1)
+    ]
+    events = [*STOPS, *(row | {"topic": "u", "topic_key": "u"} for row in batch_rows(batches=1)), *other]
+    ends = {"1": LAST + 2000 * MS, "2": LAST + 2000 * MS}
+    both = closed_bytes(events, AS_CAPTURED, SIZE, captured_until=ends)
+    alone = closed_bytes(events, AS_CAPTURED, SIZE, captured_until={"2": ends["2"]})
+    assert alone["lane 1", "2"] == PARTITIONS * SIZE
+    assert both["lane 1", "2"] == PARTITIONS * SIZE // 2
 
 
 def test_the_catch_up_at_two_brokers_lasts_from_the_first_fetch_at_one_to_the_last_at_the_other() -> None:

@@ -17,6 +17,8 @@ The changes are taken from the fetches alone. They happen in every lane at the c
   or the connection broke).
 - If any of these changes comes after a silence of GIVEN_UP_US, such as a rebalance, the reader stands still for as
   long.
+- A reader that leaves a broker before it has read everything (leaving.py) gives up all of its partitions there, just
+  after its last response.
 - A response that a quota emptied counts as nothing read (FetchContext.getThrottledResponse, Kafka 4.3). The reader
   stands still from that response until the client asks again, after a wait of throttle_time_ms (KIP-219). Where a
   lane's quota is known (quota_meter.py), the quota alone says when the client waits.
@@ -132,12 +134,14 @@ class MoveKinds(NamedTuple):
 
 
 def changes_of_nodes(
-    reads: NodeReads, fetches: ReaderFetches, destinations: Destinations, left_at: Ints, leaves_nothing_out: Bools
-) -> Changes:
+    reads: NodeReads, fetches: ReaderFetches, destinations: Destinations, left_at: Ints, leaves_nothing_out: Bools,
+    abandoned: Ints,
+) -> Changes:  # fmt: skip
     """The changes of all nodes.
 
     left_at: int64[partitions], when each is asked for at another broker (us), or NEVER. leaves_nothing_out:
-    bool[nodes], the client never leaves out a partition that it wants.
+    bool[nodes], the client never leaves out a partition that it wants. abandoned: int64[n], the partitions that it
+    still asks for when it leaves their node.
     """
     kinds = kinds_of_moves(reads, fetches, destinations, leaves_nothing_out)
     gone = partitions_given_up(reads, fetches, leaves_nothing_out)
@@ -150,6 +154,7 @@ def changes_of_nodes(
     groups = [
         *changes_of_reader(fetches, stops, throttled, opened),
         *leaving_partitions(reads, fetches, destinations, kinds, left_at, gone),
+        group_changes(reads.node[abandoned], fetches.horizon[reads.node[abandoned]] + 1, abandoned, LEAVE),
         *coming_partitions(reads, fetches, destinations, kinds),
     ]
     node, changes = np.concatenate([g.node for g in groups]), join_records(READING_CHANGE, [g.changes for g in groups])

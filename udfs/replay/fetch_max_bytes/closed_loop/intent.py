@@ -4,6 +4,8 @@ all lanes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +13,7 @@ import numpy as np
 from schemas.tables.values import FOLLOWER
 from udfs.columns.arrays import Bools, Ints, Records, stretch_edges
 from udfs.columns.records import new_records
-from udfs.columns.time_units import US_PER_MS
+from udfs.columns.time_units import ALWAYS, NEVER, US_PER_MS
 from udfs.replay.fetch_max_bytes.closed_loop.by_node import (
     NodeReads,
     first_at_their_time,
@@ -19,9 +21,15 @@ from udfs.replay.fetch_max_bytes.closed_loop.by_node import (
     node_reads,
     when_left,
 )
-from udfs.replay.fetch_max_bytes.closed_loop.changes import Changes, ReaderFetches, changes_of_nodes
+from udfs.replay.fetch_max_bytes.closed_loop.changes import (
+    Changes,
+    ReaderFetches,
+    changes_of_nodes,
+    partitions_given_up,
+)
 from udfs.replay.fetch_max_bytes.closed_loop.events import CapturedFetches
 from udfs.replay.fetch_max_bytes.closed_loop.fetchers import fetcher_hashes
+from udfs.replay.fetch_max_bytes.closed_loop.leaving import has_unread, is_silent, nodes_left
 from udfs.replay.fetch_max_bytes.closed_loop.logs import readable_logs
 from udfs.replay.fetch_max_bytes.closed_loop.nodes import Nodes, ends_of_connections, nodes_of
 from udfs.replay.fetch_max_bytes.closed_loop.pace import CapturedPace, PacedFetches, ReaderPace, observed_pace, pace_of
@@ -74,12 +82,17 @@ class Intent(NamedTuple):
 
 
 def intent_of(
-    captured: CapturedFetches, reader: str, broker_max_bytes: int, lossy: frozenset[int] = frozenset()
+    captured: CapturedFetches,
+    reader: str,
+    broker_max_bytes: int,
+    lossy: frozenset[int] = frozenset(),
+    captured_until: Mapping[str, int] = MappingProxyType({}),
 ) -> Intent | None:
     """The intent of a reader, once all of its fetches are known; None if none of them was answered.
 
     reader: its kind. broker_max_bytes: the broker's fetch.max.bytes in force. lossy: the ids of connections of which
-    the capture lacks bytes.
+    the capture lacks bytes. captured_until: the last time at which the capture shows each broker (us), by its name. A
+    reader does not leave a broker that is not in it.
     """
     nodes, keys = nodes_of(captured, reader), list(captured.partitions)
     if nodes is None:
@@ -91,13 +104,16 @@ def intent_of(
     logs.partitions["dealt"] = dealt[logs.partitions["number"]]
     servings, max_bytes = servings_of(reads, logs), np.minimum(nodes.nodes["max_bytes"], broker_max_bytes)
     logs.batches["segment_end"][:-1] = segment_ends_of_batches(reads, logs, servings, max_bytes)
+    fetches, left_at = fetches_for_changes(reads, nodes), when_left(handovers, reads)
+    leaves_nothing_out = nodes.nodes["profile"] == JAVA_4
+    gone = np.zeros(len(reads.partitions), np.bool_)
+    gone[partitions_given_up(reads, fetches, leaves_nothing_out)] = True
+    wanted = ~gone & (left_at == NEVER)
+    left = departures(captured, nodes, fetches, reads.node[wanted & has_unread(reads, logs, fetches)], captured_until)
     changes = changes_of_nodes(
-        reads,
-        fetches_for_changes(reads, nodes),
-        destinations_of(reads, logs),
-        when_left(handovers, reads),
-        leaves_nothing_out=nodes.nodes["profile"] == JAVA_4,
-    )
+        reads, fetches, destinations_of(reads, logs), left_at, leaves_nothing_out,
+        abandoned=np.flatnonzero(wanted & left[reads.node]),
+    )  # fmt: skip
     profiles, paced = profiles_of_nodes(nodes, reads), paced_fetches(reads, nodes, logs, servings, changes)
     one_polls_for_all = nodes.is_one_process and bool((profiles < LIBRDKAFKA).all())
     is_java = bool(np.isin(nodes.nodes["profile"], (JAVA_3, JAVA_4)).all())  # as its software says
@@ -118,6 +134,21 @@ def intent_of(
         lost_seeks=changes.lost,
         lost_fetches=lossy_nodes(captured, nodes, lossy) & (changes.gaps > 0),
     )
+
+
+def departures(
+    captured: CapturedFetches, nodes: Nodes, fetches: ReaderFetches, unread: Ints, captured_until: Mapping[str, int]
+) -> Bools:
+    """Which nodes the reader leaves before it has read everything: bool[nodes].
+
+    unread: int64[n], the nodes of partitions of which the last fetch could have returned more. captured_until: as in
+    `intent_of`.
+    """
+    until = np.array([captured_until.get(broker, ALWAYS) for broker in captured.brokers], np.int64)
+    max_wait_us = nodes.nodes["max_wait_ms"] * US_PER_MS
+    silent = is_silent(fetches, max_wait_us, until[nodes.nodes["broker"]])
+    is_unread = np.isin(np.arange(len(nodes.nodes)), unread)
+    return nodes_left(fetches, silent, is_unread, max_wait_us, nodes.is_one_process)
 
 
 def lossy_nodes(captured: CapturedFetches, nodes: Nodes, lossy: frozenset[int]) -> Bools:
