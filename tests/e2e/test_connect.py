@@ -8,7 +8,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,20 +15,17 @@ from pathlib import Path
 import pyspark
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
 from jobs.lake.table_address import table_path
-from jobs.session.spark_properties import JAVA_OPTIONS, Workload, properties_to_start
 from schemas.tables.gold import FIDELITY, GOLD, RUNS
 from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.silver import CAPTURES, EXCHANGES, SILVER
 from schemas.tables.table import Table
-from tests.class_archive import option_to_read
 from tests.e2e.conftest import RUN_AT, WHAT_IF, CapturedLake
 from tests.lakes import queried, table_rows
 
-STARTS_WITHIN_S, ENDS_WITHIN_S = 120, 900
-HOME = Path(pyspark.__file__).parent
-SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
+ENDS_WITHIN_S = 900
 CODE = """
 import json, sys
 from jobs.cli import run_command
@@ -75,32 +71,23 @@ def free_port() -> int:
 
 
 @pytest.fixture(scope="module")
-def server(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connected]:
-    """A server with the pinned jars, whose workers import the packages of the clone."""
+def server(spark: SparkSession) -> Iterator[Connected]:
+    """A server in the Java process of the tests' session, which has loaded and compiled what it needs. Commands come
+    from other processes, and get sessions of their own.
+    """
     lacking = [name for name in ("grpc", "grpc_status", "google.rpc") if not is_there(name)]
     if lacking:
         pytest.skip(f"no client of Spark Connect: {', '.join(lacking)} cannot be imported (extra `connect`)")
-    if not list(HOME.glob("jars/spark-connect_*.jar")):
+    if not list(Path(pyspark.__file__).parent.glob("jars/spark-connect_*.jar")):
         pytest.skip("pyspark has no jar of Spark Connect's server")
-    port, folder = free_port(), tmp_path_factory.mktemp("connect")
-    given = properties_to_start("local[2]", {"spark.sql.warehouse.dir": str(folder)}, None, Workload(1)) | {
-        "spark.connect.grpc.binding.address": "127.0.0.1",
-        "spark.connect.grpc.binding.port": str(port),
-    }
-    given[JAVA_OPTIONS] += f" {option_to_read()}"
-    properties = [part for key, value in given.items() for part in ("--conf", f"{key}={value}")]
-    command = [str(HOME / "bin/spark-submit"), "--master", "local[2]", *properties, "--class", SERVER, "spark-internal"]
-    environment = os.environ | {
-        "SPARK_HOME": str(HOME), "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(repository)
-    }  # fmt: skip
-    with (folder / "log").open("wb") as log:
-        java = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log)
-    try:
-        wait_until_it_answers(java, port, folder / "log")
-        yield Connected(port)
-    finally:
-        java.terminate()
-        java.wait(60)
+    port, jvm = free_port(), spark.sparkContext._jvm
+    assert jvm is not None
+    for key, value in (("address", "127.0.0.1"), ("port", str(port))):
+        jvm.org.apache.spark.SparkEnv.get().conf().set(f"spark.connect.grpc.binding.{key}", value)
+    service, unset = jvm.org.apache.spark.sql.connect.service.SparkConnectService, jvm.scala.Option.empty()
+    service.start(spark.sparkContext._jsc.sc())
+    yield Connected(port)
+    service.stop(unset, unset)
 
 
 def is_there(module: str) -> bool:
@@ -108,16 +95,6 @@ def is_there(module: str) -> bool:
         return find_spec(module) is not None
     except ModuleNotFoundError:
         return False
-
-
-def wait_until_it_answers(java: subprocess.Popen[bytes], port: int, log: Path) -> None:
-    until = time.monotonic() + STARTS_WITHIN_S
-    while java.poll() is None and time.monotonic() < until:
-        with socket.socket() as one:
-            if one.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.1)
-    pytest.fail(f"the server did not start: {log.read_text(errors='replace')[-2000:]}")
 
 
 def test_jobs_write_the_same_tables_with_and_without_a_server(
