@@ -41,15 +41,6 @@ def pytest_sessionstart(session: pytest.Session) -> None:
             subprocess.run([sys.executable, "-m", "tests.class_archive"], cwd=REPOSITORY, check=False)
 
 
-JAVA_OPTIONS = " ".join((
-    "-XX:+UseSerialGC", "-XX:Tier4InvocationThreshold=50000", "-XX:Tier4MinInvocationThreshold=6000",
-    "-XX:Tier4CompileThreshold=150000", "-XX:Tier4BackEdgeThreshold=400000",
-))  # fmt: skip
-"""Java's second compiler compiles only what is ten times as hot as by default: more does not pay in a session of
-minutes.
-"""
-
-
 @pytest.fixture(scope="session")
 def repository() -> Path:
     """The clone."""
@@ -71,12 +62,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     # Imported here because the unit lane does not need Spark.
     from jobs.paths import CONF
     from jobs.session.spark import spark_session
-    from jobs.session.spark_properties import SMALL, read_properties
+    from jobs.session.spark_properties import QUICK_JAVA, SMALL, read_properties
 
     warehouse: Path = tmp_path_factory.mktemp("warehouse")
     small = {
+        **read_properties(CONF / QUICK_JAVA),
         **read_properties(CONF / SMALL),
-        "spark.driver.extraJavaOptions": JAVA_OPTIONS,
         "spark.sql.shuffle.partitions": "2",
         "spark.default.parallelism": "2",
         "spark.sql.warehouse.dir": warehouse.as_uri(),

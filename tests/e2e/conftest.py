@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache, cached_property
@@ -18,9 +19,13 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
+import jobs.pipeline
+import jobs.replay
+import jobs.report
 from jobs.ingest import ingest
 from jobs.lake.table_address import table_path
-from jobs.replay import replay
+from jobs.replay import ReplayedRun, pass_gold_gate, replay
+from jobs.report_page.findings import known_run
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
 from schemas.tables.gold import GOLD, RUNS
@@ -107,6 +112,34 @@ def made(spark: SparkSession, capture: Path, lake: Path) -> tuple[str, str]:
     run = Run(scenario, (capture,), str(lake), RUN_AT)
     capture_id = ingest(spark, run)
     return capture_id, replay(spark, run, capture_id).run_id
+
+
+@contextmanager
+def pages_left_out() -> Iterator[None]:
+    """While the block runs, commands write no page: drawing it takes longer than a small replay."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(jobs.report, "write_report", lambda *_: None)
+        yield
+
+
+@pytest.fixture
+def no_page() -> Iterator[None]:
+    """The commands of the test write no page."""
+    with pages_left_out():
+        yield
+
+
+@pytest.fixture
+def tables_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a replay, the commands of the test apply the gate. They recommend nothing, and print and write no results,
+    for which they would query the tables some 50 times.
+    """
+
+    def only_pass_gate(spark: SparkSession, run: Run, capture_id: str, done: ReplayedRun) -> None:
+        pass_gold_gate(spark, run, capture_id, done, known_run(spark, run.lake, done.run_id))
+
+    for job in (jobs.pipeline, jobs.replay):
+        monkeypatch.setattr(job, "conclude_run", only_pass_gate)
 
 
 class Nights(NamedTuple):

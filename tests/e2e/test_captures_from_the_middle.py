@@ -12,7 +12,7 @@ from tests.lakes import queried
 from tests.unit.capture.capture_files import sample_capture, store
 
 
-@pytest.mark.usefixtures("spark")
+@pytest.mark.usefixtures("spark", "tables_alone")
 def test_consumers_and_followers_are_replayed_from_the_middle_of_their_sessions(
     repository: Path, tmp_path: Path
 ) -> None:

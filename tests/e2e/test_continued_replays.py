@@ -24,7 +24,7 @@ DEPENDS_ON_THE_CACHE = ("session_grants", "session_shards", "session_partitions"
 """Metrics that are unknown as long as a broker's sessions, and the shard whose turn it is, are unknown."""
 
 
-@pytest.mark.usefixtures("spark")
+@pytest.mark.usefixtures("spark", "tables_alone")
 def test_the_sessions_of_the_night_before_are_in_the_cache(
     repository: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

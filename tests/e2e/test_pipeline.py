@@ -111,7 +111,7 @@ def test_stages_are_printed_on_stderr_and_spark_is_quiet(answer: subprocess.Comp
     assert [line for line in lines if "replay fetch_max_bytes" in line]
 
 
-@pytest.mark.usefixtures("spark")
+@pytest.mark.usefixtures("spark", "no_page")
 def test_the_same_command_again_decodes_and_replays_nothing_and_leaves_equal_tables(
     answer: subprocess.CompletedProcess[str], samples: list[Path], lake: Path,
     capsys: pytest.CaptureFixture[str],
@@ -136,7 +136,7 @@ def five_tasks(spark: SparkSession) -> Iterator[None]:
     spark.conf.set(SHUFFLE_PARTITIONS, before)
 
 
-@pytest.mark.usefixtures("five_tasks")
+@pytest.mark.usefixtures("five_tasks", "no_page")
 def test_ingest_and_replay_with_other_tasks_write_the_tables_of_the_pipeline(
     answer: subprocess.CompletedProcess[str], samples: list[Path], lake: Path, tmp_path: Path,
     capsys: pytest.CaptureFixture[str],

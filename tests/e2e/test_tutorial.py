@@ -19,6 +19,7 @@ from jobs.cli import run_command
 from jobs.replays.algorithms import ALGORITHMS
 from schemas.tables.gold import RUNS
 from tests.conftest import REPOSITORY
+from tests.e2e.conftest import pages_left_out
 from tests.lakes import queried
 
 PAGE = (REPOSITORY / "docs/tutorial.md").read_text(encoding="utf-8")
@@ -61,6 +62,7 @@ def begun(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Begu
     folder = tmp_path_factory.mktemp("tutorial")
     first = steps(folder / "starved.yaml", folder / "lake")[0]
     with (
+        pages_left_out(),
         pytest.MonkeyPatch.context() as patched,
         redirect_stdout(StringIO()) as out,
         redirect_stderr(StringIO()) as err,
@@ -70,6 +72,7 @@ def begun(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Begu
     return Begun(folder / "lake", first, out.getvalue(), err.getvalue())
 
 
+@pytest.mark.usefixtures("no_page")
 def test_all_five_are_replayed_and_the_stored_scenario_gives_the_same_run(
     begun: Begun, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -90,6 +93,7 @@ def check_shown(step: Step, printed: str) -> None:
     assert [line for line in step.shown if line not in printed.splitlines()] == []
 
 
+@pytest.mark.usefixtures("no_page")
 def test_the_tutorials_commands_print_what_it_shows(
     begun: Begun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
