@@ -26,11 +26,16 @@ from pathlib import Path
 from jobs.paths import CONF
 from jobs.session.spark import spark_session
 from jobs.session.spark_properties import SMALL, read_properties
-from tests.conftest import JAVA_OPTIONS
 from tests.histories.commands import Home
 from tests.histories.history import Done, History, undone
 from tests.histories.steps import plan
 from tests.histories.undisturbed import kept
+
+JAVA_OPTIONS = " ".join((
+    "-XX:+UseSerialGC", "-XX:Tier4InvocationThreshold=50000", "-XX:Tier4MinInvocationThreshold=6000",
+    "-XX:Tier4CompileThreshold=150000", "-XX:Tier4BackEdgeThreshold=400000",
+))  # fmt: skip
+"""Java's second compiler compiles only what is ten times as hot as by default. Histories may run for hours."""
 
 
 def asked() -> argparse.Namespace:
