@@ -58,13 +58,13 @@ def microseconds(packet: Packet) -> int:
 
 
 def by_clock(packets: Iterable[Packet], clock: Clock) -> list[Packet]:
-    """The packets as another capture point dates them."""
+    """The packets with the times that another clock gives them."""
     times = [(packet, clock(microseconds(packet))) for packet in packets]
     return [Packet(p.data, time // MICROSECONDS, time % MICROSECONDS, p.original) for p, time in times]
 
 
 def jittery(apart_us: int, jitter_us: int, seed: int) -> Clock:
-    """A clock that is so far ahead, read as much as so late; it never goes back."""
+    """A clock that is `apart_us` ahead. It is read up to `jitter_us` late, and never goes back."""
     chance, last = random.Random(seed), 0  # noqa: S311  (not for secrets)
 
     def read(time: int) -> int:
@@ -85,7 +85,7 @@ def store(path: Path, link_type: int, packets: Sequence[Packet]) -> Path:
 
 
 def rows_in_order(paths: Iterable[Path], *, range_bytes: int = 1 << 30) -> pa.RecordBatch:
-    """The packets of several files as workers get them."""
+    """The packets of several files, in the order in which workers get them."""
     indexes = in_time_order([index_capture(str(path), range_bytes=range_bytes, buckets=1) for path in paths])
     batches = [
         batch
@@ -100,7 +100,7 @@ def rows_in_order(paths: Iterable[Path], *, range_bytes: int = 1 << 30) -> pa.Re
 def tables_of(packets: pa.RecordBatch, earlier: EarlierSet | None = None, /, **chunk_size: int) -> Tables:
     """The silver rows of packets by table, in the order of their keys, without the columns that name packets.
 
-    earlier: what is known of connections that go on from an earlier capture set.
+    earlier: what is known about connections that continue from an earlier capture set.
     """
     tables: Tables = {table.name: [] for table in SILVER if table is not CAPTURES}
     for batch in rows_from_packets([packets], "a-capture", None, None, earlier, **chunk_size):
@@ -117,7 +117,7 @@ def tables_of(packets: pa.RecordBatch, earlier: EarlierSet | None = None, /, **c
 
 
 def at_client(packets: Iterable[Packet], delay_us: int) -> list[Packet]:
-    """What was captured at the brokers as clients see it, so far away: they send earlier and get answers later."""
+    """Packets captured at brokers, with the times at which clients see them: requests earlier, responses later."""
 
     def is_sent_by_broker(packet: Packet) -> bool:
         (source,) = struct.unpack_from(">H", packet.data, SOURCE_PORT_AT)

@@ -1,4 +1,4 @@
-"""Conversations for tests: segments that each side sends, made into packets, and the rows that come of them."""
+"""Conversations for tests: each side's segments, the packets made from them, and what is found in these packets."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def response(correlation_id: int, body: bytes = b"answer") -> bytes:
 
 @dataclass(frozen=True)
 class Segment:
-    """One TCP segment; `at` is its place in its side's stream, by default behind what that side sent before."""
+    """One TCP segment; `at` is its place in its side's stream, by default after what that side sent before."""
 
     side: int
     payload: bytes = b""
@@ -110,7 +110,7 @@ def end_bytes(address: str, port: int) -> bytes:
 def packets(
     segments: Iterable[Segment], connection: Connection | None = None, *, first_packet: int = 0
 ) -> list[dict[str, Any]]:
-    """Rows of PACKETS; a lost segment takes its place in the stream and a packet number, but is not there."""
+    """Rows of PACKETS. A lost segment has a place in the stream and a packet number, but no row."""
     connection = connection or Connection()
     sent, rows = [0, 0], []
     for number, segment in enumerate(segments, first_packet):
@@ -147,7 +147,7 @@ def cut(rows: pa.RecordBatch, most: int) -> Batches:
 
 @dataclass(frozen=True)
 class Exchange:
-    """A request and what came back; numbers and ids as in the product, bytes as they were framed."""
+    """A request and its response: the product's numbers and ids, and the bytes of both frames."""
 
     connection: tuple[bytes, int]
     number: int
@@ -164,7 +164,7 @@ class Exchange:
 
 @dataclass
 class Conversation:
-    """Everything that came of some packets, in an order that does not depend on how they were cut."""
+    """Everything that is found in packets, in an order that does not depend on how they are cut into batches."""
 
     exchanges: list[Exchange] = field(default_factory=list)
     losses: list[tuple[tuple[bytes, int], int, int, int, str, int]] = field(default_factory=list)
@@ -185,7 +185,7 @@ class Conversation:
         return [exchange.correlation_id for exchange in self.exchanges if exchange.status == "answered"]
 
     def reasons(self) -> list[tuple[int, str]]:
-        """(bytes, why) of what is in no frame."""
+        """(bytes, reason) of each range of bytes that is in no frame."""
         return [(loss[3], loss[4]) for loss in self.losses]
 
 
@@ -195,7 +195,7 @@ def content(arena: Any, row: Any) -> bytes:
 
 
 def understand(batches: Iterable[pa.RecordBatch], **chunk_size: int) -> Conversation:
-    """Everything that comes of packet batches; chunk_size as for `frames_by_chunk`."""
+    """Everything that is found in packet batches; chunk_size as for `frames_by_chunk`."""
     found = Conversation()
     for chunk in frames_by_chunk(batches, **chunk_size):
         keys = [(key, int(n)) for key, n in zip(chunk.endpoints, chunk.connections["incarnation"], strict=True)]
@@ -269,7 +269,7 @@ def note_connections(found: Conversation, chunk: Any, keys: list[tuple[bytes, in
 
 
 def accounted(found: Conversation) -> bool:
-    """Whether every captured payload byte is framed, unframed, repeated or late, once."""
+    """Whether each captured byte of payload counts exactly once, as framed, unframed, repeated or late."""
     return all(
         part["payload_bytes"]
         == part["framed_bytes"] + part["unframed_bytes"] + part["repeated_bytes"] + part["late_bytes"]
@@ -280,11 +280,11 @@ def accounted(found: Conversation) -> bool:
 def talk(
     *segments: Segment, connection: Connection | None = None, is_opened: bool = True, **chunk_size: int
 ) -> Conversation:
-    """What comes of one connection."""
+    """What is found in the packets of one connection."""
     rows = packets([*OPENING, *segments] if is_opened else segments, connection)
     return understand(cut(batch(rows), chunk_size.get("rows", len(rows))), **chunk_size)
 
 
 def shifted(rows: Iterable[dict[str, Any]], by: int) -> list[dict[str, Any]]:
-    """The packets later in the capture."""
+    """The packets with higher numbers and later times, as later in a capture."""
     return [row | {"packet_no": row["packet_no"] + by, "ts_ns": row["ts_ns"] + by * 1_000_000} for row in rows]

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from tests.unit.capture.packet_builders import IPV4, IPV6, ethernet, ipv4, ipv6
 
 Envelope = Callable[[bytes], bytes]
-"""From an Ethernet frame, of IPv4 or IPv6, to the Ethernet frame it is sent in."""
+"""From an Ethernet frame of IPv4 or IPv6 to the Ethernet frame in which it is sent."""
 
 ETHERNET_HEADER = 14
 VXLAN_PORT, FLANNEL_PORT, GENEVE_PORT = 4789, 8472, 6081
@@ -27,7 +27,7 @@ def packet_of(frame: bytes) -> bytes:
 
 
 def length_field(size: int) -> int:
-    """What 16 bits say of a length: 0 of one that a network card is to cut."""
+    """The 16-bit field for a length; 0 if it does not fit, as in packets that the network card cuts into segments."""
     return size if size < 1 << 16 else 0
 
 
@@ -71,13 +71,13 @@ def erspan_3(frame: bytes, version: int = 2, frame_type: int = 0, subheader: byt
 
 
 def labels(packet: bytes, count: int) -> bytes:
-    """A label's 20 bits, 3 of traffic class, the bit that marks the last one, and the time to live."""
+    """A packet after MPLS labels. Each has a label, a traffic class of 3 bits, a mark of the last one, and a TTL."""
     stack = [(16 + i) << 12 | (i == count - 1) << 8 | 64 for i in range(count)]
     return struct.pack(f">{count}I", *stack) + packet
 
 
 def tagged(frame: bytes, *tags: int) -> bytes:
-    """With VLAN tags of these ethertypes."""
+    """The frame with VLAN tags of these ethertypes."""
     return frame[:12] + b"".join(struct.pack(">HH", tag, 7) for tag in tags) + frame[12:]
 
 
@@ -93,7 +93,7 @@ def in_pppoe(frame: bytes, head: int = 0x1100, protocol: int | None = None) -> b
 
 
 def ip_number(frame: bytes) -> int:
-    """Of the frame's IP packet as the payload of another."""
+    """The protocol number of the frame's IP packet if another IP packet carries it."""
     return {IPV4: 4, IPV6: 41}[ethertype_of(frame)]
 
 
@@ -106,7 +106,7 @@ def in_geneve(frame: bytes) -> bytes:
 
 
 def behind_a_load_balancer(frame: bytes) -> bytes:
-    """As AWS's Gateway Load Balancer sends it: no Ethernet header, and three options."""
+    """The frame as AWS's Gateway Load Balancer sends it in Geneve: without Ethernet header, with three options."""
     options = struct.pack(">HBBQ", 0x0108, 1, 2, 1) + struct.pack(">HBBQ", 0x0108, 2, 2, 2)
     options += struct.pack(">HBBI", 0x0108, 3, 1, 3)
     return over_ipv4(udp(geneve(packet_of(frame), ethertype_of(frame), options), GENEVE_PORT), UDP)
@@ -167,7 +167,7 @@ ENVELOPES: dict[str, Envelope] = {
 
 
 def as_ipv6(frame: bytes) -> bytes:
-    """A frame of IPv4 without options as IPv6 would have it."""
+    """A frame of IPv4 without options, as a frame of IPv6."""
     packet = packet_of(frame)
     total = int.from_bytes(packet[2:4], "big")
     source, target = (str(ipaddress.IPv6Address(bytes.fromhex("20010db8") + bytes(8) + packet[at : at + 4]))

@@ -28,7 +28,7 @@ Rows = list[dict[str, Any]]
 
 
 def dumped(packets: Iterable[pa.RecordBatch]) -> pa.Table:
-    """The frames in packets, in the order in which they were complete."""
+    """A dump of the frames in packets, in the order in which they were complete."""
     rows: Rows = []
     for chunk in frames_by_chunk(packets, rows=1 << 30, payload_bytes=1 << 30):
         lower, higher = (ends.to_pylist() for ends in connection_endpoints(b"".join(chunk.endpoints)))
@@ -63,7 +63,7 @@ def write_arrow(path: Path, table: pa.Table, *, rows: int = 100) -> Path:
 
 
 def packets_in_order(paths: Iterable[Path], *, range_bytes: int = 1 << 30) -> pa.RecordBatch:
-    """The rows of dumps as workers get them."""
+    """The rows of dumps, in the order in which workers get them."""
     batches = [
         batch
         for number, path in enumerate(paths)

@@ -1,4 +1,4 @@
-"""Lines as brokers' request logs have them."""
+"""Lines of brokers' request logs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def line(
     api_key: int, api_version: int, correlation_id: int, request: object, response: object, *,
     time: str = "2026-11-21 12:00:48,601", connection: str = CONNECTION, forwarded: bool = False, **told: Any,
 ) -> str:  # fmt: skip
-    """One line in the layout of Kafka's own configuration."""
+    """A line in the layout of Kafka's own log4j configuration."""
     header = {
         "requestApiKey": api_key, "requestApiVersion": api_version, "correlationId": correlation_id,
         "clientId": "app", "requestApiKeyName": "ANY",

@@ -1,4 +1,4 @@
-"""As much of Amazon S3 over HTTP as reading takes, on this machine: a bucket named `bucket` over a folder of files."""
+"""The part of Amazon S3's HTTP that reading needs, served on this machine: the bucket `bucket` has a folder's files."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ BUCKET = "bucket"
 
 
 class ObjectStore(ThreadingHTTPServer):
-    """A store of the files below a folder. sent: bytes of each answer to a read, by key. opened: how often, by key.
-    refuses: whether it answers as to wrong credentials.
+    """A store of the files below a folder.
+
+    sent: the bytes of each answer to a read, by key. opened: how often each key was opened. refuses: whether it answers
+    all requests as if the credentials were wrong.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -77,12 +79,12 @@ class _Requests(BaseHTTPRequestHandler):
             self.wfile.write(content)
 
     def log_message(self, *_: object) -> None:
-        """Tests are quiet."""
+        """Log nothing."""
 
 
 @contextmanager
 def object_store(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectStore]:
-    """The store of the files below a folder, running, with credentials for it."""
+    """A running store of the files below a folder; the environment has credentials for it."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "made-up")
     with ObjectStore(folder) as store:
@@ -96,7 +98,7 @@ def object_store(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Obje
 
 
 def listing(folder: Path, prefix: str, delimiter: str) -> str:
-    """The answer of ListObjectsV2."""
+    """The response to ListObjectsV2."""
     keys = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
     objects, folders = [], set()
     for key in (key for key in keys if key.startswith(prefix)):

@@ -1,4 +1,4 @@
-"""Packets and capture files for tests: each builder has defaults for all that a test does not care about."""
+"""Builders of packets and capture files for tests, with defaults for everything that a test does not care about."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ IPV4, IPV6, ARP = 0x0800, 0x86DD, 0x0806
 
 
 def endpoint(address: str, port: int) -> bytes:
-    """An end of a connection in rows of packets: an address of 16 bytes, IPv4's mapped into IPv6, and a port."""
+    """An endpoint as in rows of packets: an address of 16 bytes (IPv4's mapped into IPv6), and a port."""
     packed = ipaddress.ip_address(address).packed
     return (bytes(10) + b"\xff\xff" + packed if len(packed) == 4 else packed) + port.to_bytes(2, "big")
 
@@ -60,7 +60,7 @@ def ethernet(payload: bytes | None = None, *, ethertype: int = IPV4, vlans: Sequ
 
 @dataclass(frozen=True)
 class Packet:
-    """One packet of a capture; `original` is its length on the wire where that is more than `data`."""
+    """One packet of a capture; `original` is its length on the wire if that is more than `data`."""
 
     data: bytes
     seconds: int = 1_700_000_000
@@ -133,7 +133,7 @@ def simple(packet: bytes, order: str = "<", *, original: int | None = None) -> b
 
 
 def header_bytes(read: CaptureIndex) -> int:
-    """Of the file; a pcapng file has none, for its sections are blocks as all are."""
+    """The bytes of the file's header. A pcapng file has none: its section headers are blocks, too."""
     return 24 if read.format == "pcap" else 0
 
 
@@ -147,7 +147,7 @@ def index(path: Path, *, range_bytes: int = 1 << 30, buckets: int = 8) -> Captur
 
 
 def read_rows(path: Path, *, range_bytes: int = 1 << 30, batch_bytes: int = 1 << 20, buckets: int = 8) -> pa.Table:
-    """Every row of a capture, range after range."""
+    """All rows of a capture, read one range after the other."""
     ranges = index(path, range_bytes=range_bytes, buckets=buckets).ranges
     batches = [batch for r in ranges for batch in read_packets(r, file_no=3, buckets=buckets, batch_bytes=batch_bytes)]
     return pa.Table.from_batches(batches, PACKETS)

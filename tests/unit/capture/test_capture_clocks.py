@@ -15,7 +15,7 @@ RESOLUTION = st.one_of(st.integers(0, 40), st.integers(128, 255))
 
 
 def exact_ns(ticks: int, resolution: int, offset: int) -> int | None:
-    """Nanoseconds rounded down, None where the second is out of reach of int64 nanoseconds."""
+    """Nanoseconds, rounded down; None if int64 nanoseconds cannot represent the second."""
     ticks_per_second = 2 ** (resolution & 0x7F) if resolution & 0x80 else 10**resolution
     ns = Fraction(ticks * 10**9, ticks_per_second)
     in_reach = ticks // ticks_per_second < 2**63 and abs(ticks // ticks_per_second + offset) <= LAST_SECOND

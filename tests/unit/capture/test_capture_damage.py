@@ -1,4 +1,4 @@
-"""A damaged capture gives what comes before and behind the damage, and names that by reason, offset and bytes."""
+"""A damaged capture gives the packets before and after the damage, and a fault with its reason, offset and bytes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ GOOD_NG = section() + interface() + b"".join(map(enhanced, packets_of(b"one", b"
 
 
 def check_fault(folder: Path, content: bytes, reason: FaultReason, offset: int) -> None:
-    """The good part is read, and the fault covers all that follows it."""
+    """Check that the part before the damage is read, and that the fault covers all bytes after it."""
     path = store(folder, content)
     read = index(path)
     assert read.faults == [CaptureFault(reason, offset, len(content) - offset)]
@@ -74,12 +74,12 @@ GARBAGE: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("garbage", GARBAGE.values(), ids=GARBAGE.keys())
-def test_garbage_behind_pcap_packets_is_named(tmp_path: Path, garbage: bytes) -> None:
+def test_garbage_after_pcap_packets_is_reported(tmp_path: Path, garbage: bytes) -> None:
     check_fault(tmp_path, GOOD + garbage, FaultReason.PACKET_HEADER_IMPLAUSIBLE, len(GOOD))
 
 
 def check_skipped(folder: Path, content: bytes, skipped: list[tuple[int, int]], payloads: list[bytes]) -> None:
-    """Only these bytes are skipped, (offset, how many), each time by name, whatever the ranges."""
+    """Check that only these bytes, (offset, how many), are skipped and reported, whatever the size of ranges."""
     path = store(folder, content)
     read = index(path)
     named = [CaptureFault(FaultReason.PACKET_HEADER_IMPLAUSIBLE, at, bytes_) for at, bytes_ in skipped]
@@ -101,7 +101,7 @@ BEHIND = pcap(packets_of(*MANY))[24:]
 @pytest.mark.parametrize(
     ("order", "compress"), [("<", bytes), (">", bytes), ("<", gzip.compress)], ids=["little", "big", "gzip"]
 )
-def test_packets_behind_garbage_are_read(
+def test_packets_after_garbage_are_read(
     tmp_path: Path, garbage: bytes, order: str, compress: Callable[[bytes], bytes]
 ) -> None:
     before, behind = pcap(packets_of(b"one", b"two"), order=order), pcap(packets_of(*MANY), order=order)[24:]
@@ -117,7 +117,7 @@ def test_several_damaged_places_are_skipped_one_by_one(tmp_path: Path) -> None:
     check_skipped(tmp_path, content, [(len(GOOD), 77), (second, 300)], [b"one", b"two", *MANY, *MANY])
 
 
-def test_a_capture_behind_another_in_a_file_is_read(tmp_path: Path) -> None:
+def test_a_second_capture_in_the_same_file_is_read(tmp_path: Path) -> None:
     check_skipped(tmp_path, GOOD + GOOD, [(len(GOOD), 24)], [b"one", b"two"] * 2)
 
 
@@ -131,7 +131,7 @@ def test_damage_that_is_longer_than_what_is_read_at_once_is_skipped(tmp_path: Pa
     check_skipped(tmp_path, GOOD + bytes(9 << 20) + BEHIND, [(len(GOOD), 9 << 20)], [b"one", b"two", *MANY])
 
 
-def test_packets_go_on_behind_damage_before_the_file_ends_within_one(tmp_path: Path) -> None:
+def test_packets_after_damage_are_read_up_to_one_that_the_end_of_the_file_cuts(tmp_path: Path) -> None:
     read = index(store(tmp_path, GOOD + bytes(77) + BEHIND[:-3]))
     assert [(fault.reason, fault.offset) for fault in read.faults] == [
         (FaultReason.PACKET_HEADER_IMPLAUSIBLE, len(GOOD)),
@@ -149,7 +149,7 @@ def test_damage_is_skipped_a_bounded_number_of_times(tmp_path: Path, monkeypatch
 
 @pytest.mark.parametrize("nanoseconds", [False, True])
 def test_a_fraction_of_a_whole_second_is_carried(tmp_path: Path, nanoseconds: bool) -> None:
-    """Writers that round, such as dpkt's, have it about once in a million packets."""
+    """Writers that round, such as dpkt's, write such a fraction about once in a million packets."""
     second = 1_000_000_000 if nanoseconds else 1_000_000
     packets = [Packet(p.data, seconds=7, fraction=f) for p, f in zip(packets_of(b"a", b"b"), (second, 3), strict=True)]
     path = store(tmp_path, pcap(packets, nanoseconds=nanoseconds))
@@ -178,7 +178,7 @@ BAD_BLOCKS: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("garbage", BAD_BLOCKS.values(), ids=BAD_BLOCKS.keys())
-def test_a_bad_block_behind_pcapng_packets_is_named(tmp_path: Path, garbage: bytes) -> None:
+def test_a_bad_block_after_pcapng_packets_is_reported(tmp_path: Path, garbage: bytes) -> None:
     check_fault(tmp_path, GOOD_NG + garbage, FaultReason.BLOCK_MALFORMED, len(GOOD_NG))
 
 
@@ -196,7 +196,7 @@ BAD_PACKETS: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("bad", BAD_PACKETS.values(), ids=BAD_PACKETS.keys())
-def test_a_packet_block_that_contradicts_itself_is_counted_and_passed(tmp_path: Path, bad: bytes) -> None:
+def test_a_packet_block_that_contradicts_itself_is_counted_and_skipped(tmp_path: Path, bad: bytes) -> None:
     path = store(tmp_path, section() + interface() + bad + enhanced(ethernet()))
     read = index(path)
     assert (read.counts.malformed, read.counts.tcp, read.faults) == (1, 1, [])
@@ -209,7 +209,7 @@ def test_a_simple_packet_needs_an_interface(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", gzip.compress(b""), zstandard.compress(b"")], ids=["plain", "gzip", "zstd"])
-def test_an_empty_file_is_named(tmp_path: Path, content: bytes) -> None:
+def test_an_empty_file_is_reported(tmp_path: Path, content: bytes) -> None:
     read = index(store(tmp_path, content))
     assert read.faults == [CaptureFault(FaultReason.FILE_EMPTY, 0, 0)]
     assert (read.format, read.ranges) == ("none", [])
@@ -249,7 +249,9 @@ def test_what_follows_damage_in_a_compressed_file_is_counted_as_stored(tmp_path:
     assert read_rows(tmp_path / "capture").num_rows == 200
 
 
-def test_a_file_that_expands_without_measure_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_decompression_of_a_file_that_expands_too_far_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(compression, "LEAST_LIMIT", 1 << 20)
     monkeypatch.setattr(compression, "MOST_EXPANSION", 10)
     incompressible = ethernet(ipv4(tcp(np.random.default_rng(7).bytes(15_000))))
@@ -287,7 +289,9 @@ ALIENS: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize(("content", "said"), ALIENS.values(), ids=ALIENS.keys())
-def test_a_file_that_is_no_capture_is_refused_by_name(tmp_path: Path, content: bytes, said: str) -> None:
+def test_a_file_that_is_no_capture_is_refused_in_a_message_that_names_it(
+    tmp_path: Path, content: bytes, said: str
+) -> None:
     path = store(tmp_path, content)
     with pytest.raises(AlienError, match=said) as refused:
         index(path)
@@ -295,7 +299,7 @@ def test_a_file_that_is_no_capture_is_refused_by_name(tmp_path: Path, content: b
 
 
 @pytest.mark.parametrize("name", ["absent", "."], ids=["absent", "a_folder"])
-def test_a_file_that_cannot_be_read_is_refused_by_name(tmp_path: Path, name: str) -> None:
+def test_a_file_that_cannot_be_read_is_refused_in_a_message_that_names_it(tmp_path: Path, name: str) -> None:
     with pytest.raises(CaptureError, match="cannot be read"):
         index(tmp_path / name)
 

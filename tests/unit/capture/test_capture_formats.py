@@ -83,13 +83,13 @@ def test_pcapng_time_offset_is_added_in_seconds(tmp_path: Path, order: str) -> N
     assert row["ts_ns"] == (SECONDS - 3600) * 10**9 + 5000
 
 
-def test_clock_options_are_found_behind_padded_ones(tmp_path: Path) -> None:
+def test_clock_options_are_found_after_padded_ones(tmp_path: Path) -> None:
     options = option(2, b"lo") + option(9, b"\x09") + option(1, b"a comment") + option(14, struct.pack("<q", 3600))
     [row] = rows_of(tmp_path, section() + interface(options=options) + enhanced(PACKET, ticks=42))
     assert row["ts_ns"] == 3600 * 10**9 + 42
 
 
-def test_options_behind_the_end_of_options_are_not_read(tmp_path: Path) -> None:
+def test_options_after_the_end_of_options_are_not_read(tmp_path: Path) -> None:
     options = option(0, b"") + option(14, struct.pack("<q", -3600))
     [row] = rows_of(tmp_path, section() + interface(options=options) + enhanced(PACKET))
     assert row["ts_ns"] == SECONDS * 10**9 + 5000
@@ -111,7 +111,7 @@ def test_a_new_section_starts_with_its_own_byte_order_and_no_interfaces(tmp_path
     assert index(tmp_path / "capture").counts.malformed == 1
 
 
-def test_blocks_that_hold_no_packets_are_stepped_over(tmp_path: Path) -> None:
+def test_blocks_without_packets_are_skipped(tmp_path: Path) -> None:
     secrets, names, statistics = (block(kind, b"not kept") for kind in (10, 4, 5))
     custom, comment = block(0x0BAD, b"\x00" * 64), option(1, b"a comment")
     blocks = [
@@ -145,7 +145,7 @@ def compressed_in_two(content: bytes, compress: object) -> bytes:
     ids=["gzip", "zstd"],
 )
 @pytest.mark.parametrize("format_", ["pcap", "pcapng"])
-def test_the_content_shows_the_compression_and_may_come_in_pieces(
+def test_compression_is_recognised_by_content_and_may_be_of_several_parts(
     tmp_path: Path, compression: str, compress: object, format_: str
 ) -> None:
     packets = packets_of(b"one", b"two", b"three")
@@ -170,7 +170,7 @@ def test_rows_have_the_declared_columns_and_plain_types(tmp_path: Path) -> None:
     assert (row["file_no"], row["packet_no"], row["seq"], row["payload_bytes"]) == (3, 0, 0xFFFF_FFFF, 5)
 
 
-def test_an_index_tells_what_the_file_holds(tmp_path: Path) -> None:
+def test_an_index_says_what_the_file_contains(tmp_path: Path) -> None:
     sent = Packet(ethernet(), SECONDS, 9)
     cut = Packet(ethernet()[:-2], SECONDS, 3, original=len(ethernet()))
     bare_ack = Packet(ethernet(ipv4(tcp(b""))), SECONDS, 4)

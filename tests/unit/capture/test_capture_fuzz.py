@@ -1,4 +1,4 @@
-"""No content, however hostile, crashes a reader, makes it read beyond its bytes, or loses bytes without a word."""
+"""No content, however hostile, crashes a reader, makes it read beyond its bytes, or loses bytes without a report."""
 
 from __future__ import annotations
 
@@ -74,14 +74,14 @@ EACH_SEED = pytest.mark.parametrize("seed", SEEDS.values(), ids=SEEDS.keys())
 
 
 def uncompressed_bytes(content: bytes, compression: Compression) -> int:
-    """As many as come before damage."""
+    """How many uncompressed bytes there are, up to any damage."""
     if compression is Compression.NONE:
         return len(content)
     return sum(map(len, decompress(io.BytesIO(content), compression, [])))
 
 
 def check_accounting(content: bytes) -> None:
-    """Header, ranges and faults make up the stream, and the range pass finds the bytes that the index counted."""
+    """Check that header, ranges and faults cover the stream, and that ranges have the bytes that the index counted."""
     with tempfile.TemporaryDirectory() as folder:
         path = store(Path(folder), content)
         try:
@@ -126,7 +126,7 @@ def test_flipped_bits_are_accounted_for(seed: bytes, data: st.DataObject) -> Non
 
 
 def poisoned(content: bytes, poison: int) -> np.ndarray:
-    """`content` as a chunk with 512 bytes behind it that a kernel must not look at."""
+    """`content` as a chunk, followed by 512 bytes that a kernel must not read."""
     return np.frombuffer(content + bytes([poison]) * 512, np.uint8).copy()
 
 

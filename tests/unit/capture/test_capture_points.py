@@ -1,4 +1,4 @@
-"""One capture, however many files it lies in and from however many points it was taken: each byte counts once."""
+"""Each byte of a capture counts once, however many files and capture points it has."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def whole(capture: Capture, tmp_path_factory: pytest.TempPathFactory) -> Tables:
 
 
 def rotated(folder: Path, capture: Capture, names: list[str]) -> list[Path]:
-    """The capture cut into files of as many packets each."""
+    """The capture cut into files with equal numbers of packets."""
     link_type, packets = capture
     most = -(-len(packets) // len(names))
     return [store(folder / name, link_type, packets[i * most : (i + 1) * most]) for i, name in enumerate(names)]
@@ -100,7 +100,7 @@ def test_two_points_give_the_tables_of_the_first(capture: Capture, tmp_path: Pat
 
 
 def test_what_one_point_lost_is_filled_from_the_other(capture: Capture, whole: Tables, tmp_path: Path) -> None:
-    """Each of two points, in rotated files, lost packets that the other has."""
+    """Both points have rotated files, and each lost packets that the other has."""
     link_type, packets = capture
     chance = random.Random(5)  # noqa: S311  (not for secrets)
     numbers = range(len(packets))
@@ -118,7 +118,7 @@ def test_what_one_point_lost_is_filled_from_the_other(capture: Capture, whole: T
 
 
 def test_both_ends_of_a_connection_count_once(capture: Capture, tmp_path: Path) -> None:
-    """Packets need a while from one to the other, clocks are apart, and either end lost some."""
+    """Packets take time from one end to the other, the clocks differ, and each end lost some packets."""
     link_type, packets = capture
     near, far = at_client(packets, 300), by_clock(packets, jittery(3_000, 20, 1))
     whole = tables_of(rows_in_order([store(tmp_path / "whole", link_type, near)]))
@@ -135,7 +135,7 @@ def test_both_ends_of_a_connection_count_once(capture: Capture, tmp_path: Path) 
 
 
 def distances(tables: Tables, others: Tables) -> list[float]:
-    """How far the times of equal exchanges are apart, in seconds."""
+    """The differences between the times of equal exchanges, in seconds."""
     return [
         abs((ours[name] - theirs[name]).total_seconds())
         for ours, theirs in zip(tables["exchanges"], others["exchanges"], strict=True)
@@ -179,7 +179,7 @@ def test_the_tables_of_two_points_do_not_depend_on_the_cuts(
 
 
 def test_packets_that_an_interface_shows_twice_are_counted(capture: Capture, whole: Tables, tmp_path: Path) -> None:
-    """As `-i any` does: each packet again, a few microseconds later."""
+    """`-i any` captures each packet again, a few microseconds later."""
     link_type, packets = capture
     again = by_clock(packets, lambda time: time + 7)
     mixed = sorted([*packets, *again], key=microseconds)
@@ -191,7 +191,7 @@ def test_packets_that_an_interface_shows_twice_are_counted(capture: Capture, who
 
 
 def test_a_retransmission_in_the_next_file_makes_no_second_point(tmp_path: Path) -> None:
-    """Without time stamps it is the same packet to look at."""
+    """Without TCP's timestamp option it has the same bytes as the first packet."""
     sent = [Packet(ethernet(ipv4(tcp(bytes(100), seq=1 + 100 * i))), fraction=i * 1000) for i in range(200)]
     again = by_clock(sent[-3:], lambda time: time + 250_000)
     later = by_clock([Packet(ethernet(ipv4(tcp(bytes(100), seq=20_001 + 100 * i)))) for i in range(200)],
@@ -200,8 +200,8 @@ def test_a_retransmission_in_the_next_file_makes_no_second_point(tmp_path: Path)
     assert [(order.point, order.offset_ns) for order in orders_of(files)] == [(0, 0), (0, 0)]
 
 
-def test_rotated_files_of_two_points_stay_with_their_own(capture: Capture, tmp_path: Path) -> None:
-    """Both began a new file at about the same time, so only names tell which goes on where."""
+def test_rotated_files_of_two_points_are_assigned_to_their_own_point(capture: Capture, tmp_path: Path) -> None:
+    """Both points began a new file at about the same time, so only the names show which file continues which."""
     link_type, packets = capture
     copies = by_clock(packets, jittery(3_000, 80, 1))
     one = rotated(tmp_path, (link_type, packets), ["broker1.pcap", "broker1.pcap1", "broker1.pcap2"])
@@ -220,7 +220,7 @@ def test_files_without_times_keep_their_order(tmp_path: Path) -> None:
     assert [order.point for order in file_orders(indexes)] == [0, 0]
 
 
-def test_the_fingerprint_of_a_packet_cut_in_its_options_depends_on_nothing_behind_it(tmp_path: Path) -> None:
+def test_the_fingerprint_of_a_packet_cut_in_its_options_depends_on_no_byte_after_the_cut(tmp_path: Path) -> None:
     whole = ethernet(ipv4(tcp(b"kafka", options=bytes(range(12)))))
     cut = Packet(whole[: -len(b"kafka") - 4], original=len(whole))
     digests = []

@@ -34,7 +34,7 @@ SEGMENTS = [ethernet(ipv4(tcp(p, source=40_000 + i % 7, seq=i))) for i, p in enu
 
 
 def sections() -> bytes:
-    """Two sections of different byte order and clocks, with blocks in between that hold no packet."""
+    """Two sections of different byte order and clocks, with blocks without packets between them."""
     fine = option(9, b"\x09", ">")
     first = section("<") + interface("<") + b"".join(enhanced(s, "<", ticks=1000 + i) for i, s in enumerate(SEGMENTS))
     second = section(">") + block(0x0BAD, bytes(900), ">") + interface(">", options=fine)
@@ -102,7 +102,7 @@ def test_a_batch_holds_little_more_than_batch_bytes(tmp_path: Path) -> None:
     assert max(sizes) <= 4_096
 
 
-def test_a_range_is_plain_values_and_travels_alone(tmp_path: Path) -> None:
+def test_a_range_has_only_plain_values_and_can_be_pickled(tmp_path: Path) -> None:
     ranges = index(store(tmp_path, CAPTURES["pcapng"]), range_bytes=3_000).ranges
     assert pickle.loads(pickle.dumps(ranges)) == ranges  # noqa: S301  # bytes made on the line itself
     kinds = {type(value) for r in ranges for value in dataclasses.asdict(r).values()}

@@ -48,7 +48,7 @@ PACKETS_OF_REAL_CAPTURES = 700
 
 @st.composite
 def talks(draw: st.DrawFn) -> list[Segment]:
-    """A client that sends requests in segments of any size, and a broker that answers what has come whole."""
+    """A client sends requests in segments of any size, and a broker answers those that it has received in full."""
     sizes = draw(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), min_size=1, max_size=8))
     segments: list[Segment] = []
     for i, (asked, answered) in enumerate(sizes):
@@ -64,7 +64,7 @@ def in_segments(draw: st.DrawFn, side: int, payload: bytes) -> list[Segment]:
 
 
 def placed(segments: list[Segment]) -> list[Segment]:
-    """The segments with their places in the stream written out, so that they can be moved."""
+    """The segments with explicit places in the stream, so that their order can be changed."""
     sent, out = [0, 0], []
     for segment in segments:
         out.append(Segment(segment.side, segment.payload, segment.flags, sent[segment.side]))
@@ -100,7 +100,7 @@ def test_merged_and_split_segments_give_the_same_exchanges(segments: list[Segmen
 
 @PROPERTY
 @given(talks(), st.data())
-def test_duplicated_segments_change_the_count_of_repeated_bytes_alone(
+def test_duplicated_segments_change_only_the_count_of_repeated_bytes(
     segments: list[Segment], data: st.DataObject
 ) -> None:
     doubled: list[Segment] = []
@@ -117,7 +117,7 @@ def test_duplicated_segments_change_the_count_of_repeated_bytes_alone(
 @PROPERTY
 @given(talks(), st.randoms(use_true_random=False))
 def test_reordered_segments_of_a_side_give_the_same_exchanges(segments: list[Segment], random_: random.Random) -> None:
-    """Packets overtake each other on the way of one direction; a request still comes before its response."""
+    """Packets of one direction overtake each other. A request still comes before its response."""
     moved: list[Segment] = []
     burst: list[Segment] = []
     for segment in [*placed(segments), None]:
@@ -132,7 +132,7 @@ def test_reordered_segments_of_a_side_give_the_same_exchanges(segments: list[Seg
 
 @st.composite
 def damaged(draw: st.DrawFn) -> list[dict[str, Any]]:
-    """A conversation's packets from anywhere on, some lost, doubled, overlapping, late or cut; another may follow."""
+    """A conversation's packets from any place on, some lost, doubled, overlapping, late or cut. Another may follow."""
     segments = placed(draw(talks()))
     for _ in range(draw(st.integers(0, 3))):
         at = draw(st.integers(0, len(segments) - 1))
@@ -237,7 +237,7 @@ ONCE_CUT_DIFFERENTLY = {
 
 
 @pytest.mark.parametrize("segments", ONCE_CUT_DIFFERENTLY.values(), ids=ONCE_CUT_DIFFERENTLY)
-def test_captures_that_once_gave_other_rows_when_cut_give_the_same(segments: list[Segment]) -> None:
+def test_captures_that_once_gave_different_rows_when_cut_give_the_same_rows(segments: list[Segment]) -> None:
     rows = packets(segments) + packets([Segment(ASKS)], Connection(client=("10.0.0.1", 50001)), first_packet=100)
     rows.sort(key=lambda row: row["connection"])
     assert understand(cut(batch(rows), 1), rows=1, payload_bytes=1) == understand([batch(rows)])
@@ -253,7 +253,7 @@ def first_packets(path: Path) -> pa.RecordBatch:
 
 
 def cut_open(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Each connection without its first packets: the capture starts in mid-stream."""
+    """Each connection without its first packets, as in a capture that starts in mid-stream."""
     seen: Counter[bytes] = Counter()
     kept = []
     for key in rows["connection"].to_numpy(zero_copy_only=False):
@@ -279,7 +279,7 @@ def test_a_real_capture_gives_the_same_however_it_is_cut(shared_captures: Path, 
 
 
 @pytest.mark.parametrize("name", ["mixed", "starve", "sessions", "split", "admin", "sasl"])
-def test_a_lossy_capture_has_no_exchange_that_the_whole_one_has_not(shared_captures: Path, name: str) -> None:
+def test_a_lossy_capture_has_no_exchange_that_the_whole_one_lacks(shared_captures: Path, name: str) -> None:
     rows = first_packets(shared_captures / f"{name}.pcap")
     whole, less = understand([rows]), understand([lossy(rows)])
     known = {

@@ -36,7 +36,7 @@ flags = st.one_of(st.integers(0, 255), st.sampled_from([IS_REQUEST, IS_RESPONSE]
 def hostile_packet(
     n: int, key: bytes, direction: int, sequence: int, flags: int, payload: bytes, captured: int = 90
 ) -> dict[str, Any]:
-    """The packet with number n, of which so many bytes of payload were captured."""
+    """The packet with number n; captured: how many bytes of its payload were captured."""
     return {
         "bucket": 0,
         "connection": key,
@@ -106,7 +106,7 @@ def test_hostile_packets_give_the_same_however_they_are_cut(rows: list[dict[str,
         assert understand(cut(batch(rows), most), rows=most, payload_bytes=1) == whole
 
 
-def test_packets_behind_frames_of_the_same_endpoints_are_of_another_connection_wherever_chunks_end() -> None:
+def test_packets_after_a_connections_end_belong_to_the_next_connection_wherever_chunks_end() -> None:
     key = Connection(client=("10.0.0.1", 1)).key
     frames = [
         (IS_REQUEST, bytes(4)),

@@ -12,7 +12,7 @@ LONG = request(2, BODY)
 
 
 def in_pieces(payload: bytes, most: int, lost: int) -> list[Segment]:
-    """A request stream in segments of `most` bytes, of which number `lost` is not captured."""
+    """A request stream in segments of `most` bytes. Segment number `lost` is not captured."""
     return [asks(payload[at : at + most], is_lost=at // most == lost) for at in range(0, len(payload), most)]
 
 
@@ -26,7 +26,7 @@ def test_a_gap_inside_a_frame_costs_that_frame_only() -> None:
     assert (found.losses, found.only["missing_bytes"]) == ([], 1000)
 
 
-def test_a_gap_that_hides_a_size_costs_what_lies_before_the_next_frame_that_is_known() -> None:
+def test_a_gap_that_hides_a_size_costs_the_bytes_up_to_the_next_recognised_frame() -> None:
     tail = BODY[:50]
     found = talk(
         asks(request(1)), asks(request(2)[:10], is_lost=True), asks(request(2)[10:] + tail), asks(request(3)),
@@ -36,7 +36,7 @@ def test_a_gap_that_hides_a_size_costs_what_lies_before_the_next_frame_that_is_k
     assert found.reasons() == [(len(request(2)) - 10 + len(tail), "behind_gap")]
 
 
-def test_a_lost_response_segment_is_stepped_over_by_the_next_response_a_request_waits_for() -> None:
+def test_after_a_lost_response_segment_reading_goes_on_at_the_next_response_to_an_open_request() -> None:
     found = talk(
         asks(b"".join(map(request, (1, 2, 3)))),
         answers(response(1)), answers(response(2)[:6], is_lost=True), answers(response(2)[6:]), answers(response(3)),
@@ -66,7 +66,7 @@ def test_a_client_is_known_by_requests_that_a_snaplen_cut() -> None:
 
 
 @pytest.mark.parametrize("garbage", [SIZE_BOMB, b"\xff" * 33, b"\0\0\0\1abc", frame(b"no header here"), bytes(64)])
-def test_garbage_between_requests_is_stepped_over(garbage: bytes) -> None:
+def test_garbage_between_requests_is_skipped(garbage: bytes) -> None:
     found = talk(asks(request(1)), asks(garbage), asks(request(2)), answers(response(1)), answers(response(2)))
     assert found.answered() == [1, 2]
     assert found.reasons() == [(len(garbage), "not_a_frame")]
@@ -74,7 +74,7 @@ def test_garbage_between_requests_is_stepped_over(garbage: bytes) -> None:
 
 
 @pytest.mark.parametrize("garbage", [SIZE_BOMB, b"\xff" * 33, b"\0\0\0\1abc"])
-def test_garbage_between_responses_is_stepped_over(garbage: bytes) -> None:
+def test_garbage_between_responses_is_skipped(garbage: bytes) -> None:
     found = talk(asks(request(1) + request(2)), answers(response(1)), answers(garbage), answers(response(2)))
     assert found.answered() == [1, 2]
     assert found.reasons() == [(len(garbage), "not_a_frame")]
@@ -86,13 +86,13 @@ def test_a_capture_that_starts_within_a_frame_finds_the_next() -> None:
     assert found.reasons() == [(len(LONG) - 5000, "before_first_frame"), (len(response(2)) - 7, "before_first_frame")]
 
 
-def test_what_the_capture_cuts_off_at_the_end_is_named() -> None:
+def test_what_the_capture_cuts_off_at_the_end_is_reported() -> None:
     found = talk(asks(request(1)), answers(response(1)), asks(request(2)[:3]), answers(response(2)[:2]))
     assert found.reasons() == [(3, "cut_at_end"), (2, "cut_at_end")]
     assert accounted(found)
 
 
-def test_a_frame_that_never_ends_is_kept_as_far_as_it_is_there() -> None:
+def test_the_captured_part_of_a_frame_that_never_ends_is_kept() -> None:
     found = talk(asks(request(1)), answers(response(1)), asks(LONG[:3000]))
     assert found.exchanges[1].request == LONG[4:3000]
     assert found.exchanges[1].request_missing == len(LONG) - 3000

@@ -75,7 +75,7 @@ def test_a_response_without_a_request_is_an_orphan() -> None:
     assert found.only["orphan_responses"] == 2
 
 
-def test_a_response_settles_the_requests_before_its_own() -> None:
+def test_a_response_ends_the_wait_of_all_requests_before_its_own() -> None:
     found = talk(
         asks(b"".join(map(request, range(4)))), answers(response(2)), answers(response(1)), answers(response(3))
     )
@@ -93,7 +93,7 @@ def test_a_response_answers_no_request_that_was_sent_after_it() -> None:
 
 @pytest.mark.parametrize("rows", [1, 3, 50])
 def test_a_response_waits_for_a_request_of_which_a_part_is_lost_or_late(rows: int) -> None:
-    """A gap is only known to be one when much has come behind it, or the connection has ended."""
+    """A gap counts as one only when much has come after it, or when the connection has ended."""
     asked = request(1, bytes(90))
     lost = [asks(asked[:50]), asks(asked[50:80], is_lost=True), asks(asked[80:]), answers(response(1))]
     late = [asks(asked[:50]), asks(asked[80:], at=80), answers(response(1)), asks(asked[50:80], at=50)]

@@ -1,4 +1,4 @@
-"""Who is the client, and whether a connection is Kafka's at all, by what it sends and never by its port."""
+"""What is sent, and never the port, shows which side is the client and whether a connection speaks Kafka."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_one_request_without_id_in_mid_stream_is_no_evidence() -> None:
 def test_responses_that_look_like_produce_requests_do_not_make_the_broker_the_client(
     is_opened: bool, body: bytes
 ) -> None:
-    """Correlation id 3 reads as Produce v3, the body's first bytes as a correlation id and a client id."""
+    """Correlation id 3 looks like Produce v3, and the first bytes of the body like a correlation id and a client id."""
     found = talk(answers(response(3, body)), asks(request(4)), answers(response(4, body)), is_opened=is_opened)
     assert (found.only["protocol"], found.only["client"]) == ("kafka", 0)
     assert [(exchange.number, exchange.status) for exchange in found.exchanges] == [(-1, "orphan"), (0, "answered")]

@@ -33,6 +33,6 @@ def test_bytes_that_change_places_give_another_digest() -> None:
     assert len({digest(content) for content in (b"client::broker::", b"broker::client::", b"clientbr::::oker")}) == 3
 
 
-def test_what_stands_around_a_range_does_not_count() -> None:
+def test_bytes_around_a_range_do_not_count() -> None:
     around = np.frombuffer(bytearray(b"..client 1.."), np.uint8)
     assert int(continue_digest(SEED, around, 2, 10)) == digest(b"client 1")

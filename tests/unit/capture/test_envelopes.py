@@ -1,4 +1,4 @@
-"""A segment is the same in whatever it is sent: overlays, tunnels and port mirrors, one in another."""
+"""A segment gives the same row in whatever it is sent: overlays, tunnels and port mirrors, also one inside another."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ EACH_ENVELOPE = pytest.mark.parametrize("envelope", ENVELOPES.values(), ids=ENVE
 SHARED = sorted((Path(__file__).parents[4] / "shared" / "captures").glob("*.pcap"))
 FIRST_PACKETS = 1000
 UDP_HEADER_AT = 34
-"""In a frame of Ethernet and IPv4."""
+"""Where the UDP header is in a frame of Ethernet and IPv4."""
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def recorded(repository: Path) -> list[Packet]:
 
 
 def sent_in(envelope: Envelope, packets: Iterable[Packet], snaplen: int | None = None) -> list[Packet]:
-    """The packets in their envelopes; `snaplen` bytes are kept of what was in there."""
+    """The packets in their envelopes; of each packet inside, `snaplen` bytes are kept."""
     sent = []
     for packet in packets:
         data = envelope(packet.data)
@@ -99,7 +99,7 @@ def test_a_capture_in_envelopes_gives_the_silver_rows_of_the_plain_one(
 
 @EACH_ENVELOPE
 @pytest.mark.parametrize("snaplen", [14, 33, 40, 53, 54, 66, 100])
-def test_what_the_snaplen_cuts_of_an_envelope_is_what_it_cuts_of_the_plain_packet(
+def test_a_packet_that_the_snaplen_cuts_gives_the_same_row_in_an_envelope_and_without(
     envelope: Envelope, snaplen: int, recorded: list[Packet], tmp_path: Path
 ) -> None:
     without = store(tmp_path, pcap(sent_in(plain, recorded, snaplen)), "plain")
@@ -133,7 +133,7 @@ def test_whole_captures_in_all_kinds_of_envelopes_give_the_rows_of_the_plain_one
 
 
 def test_a_packet_captured_plain_and_in_its_envelope_counts_once(recorded: list[Packet], tmp_path: Path) -> None:
-    """As `-i any` on a node sees it: on the pod's interface and, a little later, on the card."""
+    """`-i any` on a node captures it on the pod's interface and, a little later, on the network card."""
     twice = [
         packet
         for first in recorded
@@ -164,7 +164,7 @@ def test_envelopes_are_opened_as_deep_as_any_network_sends_them_and_no_deeper(tm
 
 @pytest.mark.parametrize("total", [0, None])
 @pytest.mark.parametrize("length", [0, None])
-def test_lengths_that_are_left_to_the_network_card_reach_to_the_packet_s_end(
+def test_a_length_of_0_that_the_network_card_is_to_fill_in_means_up_to_the_end_of_the_packet(
     total: int | None, length: int | None, tmp_path: Path
 ) -> None:
     frame = ethernet(ipv4(udp(vxlan(ethernet(ipv4(total=total))), VXLAN_PORT, length), protocol=UDP, total=total))
@@ -177,8 +177,8 @@ def test_padding_of_the_outer_frame_is_no_payload_of_a_segment_without_a_length(
     assert (row["payload"], row["payload_bytes"]) == (b"kafka", 5)
 
 
-def test_a_mirror_that_cuts_packets_to_its_mtu_leaves_what_the_snaplen_would(tmp_path: Path) -> None:
-    """The outer headers tell the length that was sent, the inner one what the segment had."""
+def test_a_packet_that_a_mirror_cuts_to_its_mtu_is_read_like_one_that_the_snaplen_cuts(tmp_path: Path) -> None:
+    """The outer headers have the length that was sent, and the inner one has the length before the cut."""
     whole = ethernet(ipv4(tcp(b"k" * 100)))
     [row] = rows_of(tmp_path, pcap([in_vxlan(whole[:60])]))
     assert (row["payload"], row["payload_bytes"]) == (b"k" * 6, 100)
@@ -200,7 +200,7 @@ def test_headers_of_an_envelope_lost_to_the_snaplen_are_not_called_malformed(nam
 
 
 @pytest.mark.parametrize("name", sorted(ENVELOPES.keys() - {"vlan", "vlans"}))
-def test_an_envelope_that_is_too_short_for_what_it_says_is_malformed_or_none(name: str, tmp_path: Path) -> None:
+def test_an_envelope_that_is_shorter_than_it_says_is_never_read_as_a_segment(name: str, tmp_path: Path) -> None:
     whole = ENVELOPES[name](ethernet())
     cut = [whole[:kept] for kept in range(14, len(whole) - len(b"kafka"))]
     counts = counts_of(tmp_path, *cut)
@@ -254,7 +254,7 @@ NOT_FOLLOWED: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("packet", NOT_FOLLOWED.values(), ids=NOT_FOLLOWED.keys())
-def test_what_is_no_envelope_or_cannot_be_followed_is_not_tcp(packet: bytes, tmp_path: Path) -> None:
+def test_packets_that_are_no_envelope_or_cannot_be_opened_count_as_not_tcp(packet: bytes, tmp_path: Path) -> None:
     assert counts_of(tmp_path, packet) == {"not_tcp": 1}
 
 
@@ -273,7 +273,7 @@ def test_a_link_layer_that_carries_something_else_is_not_ip(packet: bytes, tmp_p
 
 @pytest.mark.parametrize("port", [VXLAN_PORT, FLANNEL_PORT, GENEVE_PORT])
 @pytest.mark.parametrize("over", [over_ipv4, over_ipv6])
-def test_other_udp_traffic_at_an_envelope_s_port_is_taken_for_none(
+def test_other_udp_traffic_at_the_port_of_an_envelope_is_not_opened(
     port: int, over: Callable[[bytes, int], bytes], tmp_path: Path
 ) -> None:
     chance = random.Random(port)  # noqa: S311  (no secret depends on it)
@@ -281,7 +281,7 @@ def test_other_udp_traffic_at_an_envelope_s_port_is_taken_for_none(
     assert counts_of(tmp_path, *packets) == {"not_tcp": len(packets)}
 
 
-def test_one_changed_byte_of_a_vxlan_header_makes_other_traffic_of_it(tmp_path: Path) -> None:
+def test_one_changed_byte_of_a_vxlan_header_makes_it_other_traffic(tmp_path: Path) -> None:
     whole = in_vxlan(FRAME)
     for at in (*range(UDP_HEADER_AT + 8, UDP_HEADER_AT + 12), UDP_HEADER_AT + 15):
         changed = whole[:at] + bytes([whole[at] ^ 0x20]) + whole[at + 1 :]

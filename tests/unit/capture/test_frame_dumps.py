@@ -19,7 +19,7 @@ from udfs.errors import CaptureError
 AT = 1_700_000_000_000_000_000
 SAME = ("exchanges", "fetch_partitions", "record_batches", "cluster_metadata", "quarantine")
 FIRST_TIMES = (EXCHANGES.request_first_time, EXCHANGES.response_first_time)
-"""A frame of a dump has the time of its last byte alone."""
+"""Columns that differ from those of packets, because a dump has only the time of each frame's last byte."""
 
 
 @pytest.fixture(scope="module", params=["mixed", "starve"])
@@ -77,7 +77,7 @@ def test_rows_are_taken_by_time_whatever_their_order(capture: pa.RecordBatch, ex
 
 
 def test_a_dump_tells_whether_its_rows_are_by_time(tmp_path: Path) -> None:
-    """For what is not is put in order frame by frame; rows without a time that counts say nothing."""
+    """Rows that are not in order are sorted frame by frame. Rows without a usable time do not count."""
     frames = rows(*(("request", request(i)) for i in range(2500)))
     late = frames.slice(0, 3).set_column(2, "timestamp", pa.array([AT, -1, AT + 1], pa.timestamp("ns", "UTC")))
     swapped = frames.take(pa.array([*range(1999), 2000, 1999, *range(2001, 2500)]))
@@ -91,7 +91,7 @@ def test_a_dump_tells_whether_its_rows_are_by_time(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("write", [write_parquet, write_arrow])
 def test_columns_of_views_are_read(tmp_path: Path, write: Any) -> None:
-    """As polars writes them."""
+    """polars writes such columns."""
     table = rows(("request", request(1)), ("response", response(1)))
     fields = [pa.field("connection", pa.string_view()), pa.field("direction", pa.string_view()), table.schema.field(2)]
     viewed = table.cast(pa.schema([*fields, pa.field("frame", pa.binary_view())]))
@@ -106,7 +106,7 @@ def by_name(table: pa.Table) -> Any:
 
 
 def rows(*frames: tuple[str, bytes], **columns: Any) -> pa.Table:
-    """A connection's frames, a millisecond apart."""
+    """The frames of a connection, one every millisecond."""
     given = [
         {"connection": "one", "direction": direction, "timestamp": AT + i * 1_000_000, "frame": content}
         for i, (direction, content) in enumerate(frames)
@@ -120,7 +120,7 @@ def understood(tmp_path: Path, *frames: tuple[str, bytes]) -> Conversation:
     return found
 
 
-def test_a_cut_frame_costs_that_frame_alone(tmp_path: Path) -> None:
+def test_a_cut_frame_costs_only_that_frame(tmp_path: Path) -> None:
     long = request(2, bytes(5000))
     found = understood(
         tmp_path, ("request", request(1)), ("request", long[:100]), ("request", request(3)),
@@ -154,7 +154,7 @@ def test_a_frame_without_a_byte_is_missing(tmp_path: Path) -> None:
 
 
 def test_the_dump_says_who_is_the_client(tmp_path: Path) -> None:
-    """Neither request gives a client id, and the first is of an API that nobody knows yet."""
+    """Neither request has a client id, and the first one is of an unknown API."""
     unknown = request(1, client_id=None, key=900, version=3)
     found = understood(tmp_path, ("response", response(0)), ("request", unknown), ("response", response(1)))
     assert found.answered() == [1]
@@ -199,7 +199,7 @@ def test_wrong_rows_are_left_out_and_reported(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("per_ns", [1_000, 1_000_000, 1_000_000_000])
 def test_numbers_in_another_unit_than_ns_are_no_times(tmp_path: Path, per_ns: int) -> None:
-    """They would be of 1970, and every duration too short."""
+    """As nanoseconds they would be times of 1970, and every duration would be too short."""
     table = rows(("request", request(1))).set_column(2, "timestamp", pa.array([AT // per_ns]))
     (fault,) = index_frames(str(write_parquet(tmp_path / "frames", table)), range_bytes=1, buckets=1).faults
     assert fault.reason.value == "timestamp_implausible"
@@ -241,8 +241,10 @@ def test_frames_without_their_sizes_are_refused_and_not_decoded_as_something_els
 
 
 @pytest.mark.parametrize("kept", [8, 12, 20, 300])
-def test_cut_frames_are_not_taken_for_frames_without_sizes(capture: pa.RecordBatch, kept: int, tmp_path: Path) -> None:
-    """As eBPF probes give them."""
+def test_cut_frames_are_not_mistaken_for_frames_without_sizes(
+    capture: pa.RecordBatch, kept: int, tmp_path: Path
+) -> None:
+    """eBPF probes give such frames."""
     table = dumped([capture])
     cut = pa.array([frame[:kept] for frame in frames_of(table)], pa.binary())
     table = table.set_column(table.schema.get_field_index("frame"), "frame", cut)
@@ -259,14 +261,16 @@ def test_cut_frames_are_not_taken_for_frames_without_sizes(capture: pa.RecordBat
     ],
     ids=["responses alone", "too short", "some", "no header anywhere"],
 )
-def test_what_tells_nothing_of_sizes_is_read_on(frames: list[tuple[str, bytes]], tmp_path: Path) -> None:
+def test_reading_goes_on_if_the_rows_do_not_show_whether_they_have_sizes(
+    frames: list[tuple[str, bytes]], tmp_path: Path
+) -> None:
     path = write_parquet(tmp_path / "frames", rows(*frames))
     assert index_frames(str(path), range_bytes=1, buckets=1).counts.packets == len(frames)
 
 
 @pytest.mark.parametrize("write", [write_parquet, write_arrow])
 @pytest.mark.parametrize("damage", [lambda b: b[:-20], lambda b: b[:8], lambda b: b[:4] + bytes(len(b) - 4)])
-def test_a_damaged_dump_is_an_error_that_names_it(tmp_path: Path, write: Any, damage: Any) -> None:
+def test_a_damaged_dump_is_refused_in_a_message_that_names_it(tmp_path: Path, write: Any, damage: Any) -> None:
     path = write(tmp_path / "frames", rows(("request", request(1))))
     path.write_bytes(damage(path.read_bytes()))
     if dump_format(str(path)) is not None:
@@ -274,7 +278,7 @@ def test_a_damaged_dump_is_an_error_that_names_it(tmp_path: Path, write: Any, da
             index_frames(str(path), range_bytes=1, buckets=1)
 
 
-def test_damaged_rows_cost_their_group_alone(tmp_path: Path) -> None:
+def test_damaged_rows_cost_only_their_row_group(tmp_path: Path) -> None:
     table = rows(*(("request", request(i, bytes([i]) * 300)) for i in range(30)))
     how: dict[str, Any] = {"compression": "none", "use_dictionary": False, "write_page_checksum": True}
     path = write_parquet(tmp_path / "frames", table, row_group_size=10, **how)

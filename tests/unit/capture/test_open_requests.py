@@ -1,4 +1,4 @@
-"""How many requests may wait for a response, and that this depends on the packets alone."""
+"""How many requests may wait for a response. That depends only on the packets."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from udfs.capture.packet_chunks import frames_by_chunk
 
 ROWS = [1, 7, 10_000]
 TOGETHER = 2000
-"""Small requests in a segment."""
+"""How many small requests are in a segment."""
 
 
 def numbers(segments: Sequence[Segment], rows: int) -> tuple[list[int], list[int]]:
-    """Numbers of the requests that are answered, and of the responses that answer none."""
+    """The numbers of answered requests, and of responses that answer no request."""
     found = [
         chunk.responses[["number", "partner"]]
         for chunk in frames_by_chunk(cut(batch(packets([*OPENING, *segments])), rows), rows=rows, payload_bytes=1 << 28)
@@ -39,7 +39,7 @@ def numbers(segments: Sequence[Segment], rows: int) -> tuple[list[int], list[int
 
 
 def small(n: int) -> list[Segment]:
-    """So many small requests, in segments of TOGETHER."""
+    """This many small requests, in segments of TOGETHER."""
     return [asks(b"".join(map(request, range(at, min(at + TOGETHER, n))))) for at in range(0, n, TOGETHER)]
 
 
@@ -49,13 +49,13 @@ def answered(*correlation_ids: int) -> list[Segment]:
 
 @pytest.mark.parametrize("rows", [100, *ROWS[1:]])
 def test_thousands_of_open_requests_are_all_answered(rows: int) -> None:
-    """librdkafka leaves up to 1,000,000 open (max.in.flight): a broker that stands still has many of them to answer."""
+    """librdkafka leaves up to 1,000,000 open (max.in.flight), so a broker that stood still has many to answer."""
     n = 3000
     assert numbers([asks(request(i)) for i in range(n)] + answered(*range(n)), rows) == (list(range(n)), [])
 
 
 @pytest.mark.parametrize("rows", ROWS)
-def test_of_more_requests_than_may_be_open_the_oldest_are_let_go(rows: int) -> None:
+def test_if_more_requests_wait_than_may_be_open_the_oldest_ones_are_given_up(rows: int) -> None:
     n = MOST_OPEN_REQUESTS + 10
     found = numbers([*small(n), *answered(9, 10, n - 1)], rows)
     assert found == ([10, n - 1], [-1])
@@ -75,7 +75,7 @@ def test_a_response_answers_what_was_open_when_it_came_however_much_follows(rows
 
 
 @pytest.mark.parametrize("rows", ROWS)
-def test_a_request_behind_which_more_was_sent_than_a_socket_holds_is_let_go(rows: int) -> None:
+def test_a_request_is_given_up_if_more_was_sent_after_it_than_a_socket_can_hold(rows: int) -> None:
     large = bytes(MOST_OPEN_BYTES // 64)
     sent = [asks(request(i, large)) for i in range(70)]
     assert numbers([*sent, *answered(4, 5, 6, 69)], rows) == ([5, 6, 69], [-1])
@@ -90,16 +90,16 @@ def test_a_large_request_waits_for_its_answer_while_another_is_sent(rows: int) -
 
 MIB = 1 << 20
 HELD = 110
-"""More MiB than what waits for others may take."""
+"""How many messages of 1 MiB are sent: more than may wait for others in memory."""
 
 
 @pytest.mark.parametrize("rows", [7, 10_000])
-def test_a_request_that_the_capture_lacks_costs_no_other_however_much_comes_behind_it(rows: int) -> None:
+def test_a_request_that_the_capture_lacks_costs_no_other_request_however_much_follows(rows: int) -> None:
     sent = [[asks(request(i), is_lost=i == 1), answers(response(i, bytes(MIB)))] for i in range(HELD)]
     assert numbers([part for pair in sent for part in pair], rows) == ([0, *range(1, HELD - 1)], [-1])
 
 
 @pytest.mark.parametrize("rows", [7, 10_000])
-def test_a_response_that_the_capture_lacks_costs_no_other_however_much_comes_behind_it(rows: int) -> None:
+def test_a_response_that_the_capture_lacks_costs_no_other_response_however_much_follows(rows: int) -> None:
     sent = [[asks(request(i, bytes(MIB))), answers(response(i), is_lost=i == 1)] for i in range(HELD)]
     assert numbers([part for pair in sent for part in pair], rows) == ([0, *range(2, HELD)], [])

@@ -58,7 +58,9 @@ LINK_LAYERS: dict[str, tuple[int, bytes]] = {
 
 
 @pytest.mark.parametrize(("link_type", "packet"), LINK_LAYERS.values(), ids=LINK_LAYERS.keys())
-def test_the_payload_is_found_behind_every_link_layer(tmp_path: Path, link_type: int, packet: bytes) -> None:
+def test_the_payload_is_found_after_the_headers_of_every_link_layer(
+    tmp_path: Path, link_type: int, packet: bytes
+) -> None:
     [row] = rows_of(tmp_path, pcap([packet], link_type=link_type))
     assert (row["payload"], row["payload_bytes"]) == (b"kafka", 5)
 
@@ -86,7 +88,7 @@ NETWORK_LAYERS: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("packet", NETWORK_LAYERS.values(), ids=NETWORK_LAYERS.keys())
-def test_the_payload_is_found_behind_options_and_extensions(tmp_path: Path, packet: bytes) -> None:
+def test_the_payload_is_found_after_options_and_extension_headers(tmp_path: Path, packet: bytes) -> None:
     [row] = rows_of(tmp_path, pcap([packet], link_type=101))
     assert (row["payload"], row["payload_bytes"]) == (b"kafka", 5)
 
@@ -138,7 +140,7 @@ def test_headers_lost_to_the_snaplen_are_not_called_malformed(tmp_path: Path, le
     assert (counts.headers_cut, counts.malformed, counts.tcp) == (1, 0, 0)
 
 
-def test_payload_lost_to_the_snaplen_still_counts_on_the_wire(tmp_path: Path) -> None:
+def test_payload_that_the_snaplen_cut_still_counts_as_sent_on_the_wire(tmp_path: Path) -> None:
     whole = ethernet(ipv4(tcp(b"k" * 100, options=bytes(12))))
     cuts = [Packet(whole[:length], original=len(whole)) for length in (54, 60, 66, 70, 166)]
     rows = rows_of(tmp_path, pcap(cuts))
@@ -146,7 +148,7 @@ def test_payload_lost_to_the_snaplen_still_counts_on_the_wire(tmp_path: Path) ->
     assert {row["payload_bytes"] for row in rows} == {100}
 
 
-def test_the_ip_length_counts_where_a_tool_cut_the_packet_and_its_original_length(tmp_path: Path) -> None:
+def test_the_ip_length_counts_if_a_tool_cut_the_packet_and_its_original_length(tmp_path: Path) -> None:
     [row] = rows_of(tmp_path, pcap([ethernet(ipv4(tcp(b"k" * 100)))[:60]]))
     assert (row["payload"], row["payload_bytes"]) == (b"k" * 6, 100)
 

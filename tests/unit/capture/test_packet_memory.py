@@ -28,7 +28,7 @@ def damaged_packets() -> Iterator[tuple[bytes, int]]:
 
 
 def parse_between_forbidden_pages() -> None:
-    """Parse packets where not a byte around their captured part can be read."""
+    """Parse packets in memory in which no byte around their captured part can be read."""
     page = page_between_forbidden_ones()
     tcp_packets = TcpPackets(np.zeros(1, TCP_PACKET), np.zeros((1, CONNECTION_BYTES), np.uint8))
     for captured, original in damaged_packets():
@@ -42,7 +42,7 @@ def test_no_kernel_reads_outside_the_captured_part_of_a_packet(repository: Path)
     assert run.returncode == 0, run.stderr[-2000:]
 
 
-def test_a_kernel_that_reads_a_header_which_is_not_there_would_be_found_out(repository: Path, tmp_path: Path) -> None:
+def test_a_kernel_that_reads_a_header_which_is_not_there_would_be_noticed(repository: Path, tmp_path: Path) -> None:
     before = "import udfs.capture.envelopes as envelopes; envelopes.GENEVE_HEADER = 0"
     run = run_apart(parse_between_forbidden_pages, repository, before, NUMBA_CACHE_DIR=str(tmp_path))
     assert run.returncode == -signal.SIGSEGV, run.stderr[-2000:]

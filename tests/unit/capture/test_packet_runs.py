@@ -1,4 +1,4 @@
-"""Packets that went through the shuffle as runs are the packets that were read, in the order of their connection."""
+"""Packets that go through the shuffle as runs come out as they were read, in the order of their connections."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from udfs.capture.packet_runs import PACKET_RUNS, make_packet_runs, packets_of_r
 from udfs.capture.packets import PACKETS
 
 BESIDES = ("bucket", "sort_ns")
-"""What the shuffle alone needs."""
+"""The columns that only the shuffle needs."""
 Row = dict[str, Any]
 
 
@@ -37,7 +37,7 @@ def runs(rows: list[Row], *, in_order: bool = True) -> pa.RecordBatch:
 
 
 def through(found: pa.RecordBatch) -> list[Row]:
-    """The packets of runs."""
+    """The packets that come out of runs."""
     return [row for batch in packets_of_runs(found) for row in batch.to_pylist()]
 
 

@@ -1,4 +1,4 @@
-"""Packets that are held in memory give the frames that packets sorted by Spark do."""
+"""Packets held in memory give the same frames as packets that Spark sorts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def stored(path: Path, *, file_bytes: int = 0) -> PacketStore:
 
 
 def many_connections(folder: Path, count: int) -> Path:
-    """Packets of so many connections, taking turns, each with its number as payload."""
+    """Packets of this many connections in turns; each packet has its number as payload."""
     data = [ethernet(ipv4(tcp(str(i % count).encode(), source=1024 + i % count, seq=i))) for i in range(3 * count)]
     return store(folder / "many.pcap", 1, [Packet(d, fraction=i) for i, d in enumerate(data)])
 
@@ -70,7 +70,7 @@ def test_rows_do_not_depend_on_what_memory_held_before(
     assert found[0] == found[1] == found[2]
 
 
-def test_parts_are_all_connections_each_once_and_cost_about_the_same(tmp_path: Path) -> None:
+def test_parts_have_each_connection_once_and_about_the_same_cost(tmp_path: Path) -> None:
     packets = packets_by_connection([stored(many_connections(tmp_path, 1000)).content], in_order=True)
     for most in (1, 2, 3, 7):
         parts = packets.parts(most)
@@ -107,7 +107,7 @@ def test_a_connection_in_several_files_is_one(repository: Path, tmp_path: Path) 
         assert tables_held(packets_by_connection(contents, in_order=in_order), 2)["exchanges"] == whole["exchanges"]
 
 
-def test_packets_of_batches_are_held_as_those_of_files(tmp_path: Path) -> None:
+def test_packets_from_batches_are_held_like_those_from_files(tmp_path: Path) -> None:
     turns = [segment for n in range(20) for segment in (asks(request(n)), answers(response(n)))]
     rows = batch(packets(turns))
     by_batches = PacketStore(MemoryBudget(ROOMY))
@@ -117,7 +117,7 @@ def test_packets_of_batches_are_held_as_those_of_files(tmp_path: Path) -> None:
     assert found["exchanges"] == tables_of([rows])["exchanges"]
 
 
-def test_a_file_among_others_is_dated_and_ordered_as_its_place_asks(tmp_path: Path) -> None:
+def test_a_files_packets_get_the_times_and_order_of_its_place_among_the_files(tmp_path: Path) -> None:
     data = ethernet(ipv4(tcp(b"x")))
     content = pcap([Packet(data, seconds, 0) for seconds in (5, 0, 9)])
     path = tmp_path / "clock.pcap"

@@ -45,7 +45,7 @@ def requests_of(tmp_path: Path, *lines: str | bytes) -> list[dict[str, Any]]:
     return rows(index(tmp_path / "any.name", whole))[1:]
 
 
-def test_a_line_tells_its_request(tmp_path: Path) -> None:
+def test_a_line_has_the_fields_of_its_request(tmp_path: Path) -> None:
     (row,) = rows(index(tmp_path / "log", heartbeat(5)))
     told = {
         "connection": CONNECTION, "file_no": 3, "line_no": 0, "fault": FINE, "completed": AT, "taken": 1_500_000,
@@ -59,7 +59,7 @@ def test_a_line_tells_its_request(tmp_path: Path) -> None:
     ("time", "after"),
     [("2026-11-21 12:00:48,601", 0), ("2026-11-21T12:00:48.601002003", 2_003), ("2026-11-21 12:00:48", -601_000_000)],
 )
-def test_the_clock_is_taken_to_be_utc_where_no_zone_is_given(tmp_path: Path, time: str, after: int) -> None:
+def test_times_count_as_utc_if_no_zone_is_stated(tmp_path: Path, time: str, after: int) -> None:
     (row,) = rows(index(tmp_path / "log", heartbeat(1, time=time)))
     assert row["completed"] == AT + after
 
@@ -69,9 +69,7 @@ def test_the_clock_is_taken_to_be_utc_where_no_zone_is_given(tmp_path: Path, tim
     [("2026-11-21T12:00:48,601Z", 0), ("2026-11-21T12:00:48.601+02:00", -2), ("2026-11-21 12:00:48,601 -0330", 3.5)],
 )
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
-def test_an_offset_in_a_line_goes_before_the_zone_that_is_stated(
-    tmp_path: Path, time: str, hours: float, zone: str
-) -> None:
+def test_an_offset_in_a_line_overrides_the_stated_zone(tmp_path: Path, time: str, hours: float, zone: str) -> None:
     path = tmp_path / "log"
     path.write_text(heartbeat(1, time=time))
     found = index_request_log(str(path), range_bytes=1 << 20, buckets=8, zone=zone)
@@ -89,9 +87,7 @@ def test_an_offset_in_a_line_goes_before_the_zone_that_is_stated(
     ],
     ids=["winter", "offset", "summer", "the first of two"],
 )
-def test_times_without_an_offset_are_of_the_zone_that_is_stated(
-    tmp_path: Path, zone: str, time: str, hours: float
-) -> None:
+def test_times_without_an_offset_are_in_the_stated_zone(tmp_path: Path, zone: str, time: str, hours: float) -> None:
     path = tmp_path / "log"
     path.write_text(heartbeat(1, time=time))
     found = index_request_log(str(path), range_bytes=1 << 20, buckets=8, zone=zone)
@@ -142,7 +138,7 @@ def test_a_line_that_cannot_be_read_is_a_row_without_its_text(tmp_path: Path, ba
     assert (good["fault"], good["correlation_id"], good["line_no"]) == (FINE, 4, 2)
 
 
-def test_blank_lines_are_passed_over_and_counted_as_lines(tmp_path: Path) -> None:
+def test_blank_lines_are_skipped_but_have_line_numbers(tmp_path: Path) -> None:
     found = requests_of(tmp_path, "\n", "\r\n", heartbeat(2).replace("\n", "\r\n"))
     assert [(row["correlation_id"], row["line_no"]) for row in found] == [(2, 3)]
 
@@ -176,7 +172,7 @@ def test_a_compressed_log_gives_the_same_rows(tmp_path: Path) -> None:
         "[2017-01-01 00:00:00,000] DEBUG Completed request:Name: FetchRequest; Version: 2; CorrelationId: 1\n",
     ],
 )
-def test_a_log_in_free_text_is_named_as_such(tmp_path: Path, text: str) -> None:
+def test_a_log_in_free_text_is_refused_as_such(tmp_path: Path, text: str) -> None:
     with pytest.raises(CaptureError, match=r"request log in free text, as Kafka before 2\.8"):
         index(tmp_path / "old.log", text)
 

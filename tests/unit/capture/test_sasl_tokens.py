@@ -45,7 +45,7 @@ EXCHANGES = {
 
 
 @pytest.mark.parametrize("segments", EXCHANGES.values(), ids=EXCHANGES.keys())
-def test_requests_go_on_behind_the_tokens(segments: tuple[Segment, ...]) -> None:
+def test_requests_after_the_tokens_are_decoded(segments: tuple[Segment, ...]) -> None:
     found = talk(*segments)
     assert [exchange.correlation_id for exchange in found.exchanges] == [1, 2, 3]
     assert {exchange.status for exchange in found.exchanges} == {"answered"}
@@ -67,25 +67,25 @@ def test_every_byte_of_a_token_is_counted_as_one() -> None:
     assert found.only["unframed_bytes"] == sum(sizes)
 
 
-def test_a_response_that_is_a_header_alone_is_no_token() -> None:
+def test_a_response_with_only_a_header_is_no_token() -> None:
     found = talk(*handshake(), asks(frame(PLAIN)), answers(frame(b"")), asks(request(2)), answers(response(2, b"")))
     assert found.pairs()[-1] == (request(2)[4:], response(2, b"")[4:])
 
 
 def test_no_tokens_follow_a_handshake_of_version_1() -> None:
-    """SaslAuthenticate requests do (KIP-152)."""
+    """After version 1, SaslAuthenticate requests follow (KIP-152)."""
     found = talk(*handshake(version=1), asks(request(2, key=36)), answers(response(2)))
     assert [exchange.correlation_id for exchange in found.exchanges] == [1, 2]
     assert found.losses == []
 
 
-def test_what_is_no_token_by_its_size_ends_them() -> None:
+def test_bytes_whose_size_is_no_tokens_end_the_tokens() -> None:
     found = talk(*handshake(), asks(b"\x7f\xff\xff\xff"), asks(request(2)), answers(response(2)))
     assert [exchange.correlation_id for exchange in found.exchanges] == [1, 2]
     assert [reason for _, reason in found.reasons()] == ["not_a_frame"]
 
 
-def test_responses_whose_requests_are_lost_are_not_tokens_for_ever() -> None:
+def test_responses_whose_requests_are_lost_do_not_count_as_tokens_for_ever() -> None:
     orphans = [answers(response(100 + n)) for n in range(40)]
     found = talk(
         *handshake(), asks(frame(PLAIN)), answers(frame(b"")), *orphans, asks(request(2)), answers(response(2))

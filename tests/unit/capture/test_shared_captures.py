@@ -1,4 +1,4 @@
-"""On real captures the reader agrees with dpkt, an independent one, packet by packet."""
+"""On real captures the reader gives the same packets as dpkt, an independent reader."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Segment = tuple[int, int, int, int, bytes]
 
 
 def dpkt_segments(path: Path) -> tuple[int, list[Segment]]:
-    """Number of packets, and (packet number, microseconds, sequence number, flags, payload) of each TCP packet kept."""
+    """(number of packets, TCP segments). Segments: packet number, microseconds, sequence number, flags and payload."""
     segments = []
     packet_no = -1
     with path.open("rb") as file:
@@ -30,7 +30,7 @@ def dpkt_segments(path: Path) -> tuple[int, list[Segment]]:
 
 
 @pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.stem)
-def test_packets_equal_an_independent_readers(path: Path) -> None:
+def test_packets_equal_those_of_an_independent_reader(path: Path) -> None:
     count, expected = dpkt_segments(path)
     rows = read_rows(path, range_bytes=1 << 20, batch_bytes=300_000)
     columns = [column(rows, name) for name in ("packet_no", "ts_ns", "seq", "flags", "payload")]

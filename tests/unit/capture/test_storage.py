@@ -24,7 +24,7 @@ STEPS = st.lists(SEEKS | st.tuples(st.just("read"), st.integers(0, FIRST_READ_BY
 
 
 def remote(content: bytes) -> tuple[RemoteFile, list[int]]:
-    """A remote file, and the sizes of what was asked of it."""
+    """A remote file, and the sizes of the reads that it was asked for."""
     asked: list[int] = []
 
     class Asked(io.BytesIO):
@@ -36,12 +36,12 @@ def remote(content: bytes) -> tuple[RemoteFile, list[int]]:
 
 
 def read_on(file: RemoteFile, end: int) -> bytes:
-    """Some bytes, none beyond the end."""
+    """Read up to `end`, or up to the end of the file if that comes first."""
     return file.read(end - file.tell()) or b""
 
 
 def sought(file: io.IOBase, step: str, by: int) -> int:
-    """The place that was gone to."""
+    """Go to a place; returns it."""
     if step == "back":
         return file.seek(-min(by, file.tell()), io.SEEK_CUR)
     return file.seek(-min(by, len(CONTENT)), io.SEEK_END) if step == "from the end" else file.seek(by)
@@ -58,7 +58,7 @@ def test_a_remote_file_reads_as_one_on_this_machine(steps: list[tuple[str, int]]
         assert ours.tell() == theirs.tell()
 
 
-def test_going_back_in_what_was_read_asks_a_remote_file_for_nothing() -> None:
+def test_going_back_to_bytes_that_were_read_asks_a_remote_file_for_nothing() -> None:
     file, asked = remote(CONTENT)
     for _ in range(3):
         assert file.read(8) == CONTENT[:8]
@@ -71,7 +71,7 @@ def test_going_back_in_what_was_read_asks_a_remote_file_for_nothing() -> None:
     st.lists(st.floats(0, 1), min_size=1, max_size=40),
 )
 def test_a_window_has_the_stream_s_bytes_and_leaves_the_last_ones_alone(capacity: int, shares: list[float]) -> None:
-    """However much of them is not needed any more, and however long records are."""
+    """This holds however many of them are no longer needed, and however long records are."""
     content = CONTENT[:5_000]
     window = StreamWindow(io.BytesIO(content), base=0, length=None, capacity=capacity)
     for share in shares:
@@ -103,5 +103,5 @@ def test_a_hashed_file_fills_a_buffer_in_part_only_at_its_end() -> None:
         assert hashed.sha256 == hashlib.sha256(CONTENT).hexdigest()
 
 
-def test_a_file_that_is_gone_is_taken_for_an_empty_one(tmp_path: Path) -> None:
+def test_a_file_that_is_gone_counts_as_an_empty_one(tmp_path: Path) -> None:
     assert estimated_unpacked_bytes(str(tmp_path / "gone.pcap")) == 0

@@ -36,19 +36,19 @@ BEFORE = {
     ASKS: (asks(request(1)), answers(response(1))),
     ANSWERS: (asks(request(1)), answers(response(1)), asks(request(2))),
 }
-"""What is said before a side sends the frame within which it ends the connection."""
+"""What was sent before the frame within which a side ends the connection."""
 LARGE = {ASKS: request(2, bytes(983)), ANSWERS: response(2, bytes(992))}
 SENT = 600
 SIDES = pytest.mark.parametrize("side", [ASKS, ANSWERS], ids=["request", "response"])
 
 
 def place_of(side: int, sent: int) -> int:
-    """Stream offset behind so many bytes of the large frame."""
+    """The stream offset after this many bytes of the large frame."""
     return sum(len(segment.payload) for segment in BEFORE[side] if segment.side == side) + sent
 
 
 def of_last_frame(found: Conversation, side: int) -> tuple[int, int, int]:
-    """(bytes there behind the size, bytes missing, bytes never sent) of the large frame."""
+    """(captured bytes after the size, missing bytes, bytes never sent) of the large frame."""
     last = found.exchanges[-1]
     if side == ASKS:
         return len(last.request or b""), last.request_missing, last.request_unsent
@@ -56,7 +56,7 @@ def of_last_frame(found: Conversation, side: int) -> tuple[int, int, int]:
 
 
 ENDINGS: dict[str, Callable[[int, bytes], list[Segment]]] = {
-    "a FIN behind the last byte": lambda side, part: [Segment(side, part), Segment(side, flags=FIN | ACK)],
+    "a FIN after the last byte": lambda side, part: [Segment(side, part), Segment(side, flags=FIN | ACK)],
     "a FIN with the last bytes": lambda side, part: [Segment(side, part[:500]), Segment(side, part[500:], FIN | ACK)],
     "a FIN sent twice": lambda side, part: [Segment(side, part), *[Segment(side, flags=FIN | ACK)] * 2],
     "a FIN that overtook data": lambda side, part: [
@@ -64,13 +64,13 @@ ENDINGS: dict[str, Callable[[int, bytes], list[Segment]]] = {
         Segment(side, flags=FIN | ACK, at=place_of(side, len(part))),
         Segment(side, part[500:], at=place_of(side, 500)),
     ],
-    "a FIN, and an RST behind it": lambda side, part: [
+    "a FIN, and an RST after it": lambda side, part: [
         Segment(side, part),
         Segment(side, flags=FIN | ACK),
         Segment(side, flags=RST, at=place_of(side, len(part) + 1)),
     ],
-    "an RST behind the last byte": lambda side, part: [Segment(side, part), Segment(side, flags=RST | ACK)],
-    "an RST that the last bytes acknowledged lie behind": lambda side, part: [
+    "an RST after the last byte": lambda side, part: [Segment(side, part), Segment(side, flags=RST | ACK)],
+    "an RST before the last acknowledged bytes": lambda side, part: [
         Segment(side, part), Segment(side, flags=RST, at=place_of(side, 100))
     ],
     "an RST of the other side, as of a client that closes before it has read a response": lambda side, part: [
@@ -113,7 +113,7 @@ def test_whole_frames_lost_before_the_end_are_missing(side: int) -> None:
 
 
 @SIDES
-def test_frames_lost_behind_one_that_is_cut_are_missing(side: int) -> None:
+def test_frames_lost_after_one_that_is_cut_are_missing(side: int) -> None:
     lost = LARGE[side][SENT:] + frame(bytes(70))
     found = talk(*BEFORE[side], Segment(side, LARGE[side][:SENT]), Segment(side, lost, is_lost=True),
                  Segment(side, flags=FIN | ACK))  # fmt: skip
@@ -140,7 +140,7 @@ def test_what_does_not_end_a_stream_leaves_the_rest_of_a_frame_missing(
 
 
 @SIDES
-def test_a_size_that_the_end_cuts_is_cut_at_the_end_and_one_that_a_loss_cuts_lies_behind_a_gap(side: int) -> None:
+def test_a_size_that_the_end_cuts_is_cut_at_the_end_and_one_that_a_loss_cuts_is_after_a_gap(side: int) -> None:
     part, end = Segment(side, LARGE[side][:3]), Segment(side, flags=FIN | ACK)
     whole = talk(*BEFORE[side], part, end)
     lossy = talk(*BEFORE[side], part, Segment(side, LARGE[side][3:SENT], is_lost=True), end)
@@ -155,7 +155,7 @@ def test_a_sasl_token_that_the_end_cuts_lacks_nothing() -> None:
     assert found.reasons() == [(7, "sasl_tokens")]
 
 
-def test_an_end_belongs_to_its_own_connection_where_the_same_endpoints_connect_again() -> None:
+def test_an_end_belongs_to_its_own_connection_if_the_same_endpoints_connect_again() -> None:
     part = LARGE[ANSWERS][:SENT]
     first = packets([*OPENING, *BEFORE[ANSWERS], answers(part, flags=FIN | ACK)])
     second = packets([*OPENING, *BEFORE[ANSWERS], answers(part)], Connection(first=(77, 88)), first_packet=100)
@@ -164,14 +164,14 @@ def test_an_end_belongs_to_its_own_connection_where_the_same_endpoints_connect_a
     assert lacks == [(0, len(LARGE[ANSWERS]) - SENT), (len(LARGE[ANSWERS]) - SENT, 0)]
 
 
-def test_a_capture_that_begins_in_mid_stream_knows_the_end_as_well() -> None:
+def test_the_end_is_recognised_in_a_capture_that_begins_in_mid_stream() -> None:
     found = talk(*BEFORE[ANSWERS], answers(LARGE[ANSWERS][:SENT], flags=FIN | ACK), is_opened=False)
     assert of_last_frame(found, ANSWERS) == (SENT - 4, 0, len(LARGE[ANSWERS]) - SENT)
 
 
 @st.composite
 def ended(draw: st.DrawFn) -> tuple[list[Segment], dict[int, bytes]]:
-    """Both sides' segments in an order of sending, ended by FINs within or behind a frame; and what each side sent."""
+    """Both sides' segments in an order of sending, ended by FINs within or after a frame; and what each side sent."""
     n = draw(st.integers(1, 5))
     sent, segments = {}, []
     for side, make in ((ASKS, request), (ANSWERS, response)):

@@ -10,7 +10,7 @@ JAVA, PYTHON = "apache-kafka-java", "kafka-python"
 
 
 def fetched(name: str | None, version: str | None, api: int, full: int, fetches: int = 1000) -> dict[str, Any]:
-    """What the query `fetching_software` has of one version."""
+    """A row of the query `fetching_software` for one version."""
     x = EXCHANGES
     return {
         x.client_software_name: name, x.client_software_version: version, "fetches": fetches, "full": full,

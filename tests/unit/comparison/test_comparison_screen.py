@@ -56,7 +56,7 @@ def predicted(scope: str, seen: float, is_changed: bool = True) -> Prediction:
 
 
 def crowd() -> RunComparison:
-    """Two runs that differ in everything, with names as long as Kafka takes."""
+    """Two runs that differ in everything, with names as long as Kafka accepts."""
     names = [f"{'very-long-name-of-a-client-' * 9}{number}" for number in range(50)]
     changes = [change(part, name, Figure(100.0), Figure(200.0)) for part in PARTS for name in names]
     changes += [change("traffic", name, None, Figure(2.0), "requests_per_s") for name in names]
@@ -73,7 +73,7 @@ def test_the_first_screen_is_one_screen_however_much_changed() -> None:
     assert sum("more: --verbose" in line for line in lines) >= len(PARTS) - 1
 
 
-def test_what_changed_is_told_and_the_rest_is_noise() -> None:
+def test_changes_are_shown_and_the_rest_is_counted_as_noise() -> None:
     changes = [
         change("outcomes", "app", Figure(122.0, 78.0, 219.0), Figure(0.0, 0.0, 0.0)),
         change("outcomes", "quiet", Figure(122.0, 78.0, 219.0), Figure(90.0, 60.0, 100.0)),
@@ -95,14 +95,14 @@ def test_what_changed_is_told_and_the_rest_is_noise() -> None:
     assert "78 to 219 ms" in noise
 
 
-def test_an_upgrade_is_question_18() -> None:
+def test_an_upgrade_is_shown_as_the_answer_to_question_18() -> None:
     text = "\n".join(screen_lines(compared(is_upgraded=True)))
     assert f"VERSIONS  {JAVA} 3.9.0 -> 4.1.0, Fetch 16 -> 17 (question 18)\n" in text
     assert "its full fetches 4.0 % -> 30.0 %" in text
     assert "VERSIONS  no client has another version than before (question 18)" in "\n".join(screen_lines(compared()))
 
 
-def test_predictions_are_told_misses_first() -> None:
+def test_predictions_are_shown_misses_first() -> None:
     checked = CheckedPredictions(
         (predicted("hit", 90.0), predicted("miss", 900.0), predicted("same", 90.0, is_changed=False)), 1
     )
@@ -116,7 +116,7 @@ def test_predictions_are_told_misses_first() -> None:
 
 
 @pytest.mark.parametrize("of", [compared(), crowd()], ids=["nothing", "everything"])
-def test_the_json_is_what_the_models_read(of: RunComparison) -> None:
+def test_the_models_read_the_json_back(of: RunComparison) -> None:
     told = comparison_json(of).model_dump_json()
     assert Comparison.model_validate_json(told) == comparison_json(of)
     assert len(json.loads(told)["changes"]) == len(of.changes)

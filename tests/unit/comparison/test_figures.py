@@ -33,14 +33,14 @@ EXACT, WIDE = Figure(10.0), Figure(10.0, 8.0, 12.0)
         (Figure(inf, 80.0, inf), Figure(inf, inf, inf), "same"),
     ],
 )
-def test_two_figures_differ_where_their_ranges_do_not_meet(
+def test_two_figures_differ_if_their_ranges_do_not_meet(
     before: Figure | None, after: Figure | None, told: Judgement
 ) -> None:
     assert judge_figures(before, after) == told
 
 
 def test_a_value_outside_of_its_own_range_widens_it() -> None:
-    """One burst in an hour: most slices have nothing, and yet the rate is not 0."""
+    """With one burst in an hour, most slices of time have nothing, but the rate is not 0."""
     assert Figure(5.0, 0.0, 0.0).range == (0.0, 5.0)
 
 
@@ -57,7 +57,7 @@ def test_a_share_of_few_cases_has_a_wide_range(
 
 
 def test_the_range_of_a_share_is_wilsons() -> None:
-    """Between the shares that a 20 % test does not refuse: of 3 of 10 (Wilson 1927) by hand."""
+    """It has the shares that a test at 20 % does not reject (Wilson 1927); the ends for 3 of 10 fulfil his formula."""
     low, high = range_of_share(0.3, 10)
     for end in (low, high):
         assert abs(0.3 - end) == pytest.approx(1.2816 * (end * (1 - end) / 10) ** 0.5)
@@ -66,7 +66,7 @@ def test_the_range_of_a_share_is_wilsons() -> None:
     assert range_of_share(0.0, 0) == (0.0, 1.0)
 
 
-def test_changes_come_by_size_and_without_noise() -> None:
+def test_changes_are_ordered_by_size_and_have_no_noise() -> None:
     def one(scope: str, before: Figure, after: Figure) -> Change:
         return Change("outcomes", "client", scope, "longest_wait_ms", before, after)
 

@@ -45,18 +45,18 @@ def test_the_prediction_is_that_of_the_lane_whose_settings_are_in_force(now: dic
     assert lane_in_force(LANES, of_consumer(WAS), of_consumer(now)) == lane
 
 
-def test_a_lane_is_no_prediction_where_something_else_has_changed_too() -> None:
+def test_a_lane_is_no_prediction_if_something_else_has_changed_too() -> None:
     was, now = of_consumer(WAS), of_consumer({**WAS, LIMIT: "1048576"}, broker_fetch_max_bytes="1048576")
     assert lane_in_force(LANES, was, now) is None
     assert lane_in_force(LANES, {**was, "kafka": "3.7"}, of_consumer({**WAS, LIMIT: "1048576"})) is None
 
 
-def test_a_client_that_had_several_values_gets_the_one_of_the_lane() -> None:
+def test_a_client_that_had_several_values_may_now_have_that_of_a_lane() -> None:
     was = of_consumer({**WAS, LIMIT: "200000, 52428800"})
     assert lane_in_force(LANES, was, of_consumer({**WAS, LIMIT: "8388608"})) == f"{LIMIT}=8MiB"
 
 
-def test_what_nobody_states_and_no_capture_shows_is_kafkas_default() -> None:
+def test_a_setting_that_nobody_states_and_no_capture_shows_has_kafkas_default() -> None:
     slots = "broker.max.incremental.fetch.session.cache.slots"
     assert settings_in_force(SESSION_CACHE, {}, "4.3", {})[slots] == "1000"
     assert settings_in_force(SESSION_CACHE, {slots: 8}, "4.3", {})[slots] == "8"
@@ -81,21 +81,21 @@ def predicted(metric: str, figure: Figure, seen: Figure) -> Prediction:
         (Figure(110.0, 78.0, 219.0), inf, False),
     ],
 )
-def test_what_is_seen_within_p10_and_p90_is_a_hit(figure: Figure, seen: float, is_hit: bool) -> None:
+def test_a_value_within_p10_and_p90_is_a_hit(figure: Figure, seen: float, is_hit: bool) -> None:
     assert predicted("longest_wait_ms", figure, Figure(seen)).is_hit is is_hit
 
 
-def test_bytes_outside_of_the_range_are_a_miss_however_few() -> None:
+def test_a_value_outside_the_range_is_a_miss_however_few_bytes_it_is_off() -> None:
     assert not predicted("held_bytes", Figure(100.0, 100.0, 100.0), Figure(100.05)).is_hit
 
 
 @pytest.mark.parametrize(("cases", "is_hit"), [(20, True), (2000, False)])
-def test_a_share_hits_where_two_samples_of_these_sizes_may_differ_so_much(cases: int, is_hit: bool) -> None:
+def test_a_share_is_a_hit_if_two_samples_of_these_sizes_may_differ_by_as_much(cases: int, is_hit: bool) -> None:
     was, now = Figure(0.2, cases=cases), Figure(0.3, cases=cases)
     assert predicted("refused_share", was, now).is_hit is is_hit
 
 
-def test_the_table_has_both_ends_of_the_range_and_no_number_for_what_has_no_end() -> None:
+def test_the_table_has_both_ends_of_the_range_and_null_for_what_never_ends() -> None:
     t = PREDICTIONS_CHECKED
     made = [
         predicted("longest_wait_ms", Figure(110.0, 78.0, 219.0), Figure(90.0)),

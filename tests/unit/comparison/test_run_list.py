@@ -23,7 +23,7 @@ def of_night(number: int) -> ListedSet:
     )  # fmt: skip
 
 
-def test_the_newest_are_shown_and_the_others_counted() -> None:
+def test_the_newest_runs_are_shown_and_the_others_counted() -> None:
     found = RunList(
         lake="/lake", runs=[listed(n) for n in range(30)], runs_in_all=300,
         capture_sets=[of_night(n) for n in range(3)], capture_sets_in_all=3,

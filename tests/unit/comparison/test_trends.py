@@ -1,4 +1,4 @@
-"""Trends by night: which nights can be compared, what of them is shown, and what is drawn."""
+"""Trends by night: which nights can be compared, and which of their figures are shown and drawn."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WAIT, EQUAL, SPLIT = ("client", "longest_wait_ms"), ("replay", "agreement"), ("c
 
 
 def night(day: int, wait: Figure | None = None, *, minutes: int = 10, cluster: str = "prod", run: str = "") -> Night:
-    """A night of so many days after the first."""
+    """The night that is this many days after the first one."""
     first = AT + timedelta(days=day)
     last = first + timedelta(minutes=minutes)
     figures: dict[Name, Figure] = {EQUAL: Figure(0.99, cases=1000)}
@@ -31,7 +31,7 @@ def night(day: int, wait: Figure | None = None, *, minutes: int = 10, cluster: s
 
 
 def waits(*ms: float) -> list[Night]:
-    """Nights in which so long was waited, with a range of a tenth."""
+    """Nights with these longest waits, each with a range of a tenth."""
     return [night(day, Figure(of, of * 0.9, of * 1.1)) for day, of in enumerate(ms)]
 
 
@@ -42,7 +42,7 @@ def test_nights_of_the_same_cluster_and_about_the_same_length_are_compared() -> 
     assert found.others == 2
 
 
-def test_a_capture_set_is_one_night_by_its_newest_run_and_the_shown_run_is_always_there() -> None:
+def test_a_capture_set_is_one_night_with_its_newest_run_unless_another_of_its_runs_is_shown() -> None:
     newer = replace(night(1, run="again"), run_at=AT + timedelta(days=9))
     assert [of.run_id for of in trend_among(night(2), [newer, night(1), night(2)], 10).nights] == ["again", "run2"]
     assert [of.run_id for of in trend_among(night(1), [newer, night(1), night(2)], 10).nights] == ["run1", "run2"]
@@ -55,7 +55,7 @@ def test_a_table_of_nights_marks_what_changed_by_more_than_both_ranges() -> None
     assert "split" not in grid.head, "no night has producers"
 
 
-def test_a_night_without_a_figure_has_none_and_a_backlog_without_end_is_said() -> None:
+def test_a_night_may_lack_a_figure_and_a_backlog_that_is_never_read_is_named() -> None:
     nights = [night(0), night(1, Figure(inf))]
     lines = [*trend_lines("/lake", trend_among(nights[1], nights, 10))]
     assert lines[0] == "Nights of cluster prod in /lake, the newest last, captured at (UTC)"
@@ -67,7 +67,7 @@ def test_a_night_without_a_figure_has_none_and_a_backlog_without_end_is_said() -
     assert trends_json("/lake", trend_among(nights[1], nights, 10)).nights[1].figures[0].figure is not None
 
 
-def test_runs_that_are_left_out_are_named_the_first_twenty_of_many() -> None:
+def test_runs_that_are_left_out_are_named_but_no_more_than_twenty() -> None:
     nights = waits(100, 105)
     trend = replace(trend_among(nights[1], nights, 10), incomplete=[f"run{number}" for number in range(10, 40)])
     told = " ".join([*trend_lines("/lake", trend)][-3:])
@@ -114,7 +114,7 @@ def test_the_page_has_other_nights_where_there_are_any() -> None:
     assert '<a href="#nights">' in told
 
 
-def test_a_first_night_has_a_comparison_alone() -> None:
+def test_a_page_without_other_nights_has_only_the_comparison() -> None:
     told = page_text("/lake", verdict(findings()), OtherRuns("run a", "compare a b", [("Noise", ["none"])]))
     assert "Compared with run a" in told
     assert "Trends by night" not in told

@@ -22,7 +22,7 @@ API_VERSIONS = 18  # its response header never has tags
 
 
 def filled(fields: tuple[Field, ...], values: dict[str, Any]) -> dict[str, Any]:
-    """The values, nested as given, with Kafka's defaults for all that is left out."""
+    """The values, nested as given, with Kafka's defaults for all fields that are left out."""
     unknown = set(values) - {field.name for field in fields}
     assert not unknown, unknown
     struct_: dict[str, Any] = {}
@@ -52,7 +52,7 @@ def answered(declared: Message, version: int, correlation_id: int, **values: Any
 
 
 def turns(*frames: bytes) -> list[Segment]:
-    """Request, response, request, response ...; None for one that is not there."""
+    """Segments of frames that are by turns a request and a response; None for one that is not there."""
     return [(answers if i % 2 else asks)(content) for i, content in enumerate(frames) if content]
 
 
@@ -77,7 +77,7 @@ def tables_of(
 
 
 def tables_held(packets: PacketsByConnection, parts: int) -> dict[str, list[dict[str, Any]]]:
-    """As `tables_of`, of packets held in memory that are decoded in so many parts."""
+    """As `tables_of`, from packets that are held in memory and decoded in this many parts."""
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for part in packets.parts(parts):
         for table, rows in decoded_tables(packets.frames(part), "capture", EarlierChunks()):
@@ -88,7 +88,7 @@ def tables_held(packets: PacketsByConnection, parts: int) -> dict[str, list[dict
 
 
 def counts_by_connection(rows: list[dict[str, Any]]) -> dict[int, Counter[str]]:
-    """Rows of EXCHANGE_COUNTS, of which a connection has one a part of its exchanges, summed."""
+    """Sums of EXCHANGE_COUNTS by connection: a connection has a row for each part of its exchanges."""
     found: dict[int, Counter[str]] = defaultdict(Counter)
     for row in rows:
         found[row["connection_id"]].update({name: n for name, n in row.items() if name != "connection_id"})

@@ -1,4 +1,4 @@
-"""What `jobs.captures.continued_sets` reads of an earlier capture set's tables, made of rows that a test has."""
+"""What `jobs.captures.earlier_sets` reads from the tables of an earlier capture set, made from a test's own rows."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def earlier_set(tables: dict[str, Rows]) -> EarlierSet:
 
 
 def with_marks(last: Rows, rows: Rows) -> Rows:
-    """The rows of a fetch; where it has no response, the high watermarks are those of the last one that has."""
+    """The rows of a fetch. If it has no response, they get the high watermarks of the last fetch that has one."""
     f = FETCH_PARTITIONS
     answered = [row for row in rows if row[f.response_record_bytes] is not None]
     number = max((row[f.exchange_no] for row in answered), default=-1)

@@ -1,4 +1,4 @@
-"""A slow, obvious model of a broker's fetch session as a capture shows it, and fetches for it and the product.
+"""A slow, obvious model of a broker's fetch session as a capture shows it, and fetches for the model and the product.
 
 The rules are those of FetchManager.newContext, FetchSession.update and FetchContext, Kafka 4.3: what full and
 incremental fetches do to a session, and in which order it is read.
@@ -27,12 +27,12 @@ class Want:
 
     @property
     def epoch(self) -> int:
-        """Of the last record that was fetched: it rises as the log is read."""
+        """The leader epoch of the last record that was fetched. It rises with the offset."""
         return self.offset // 10
 
     @property
     def log_start(self) -> int:
-        """Where the reader's own log begins, which moves on behind what it reads."""
+        """Where the reader's own log begins. It rises with the offset."""
         return self.offset // 2
 
 
@@ -46,7 +46,7 @@ class Got:
 
 @dataclass(frozen=True)
 class Fetch:
-    """One fetch; session: (id, epoch) of the request; answer: (session id, error), None where none was captured."""
+    """One fetch. session: (id, epoch) of the request. answer: (session id, error); None if no response was captured."""
 
     session: tuple[int, int]
     wants: tuple[Want, ...] = ()
@@ -61,7 +61,7 @@ class Fetch:
 
 @dataclass(frozen=True)
 class Row:
-    """What is known of one partition of one fetch; an index is within the fetch, None where there is none."""
+    """What is known of one partition of one fetch. Indices count within the fetch; None if there is none."""
 
     fetch: int
     partition: Partition
@@ -182,7 +182,7 @@ class Model:
             entry.pop("offset", None)
 
     def learn(self, fetch: Fetch, new: list[Got]) -> bool:
-        """What a response shows of a session from before; returns whether all with records are known."""
+        """Learn the partitions of a session from before the capture. Returns whether all with records are known."""
         first = [got.partition for got in new]
         self.partitions = {p: self.partitions[p] for p in (*first, *(p for p in self.partitions if p not in first))}
         firsts = [got.partition for got in fetch.gets if got.records > 0 and got.partition not in self.served]
@@ -205,7 +205,7 @@ class Model:
         return self.is_readable and not lacks_offset and fetch.answer is not None and not is_behind_gap
 
     def infer_offsets(self, fetch: Fetch) -> bool:
-        """Where the records of a response begin is where they were read; returns whether that is not known of some."""
+        """Take the offsets where the records of a response begin. Returns whether some partitions have none."""
         usual = next((entry["max_bytes"] for entry in self.partitions.values() if "max_bytes" in entry), None)
         lacks_offset = False
         for got in fetch.gets:
@@ -219,7 +219,7 @@ class Model:
         return lacks_offset
 
     def ahead_of_high_watermark(self, fetch: Fetch) -> dict[Partition, int]:
-        """The offsets that only this request tells the leader of, where the high watermark had not come to the last."""
+        """Offsets that the leader learns only from this request, if the high watermark was not above the last one."""
         once = [want for want in fetch.wants if [w.partition for w in fetch.wants].count(want.partition) == 1]
         had = {want.partition: self.partitions.get(want.partition, {}) for want in once}
         return {
@@ -279,7 +279,7 @@ def fetch_array(fetches: list[Fetch]) -> tuple[np.ndarray, Lists]:
 
 
 def followed(fetches: list[Fetch], *, row_limit: int = 1000, resize: bool = False) -> list[Row]:
-    """What the product makes of the fetches, in calls of `row_limit` rows; `resize` as between two chunks."""
+    """The product's rows, in calls of `row_limit` rows. resize: whether the session is resized, as between chunks."""
     array, lists = fetch_array(fetches)
     sizes = array["requested_to"] - array["requested_from"] + array["returned_to"] - array["returned_from"]
     capacity = np.full(len(array), sizes.sum() + 1)

@@ -16,7 +16,7 @@ Told = dict[int, str | None]
 
 
 def tells(correlation_id: int, software: str) -> Segment:
-    """A request that names the client's software, as `name version`."""
+    """A request that reports the client's software, given as `name version`."""
     name, version = software.encode().split(b" ")
     told = {"client_software_name": name, "client_software_version": version}
     return asks(asked(API_VERSIONS_REQUEST, 3, correlation_id, **told))
@@ -27,7 +27,7 @@ def versions(correlation_id: int) -> Segment:
 
 
 def turn(correlation_id: int) -> tuple[Segment, Segment]:
-    """A request that tells nothing of the client, and its answer."""
+    """A request that says nothing about the client's software, and its response."""
     return (
         asks(asked(METADATA_REQUEST, 9, correlation_id, topics=[])),
         answers(answered(METADATA_RESPONSE, 9, correlation_id)),
@@ -37,7 +37,7 @@ def turn(correlation_id: int) -> tuple[Segment, Segment]:
 UNHEARD = answers(answered(METADATA_RESPONSE, 9, 77))
 """A response to a request that the capture does not have."""
 SENT = asks(asked(PRODUCE_REQUEST, 8, 5, acks=0, timeout_ms=1, topic_data=[]))
-"""A request that gets no answer."""
+"""A request that gets no response."""
 
 
 def software(row: dict[str, Any]) -> str | None:
@@ -52,7 +52,7 @@ CASES: dict[str, tuple[tuple[Segment, ...], Told, str | None]] = {
     "another request, told otherwise": ((tells(1, "lib 2.6"), versions(1), *turn(2), tells(3, "app 1"), versions(3),
                                          *turn(4)),
                                         {0: "lib 2.6", 1: "lib 2.6", 2: "app 1", 3: "app 1"}, "app 1"),
-    "a request behind it that nobody answers": ((tells(1, "lib 2.6"), SENT, SENT, versions(1)),
+    "a request after it that nobody answers": ((tells(1, "lib 2.6"), SENT, SENT, versions(1)),
                                                 {0: "lib 2.6", 1: "lib 2.6", 2: "lib 2.6"}, "lib 2.6"),
     "a request that is never answered": ((tells(1, "lib 2.6"), SENT), {0: "lib 2.6", 1: "lib 2.6"}, "lib 2.6"),
     "no request of an orphan's": ((tells(1, "lib 2.6"), versions(1), UNHEARD, *turn(2)),
@@ -65,7 +65,7 @@ CASES: dict[str, tuple[tuple[Segment, ...], Told, str | None]] = {
 
 @pytest.mark.parametrize(("segments", "told", "of_connection"), CASES.values(), ids=CASES)
 @pytest.mark.parametrize("rows", [1, 2, 3, 50_000])
-def test_software_is_what_the_last_request_up_to_there_reported(
+def test_an_exchange_has_the_software_that_the_last_request_up_to_it_reported(
     segments: tuple[Segment, ...], told: Told, of_connection: str | None, rows: int
 ) -> None:
     found = tables(*segments, rows=rows)

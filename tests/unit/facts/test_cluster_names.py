@@ -1,4 +1,4 @@
-"""Rows get the names that the whole capture set shows, however their texts are stored."""
+"""Rows get the names that the whole capture set shows, however their texts are stored in Arrow."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_what_metadata_itself_says_is_not_rewritten() -> None:
     assert with_names(rows, CLUSTER_METADATA, KNOWN) == rows
 
 
-def test_where_nothing_is_known_rows_stay_as_they_are() -> None:
+def test_rows_stay_as_they_are_if_nothing_is_known() -> None:
     rows = rows_of(FETCH_PARTITIONS, {"broker": "10.0.0.1:9092", "topic": "orders"})
     assert with_names(rows, FETCH_PARTITIONS, ClusterNames()) == rows
 
@@ -115,8 +115,8 @@ def test_a_name_gets_the_id_that_it_stands_for_on_its_cluster() -> None:
     assert with_names(rows_of(FETCH_PARTITIONS, *rows), FETCH_PARTITIONS, names) == rows_of(FETCH_PARTITIONS, *given)
 
 
-def test_a_connection_is_of_its_brokers_cluster_in_a_worker_as_well() -> None:
-    """There a table is a copy of the one that is declared."""
+def test_a_connection_gets_its_brokers_cluster_in_a_worker_too() -> None:
+    """In a worker, a table is a copy of the declared one."""
     table = deepcopy(CONNECTIONS)
     server: Row = {"server": "10.0.0.1:9092"}
     names = ClusterNames({}, {}, {}, {"10.0.0.1:9092": "cluster-1"})

@@ -1,4 +1,4 @@
-"""A capture that is cut in two: its second half, as it goes on from the first, gives the rows that the whole has."""
+"""The second half of a capture, if it continues the first half, has the rows that the whole capture has."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from udfs.facts.continued_connections import EarlierSet
 Rows = list[dict[str, Any]]
 Whole = tuple[int, list[Any]]
 FROM_THE_BEGIN = {"exchange_no", "connection_id"}
-"""Columns that count from the begin of a capture."""
+"""Columns that count from the beginning of a capture."""
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def first_request(tables: Tables) -> datetime:
 
 
 def rows_since(rows: Rows, since: datetime) -> Counter[str]:
-    """The rows of requests from a time on."""
+    """The rows of requests that came at this time or later."""
     times = ((row, row[EXCHANGES.request_time]) for row in rows)
     return Counter(
         repr([(name, value) for name, value in sorted(row.items()) if name not in FROM_THE_BEGIN])
@@ -68,7 +68,7 @@ def test_the_second_half_of_a_capture_has_the_rows_of_the_whole(
     assert {row[CONNECTIONS.continuation] for row in begun_anew[CONNECTIONS.name]} == {None}
 
 
-def test_what_does_not_follow_is_not_taken_over(whole: Whole, tmp_path: Path) -> None:
+def test_nothing_is_taken_over_from_a_set_whose_requests_are_not_followed(whole: Whole, tmp_path: Path) -> None:
     link_type, packets = whole
     cut = len(packets) // 2
     second = packets[cut:]

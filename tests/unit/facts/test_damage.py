@@ -44,7 +44,7 @@ COUNTED = ("missing_bytes", "repeated_bytes", "late_bytes", "sasl_token_bytes", 
 
 @dataclass(frozen=True)
 class Damage:
-    """Segments behind a connection's opening. whole: correlation ids of the exchanges that it must not touch."""
+    """Segments after a connection's opening. whole: correlation ids of exchanges that the damage must not affect."""
 
     segments: tuple[Segment, ...]
     whole: set[int]
@@ -62,7 +62,7 @@ def metadata(version: int, body: bytes) -> tuple[Segment, ...]:
 
 
 def bomb() -> bytes:
-    """A batch that says it is compressed, by a codec that would expand its few bytes to many."""
+    """A batch whose few compressed bytes would expand to many."""
     return record_batch(count=1, attributes=4, records=b"\x28\xb5\x2f\xfd\xa0\xff\xff\xff\xff\x02\0\0" * 4)
 
 
@@ -160,7 +160,7 @@ def of_streams(damage: Damage) -> Tables:
 
 
 def outcomes(tables: Tables) -> set[str]:
-    """Everything by which the tables say that something is not as it should be."""
+    """All columns and words by which the tables report damage."""
     found = {f"`quarantine.reason` {row['reason']}" for row in tables["quarantine"]}
     for row in tables["exchanges"]:
         if row["status"] in ("unanswered", "orphan_response"):
@@ -181,7 +181,7 @@ def outcomes(tables: Tables) -> set[str]:
 
 
 def on_the_page(repository: Path) -> dict[str, set[str]]:
-    """What docs/damage.md says, by damage."""
+    """The outcomes that docs/damage.md names, by damage."""
     lines = [line.split("|")[1:-1] for line in (repository / PAGE).read_text().splitlines() if line.startswith("| ")]
     return {
         damage.strip(): {name.strip() for name in re.split(r",(?= `)", named) if name.strip()}
@@ -189,12 +189,12 @@ def on_the_page(repository: Path) -> dict[str, set[str]]:
     }
 
 
-def test_the_page_names_every_damage_and_no_other(repository: Path) -> None:
+def test_the_page_lists_all_kinds_of_damage_and_no_others(repository: Path) -> None:
     assert list(on_the_page(repository)) == [*STREAMS, *FILES]
 
 
 @pytest.mark.parametrize("name", STREAMS)
-def test_damage_to_a_stream_is_named_as_the_page_says(name: str, repository: Path) -> None:
+def test_damage_to_a_stream_is_reported_as_the_page_says(name: str, repository: Path) -> None:
     tables = of_streams(STREAMS[name])
     assert outcomes(tables) == on_the_page(repository)[name]
     whole = {row["correlation_id"] for row in tables["exchanges"] if is_whole(row)}
@@ -211,7 +211,7 @@ def is_whole(row: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_damage_to_a_file_is_named_as_the_page_says(
+def test_damage_to_a_file_is_reported_as_the_page_says(
     name: str, repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if "without measure" in name:

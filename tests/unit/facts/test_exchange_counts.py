@@ -1,4 +1,4 @@
-"""What exchanges lack is counted for each connection."""
+"""For each connection, it is counted what its exchanges lack."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def fetch(correlation_id: int, wanted: dict[str, Any], throttle_time_ms: int = 0
 
 
 @pytest.mark.parametrize(("throttle_time_ms", "unknown"), [(0, 0), (20, 2)])
-def test_a_fetch_of_an_idle_session_from_before_the_capture_may_read_more_only_where_a_quota_holds_it_back(
+def test_an_idle_fetch_of_a_session_from_before_the_capture_may_read_more_only_if_a_quota_throttles_it(
     throttle_time_ms: int, unknown: int
 ) -> None:
     both = (fetch(n, IDLE | {"session_epoch": 2 + n}, throttle_time_ms) for n in (1, 2))
@@ -38,7 +38,7 @@ def test_a_fetch_of_an_idle_session_from_before_the_capture_may_read_more_only_w
     assert (counts["fetches"], counts["fetches_of_unknown_sessions"]) == (2, unknown)
 
 
-def test_a_refused_fetch_that_names_no_partition_is_one_of_its_session() -> None:
+def test_a_refused_fetch_that_names_no_partition_counts_for_its_session() -> None:
     opened = asked(FETCH_REQUEST, 12, 1, **FULL), answered(FETCH_RESPONSE, 12, 1, session_id=8)
     next_one, later = (IDLE | {"session_epoch": epoch} for epoch in (1, 5))
     refused = [

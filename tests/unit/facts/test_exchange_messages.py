@@ -60,14 +60,14 @@ def test_a_response_says_how_long_it_throttles() -> None:
     assert [row["throttle_time_ms"] for row in tables(*turns(*both))["exchanges"]] == [70]
 
 
-def test_a_body_that_is_not_what_its_version_says_is_named() -> None:
+def test_a_body_that_does_not_fit_its_version_has_a_fault() -> None:
     request = asked(SYNC_GROUP.request, 3, 1)
     found = tables(asks(frame(request[4:-1])))
     assert [row["decode_fault"] for row in found["exchanges"]] == ["truncated"]
     assert [row["reason"] for row in found["quarantine"]] == ["undecodable"]
 
 
-def test_an_api_key_that_kafka_does_not_have_has_the_last_name() -> None:
+def test_an_api_key_that_kafka_does_not_have_has_a_null_name() -> None:
     last = len(API_NAMES) - 1
     keys = np.array([-1, 0, 1, last - 1, last, last + 1])
     assert api_codes(keys).tolist() == [last, 0, 1, last - 1, last, last]

@@ -1,4 +1,4 @@
-"""Rows of the silver tables from fetches, produces and metadata on the wire."""
+"""Rows of the silver tables from Fetch, Produce and Metadata messages on the wire."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def fetch_rows(*exchanges: tuple[bytes, bytes], rows: int = 50_000) -> Rows:
     return sorted(found, key=lambda row: (row["exchange_no"], row["read_position"] is None, row["read_position"]))
 
 
-def test_a_fetch_is_a_row_a_partition_with_what_was_wanted_and_what_came() -> None:
+def test_a_fetch_has_a_row_for_each_partition_with_what_was_asked_for_and_returned() -> None:
     exchange = fetched(
         [wanted(b"clicks", 1, 0, fetch_offset=100), wanted(b"views", 0)],
         [returned(b"views", (0, b"")), returned(b"clicks", (0, BATCH * 2))],
@@ -132,7 +132,7 @@ def test_a_refused_fetch_keeps_its_error_and_reads_nothing(error: int) -> None:
     assert (row["response_error_code"], row["read_position"], row["session_known"]) == (error, None, False)
 
 
-def test_a_fetch_refused_for_its_topic_ids_is_of_the_session_that_the_capture_shows() -> None:
+def test_a_fetch_refused_for_its_topic_ids_belongs_to_the_session_that_the_capture_shows() -> None:
     opened = fetched([wanted(b"t", 0)], [returned(b"t", (0, b""))], session=(0, 0), answer=(77, 0), version=12)
     topics = [{"topic_id": TOPIC_ID, **wanted(b"", 0)}]
     by_id = fetched(topics, [], correlation_id=2, session=(77, 1), answer=(0, 106), version=13)
@@ -245,7 +245,7 @@ def test_messages_of_a_produced_set_get_offsets_one_after_the_other() -> None:
     assert [row["records_fault"] for row in in_order(rows)] == [None, None, "bad_records", None]
 
 
-def test_a_fetched_wrapper_tells_the_offsets_and_size_of_what_it_holds() -> None:
+def test_a_fetched_wrapper_has_the_offsets_and_size_of_the_messages_in_it() -> None:
     whole = wrapper(1, 12, inner(1, 0, 1, 2))
     answer = [returned(b"t", (0, whole + whole[:-1]))]
     first, cut = in_order(tables(*turns(*fetched([wanted(b"t", 0)], answer, version=2)))["record_batches"])
@@ -280,7 +280,7 @@ METADATA = turns(
 )
 
 
-def test_metadata_is_a_row_a_broker_a_partition_and_a_topic_without_any() -> None:
+def test_metadata_has_a_row_for_each_broker_each_partition_and_each_topic_without_partitions() -> None:
     rows = tables(*METADATA)["cluster_metadata"]
     by_entry = {
         kind: sorted((row for row in rows if row["entry"] == kind), key=lambda row: row["position"])
@@ -302,7 +302,7 @@ def test_metadata_is_a_row_a_broker_a_partition_and_a_topic_without_any() -> Non
     )
 
 
-def test_a_topic_is_named_where_the_request_asks_for_some_and_not_for_all() -> None:
+def test_a_topic_counts_as_named_if_the_request_asks_for_some_topics_and_not_for_all() -> None:
     topics = [{"name": b"t", "partitions": [{"partition_index": 0}]}, {"name": b"gone", "error_code": 3}]
     some, everything = [{"name": b"t"}, {"name": b"gone"}], None
     exchanges = [
@@ -343,7 +343,7 @@ def test_a_brokers_release_is_known_by_the_versions_that_it_offers(
 
 
 def vendors_in_rows(*offers: list[dict[str, int]]) -> list[str | None]:
-    """Whose brokers gave ApiVersions responses with these APIs."""
+    """The vendors in the rows from ApiVersions responses with these APIs."""
     exchanges = [
         turn
         for number, offer in enumerate(offers)
@@ -355,19 +355,19 @@ def vendors_in_rows(*offers: list[dict[str, int]]) -> list[str | None]:
 
 
 def offer_of(release: str, **others: int) -> list[dict[str, int]]:
-    """What a release of Apache Kafka always offers, some APIs up to another version."""
+    """The APIs that a release of Apache Kafka always offers. others: APIs that it offers up to another version."""
     newest = dict(zip(ALWAYS_OFFERED, NEWEST_VERSIONS[release], strict=True)) | others
     return offering(*((API_KEYS[api], version) for api, version in newest.items()))
 
 
 def between(before: str, behind: str, choice: int) -> list[dict[str, int]]:
-    """What a build between two releases may offer; bit N of `choice`: the Nth API as the release behind it has it."""
+    """What a build between two releases may offer. choice: bit N is 1 if the Nth API is as in the later release."""
     pairs = zip(ALWAYS_OFFERED, NEWEST_VERSIONS[before], NEWEST_VERSIONS[behind], strict=True)
     return offering(*((API_KEYS[api], pair[choice >> n & 1]) for n, (api, *pair) in enumerate(pairs)))
 
 
-def test_brokers_of_apache_kafka_are_never_said_to_be_anothers() -> None:
-    """Those of all releases, of builds between two, of later releases, and behind a proxy that keeps APIs back."""
+def test_brokers_of_apache_kafka_never_get_another_vendor() -> None:
+    """Brokers of all releases, of builds between two, of later releases, and those for which a proxy hides APIs."""
     releases = list(NEWEST_VERSIONS)
     apaches = [offer_of(release) for release in releases]
     for before, behind in pairwise(releases):
@@ -386,7 +386,7 @@ REDPANDA_21_4 = {
     0: (3, 7), 1: (4, 11), 2: (0, 3), 3: (0, 7), 8: (1, 7), 9: (1, 4), 10: (0, 2), 11: (0, 4), 12: (0, 3), 13: (0, 2),
     14: (0, 3), 15: (0, 2), 16: (0, 2), 18: (0, 2),
 }  # fmt: skip
-"""By API what `src/v/kafka/server/handlers` of redpanda-data/redpanda declares at the tags v24.3.1 and v21.4.12."""
+"""By API, what `src/v/kafka/server/handlers` of redpanda-data/redpanda declares at the tags v24.3.1 and v21.4.12."""
 
 
 def test_brokers_that_are_not_apache_kafkas_are_known_by_their_versions_and_keys() -> None:

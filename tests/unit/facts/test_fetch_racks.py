@@ -31,7 +31,7 @@ def test_versions_without_racks_and_followers_have_none() -> None:
     assert rack_of(18, replica_state={"replica_id": 2, "replica_epoch": 7}) is None
 
 
-def test_a_request_that_is_cut_tells_no_rack() -> None:
+def test_a_request_that_is_cut_has_no_rack() -> None:
     request = asked(FETCH_REQUEST, 18, 1, rack_id=b"eu-1a")
     (row,) = tables(asks(request, captured=len(request) - 4))["exchanges"]
     assert row["fetch_rack_id"] is None

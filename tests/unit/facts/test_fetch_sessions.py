@@ -24,7 +24,7 @@ def read_order(rows: list[Row], fetch: int) -> list[Partition]:
 
 
 def order_after(*fetches: Fetch) -> list[Partition]:
-    """The order in which an empty incremental fetch is read behind these; the session has id 9."""
+    """The order in which the broker reads for an empty incremental fetch after these fetches; the session has id 9."""
     return read_order(followed([*fetches, Fetch((9, 5), answer=(9, 0))]), len(fetches))
 
 
@@ -58,7 +58,7 @@ def test_a_forgotten_partition_is_read_no_more() -> None:
     assert order_after(OPENED, Fetch((9, 1), forgets=(B,), answer=(9, 0))) == [A, C]
 
 
-def test_a_partition_that_was_forgotten_and_added_again_is_last_and_starts_anew() -> None:
+def test_a_partition_that_was_forgotten_and_added_again_is_last_and_has_no_old_values() -> None:
     again = (Fetch((9, 1), forgets=(A,), answer=(9, 0)), Fetch((9, 2), (Want(A, 70),), answer=(9, 0)))
     rows = followed([OPENED, *again])
     assert read_order(rows, 2) == [B, C, A]
@@ -93,7 +93,7 @@ def test_a_refused_fetch_reads_nothing_and_changes_nothing(error: int) -> None:
     ],
     ids=["topic ids", "gone", "another epoch", "fetches between", "from before", "not followed"],
 )
-def test_a_refused_fetch_is_of_a_known_session_where_it_is_the_next_one_of_it(
+def test_a_refused_fetch_belongs_to_a_known_session_if_it_is_the_sessions_next_fetch(
     before: list[Fetch], epoch: int, error: int, is_known: bool
 ) -> None:
     rows = followed([*before, Fetch((9, epoch), (Want(A),), answer=(0, error))])
@@ -119,7 +119,7 @@ def test_an_unanswered_fetch_leaves_the_order_unknown_until_the_next_full_one() 
 
 
 @pytest.mark.parametrize(("epoch", "is_known"), [(2, True), (3, False)])
-def test_where_an_epoch_is_missing_so_is_what_the_session_holds(epoch: int, is_known: bool) -> None:
+def test_after_a_missing_epoch_it_is_not_known_which_partitions_the_session_has(epoch: int, is_known: bool) -> None:
     rows = followed([OPENED, Fetch((9, 1), answer=(9, 0)), Fetch((9, epoch), answer=(9, 0))])
     assert {row.is_known for row in rows if row.fetch == 2} == {is_known}
 
@@ -144,7 +144,7 @@ BOTH_FROM_10 = (Want(A, 10), Want(B, 10))
 def test_a_high_watermark_that_the_request_itself_moves_shows_that_the_fetch_was_parked(
     wants: tuple[Want, ...], gets: tuple[Got, ...], is_delayed: bool
 ) -> None:
-    """The leader notes a follower's offset behind its first read; what has the new high watermark is a second read."""
+    """The leader notes a follower's offset after its first read, so the new high watermark comes from a second read."""
     opened = Fetch((0, 0), BOTH_FROM_10, answer=(9, 0), gets=(Got(A, 100, 5), Got(B, 100, 11)))
     rows = followed([opened, Fetch((9, 1), wants, answer=(9, 0), gets=gets)])
     assert [row.is_delayed for row in rows] == [False, False, is_delayed, is_delayed]
@@ -157,7 +157,7 @@ def test_a_fetch_after_one_that_the_capture_lacks_is_not_known_to_have_been_park
 
 
 def test_a_session_opened_before_the_capture_is_followed_as_far_as_it_shows() -> None:
-    """B was not served since before A was: the broker reads it first, and from where its first batch begins."""
+    """B has been waiting longer than A, so the broker reads it first, from where its first batch begins."""
     joined = Fetch((9, 7), (Want(A, 50, 800),), answer=(9, 0), gets=(Got(B, 10, first_offset=70),))
     rows = followed([joined, Fetch((9, 8), answer=(9, 0))])
     assert {row.is_known for row in rows} == {False}
@@ -170,7 +170,7 @@ A_AND_B = Fetch((9, 7), (Want(A), Want(B)), answer=(9, 0), gets=(Got(A, 4),))
 
 
 def readable(*fetches: Fetch) -> list[bool]:
-    """Of each fetch, whether all partitions are known that had something to be read."""
+    """For each fetch, whether all partitions that had something to read are known."""
     rows = followed(list(fetches))
     return [all(row.is_readable for row in rows if row.fetch == f) for f in range(len(fetches))]
 
@@ -187,32 +187,34 @@ def readable(*fetches: Fetch) -> list[bool]:
     ],
     ids=["has room left", "is empty", "is held back for a quota", "is full", "has records of A again", "is lacking"],
 )
-def test_what_had_records_in_a_session_from_before_is_known_once_a_response(second: Fetch, is_readable: bool) -> None:
-    """A full response may have left out partitions that nobody has named yet."""
+def test_when_all_partitions_with_records_of_a_session_from_before_the_capture_are_known(
+    second: Fetch, is_readable: bool
+) -> None:
+    """A response that is full may have left out partitions that nobody has named yet."""
     assert readable(A_AND_B, second) == [False, is_readable]
 
 
-def test_a_partition_that_comes_to_have_records_later_is_readable_from_where_its_first_batch_begins() -> None:
+def test_a_partition_that_gets_records_later_was_read_from_where_its_first_batch_begins() -> None:
     empty, third = Fetch((9, 8), answer=(9, 0)), Fetch((9, 9), answer=(9, 0), gets=(Got(C, 2, first_offset=30),))
     assert readable(A_AND_B, empty, third) == [False, True, True]
 
 
-def test_a_partition_that_a_response_with_room_left_does_not_name_had_nothing_to_be_read() -> None:
+def test_a_partition_that_a_response_with_room_left_does_not_name_had_nothing_to_read() -> None:
     rows = followed(
         [replace(A_AND_B, gets=(Got(A, 3, 70),)), replace(A_AND_B, is_follower=True, gets=(Got(A, 3, 70),))]
     )
     assert [(row.partition, row.high_watermark) for row in rows] == [(A, 70), (B, 0), (A, 70), (B, -1)]
 
 
-def test_what_a_gap_hides_is_read_last_if_the_next_request_names_it_and_else_where_it_was() -> None:
-    """A was returned in the gap, which moved it to the end; from where B and C are read is not known any more."""
+def test_after_a_gap_a_partition_that_the_next_request_names_is_read_last_and_others_keep_their_place() -> None:
+    """A was returned in the gap, which moved it to the end. The offsets of B and C are no longer known."""
     rows = followed([OPENED, Fetch((9, 1), answer=None), Fetch((9, 2), (Want(A, 70),), answer=(9, 0))])
     assert read_order(rows, 2) == [B, C, A]
     assert [(row.partition, row.offset) for row in rows if row.fetch == 2] == [(B, -1), (C, -1), (A, 70)]
 
 
 @pytest.mark.parametrize("gap", [(Fetch((9, 1), answer=None),), ()], ids=["no response", "no fetch"])
-def test_the_fetch_behind_a_gap_is_not_readable_and_the_next_one_is(gap: tuple[Fetch, ...]) -> None:
+def test_for_the_first_fetch_after_a_gap_not_all_is_known_and_for_the_next_one_it_is(gap: tuple[Fetch, ...]) -> None:
     after = [Fetch((9, epoch), answer=(9, 0)) for epoch in (2, 3)]
     assert readable(OPENED, *gap, *after)[-2:] == [False, True]
 
@@ -222,13 +224,13 @@ def test_a_response_that_names_a_partition_twice_leaves_each_in_the_session_once
     assert sorted(row.partition for row in followed([twice])) == [A, B]
 
 
-def test_a_fetch_is_not_readable_where_a_message_set_hides_the_offset_it_was_read_from() -> None:
-    """A compressed message of formats 0 and 1 has the offset of its last record; the next request tells."""
+def test_not_all_is_known_for_a_fetch_if_a_message_set_hides_the_offset_that_was_read() -> None:
+    """A compressed message of formats 0 and 1 has the offset of its last record. The next request shows the offset."""
     third, fourth = Fetch((9, 9), answer=(9, 0), gets=(Got(C, 2),)), Fetch((9, 10), (Want(C, 31),), answer=(9, 0))
     assert readable(A_AND_B, Fetch((9, 8), answer=(9, 0)), third, fourth) == [False, True, False, True]
 
 
-def test_a_new_session_holds_no_partition() -> None:
+def test_a_new_session_has_no_partition() -> None:
     session = new_session(3)
     assert not (session.stamps == session.state[GENERATION]).any()
 
@@ -249,7 +251,7 @@ def test_another_session_id_is_another_session() -> None:
 
 
 @pytest.mark.parametrize("last", [Fetch((9, -1), answer=(0, 0)), Fetch((9, 1), forgets=(A, B, C), answer=(0, 0))])
-def test_a_session_ends_with_a_final_fetch_and_when_it_is_empty(last: Fetch) -> None:
+def test_a_session_ends_with_a_final_fetch_or_when_it_is_empty(last: Fetch) -> None:
     rows = followed([OPENED, last, Fetch((9, 2), (Want(A),), answer=(9, 0))])
     assert [(row.partition, row.is_known) for row in rows if row.fetch == 2] == [(A, False)]
 

@@ -37,14 +37,14 @@ def test_a_compressed_batch_that_a_consumer_fetched_is_measured_and_a_cut_one_is
 
 
 @pytest.mark.parametrize(("records", "of"), [(None, {}), (RecordSampling(), {"replica_id": 2})])
-def test_nothing_is_read_without_sampling_nor_what_a_follower_fetched(
+def test_no_batch_is_read_without_sampling_or_if_a_follower_fetched_it(
     records: RecordSampling | None, of: dict[str, int]
 ) -> None:
     assert sizes(records, **of) == [(None, None)] * 4
 
 
 @pytest.mark.parametrize("rows", [1, 7, 10_000])
-def test_how_much_is_decompressed_is_counted_by_message_wherever_chunks_end(
+def test_decompressed_bytes_are_limited_for_each_message_wherever_chunks_end(
     monkeypatch: pytest.MonkeyPatch, rows: int
 ) -> None:
     monkeypatch.setattr(record_batch_rows, "Budget", partial(Budget, 3 * len(CONTENT)))
@@ -58,7 +58,7 @@ def test_how_much_is_decompressed_is_counted_by_message_wherever_chunks_end(
 
 
 @pytest.mark.parametrize("together", [1, 1 << 20])
-def test_sizes_of_records_are_the_same_however_many_are_held_at_a_time(
+def test_sizes_of_records_do_not_depend_on_how_many_are_held_at_a_time(
     monkeypatch: pytest.MonkeyPatch, together: int
 ) -> None:
     monkeypatch.setattr(record_sizes, "HELD_BYTES", together)
@@ -81,7 +81,7 @@ def test_sizes_of_records_are_the_same_however_many_are_held_at_a_time(
     }
 
 
-def test_some_of_the_batches_that_a_producer_sent_are_compressed_anew_by_their_checksums() -> None:
+def test_some_produced_batches_chosen_by_their_checksums_are_compressed_again() -> None:
     records = [b"".join(record(at, 0, None, bytes([n])) for at in range(16)) for n in range(12)]
     sent = [record_batch(records=gzip.compress(some, mtime=0), attributes=GZIP, count=16) for some in records]
     data = [{"index": index, "records": batch} for index, batch in enumerate(sent)]

@@ -19,6 +19,6 @@ def test_the_hash_is_fnv_1a(text: bytes, expected: int) -> None:
     assert hash_of(text) == found
 
 
-def test_nothing_and_the_zero_id_have_hashes_of_their_own() -> None:
+def test_null_and_the_zero_id_have_hashes_of_their_own() -> None:
     found = hash_spans(np.zeros(16, np.uint8), np.zeros(2, np.int64), np.array([-1, 16]))
     assert found.tolist() == [ABSENT, ZERO_ID]

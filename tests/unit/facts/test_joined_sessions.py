@@ -1,4 +1,4 @@
-"""A capture that begins in the middle of fetch sessions shows the same of their fetches as one from their beginning."""
+"""Fetches in sessions that are captured in part are reconstructed as in a capture of the whole sessions."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from tests.unit.capture.capture_files import sample_capture, store
 from tests.unit.capture.packet_builders import Packet
 
 Fetches = dict[tuple[str, str, int], list[dict[str, Any]]]
-"""By server, client and correlation id the rows of a fetch's partitions, in the order in which the broker reads."""
+"""The rows of a fetch's partitions in the order in which the broker reads, by server, client and correlation id."""
 
 
 def fetches_of(capture: Path) -> Fetches:
-    """The fetches that a capture shows."""
+    """The fetches in a capture."""
     c, x, f = CONNECTIONS, EXCHANGES, FETCH_PARTITIONS
     tables = open_capture(capture, threads=1).tables(c.name, x.name, f.name)
     ends = {row[c.connection_id]: (row[c.server], row[c.client]) for row in tables[c.name].to_pylist()}
@@ -34,7 +34,7 @@ def fetches_of(capture: Path) -> Fetches:
 
 
 def with_records(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
-    """What was read of a fetch's partitions, in the order of reading."""
+    """For each partition of a fetch with records, what was read of it, in the order of reading."""
     f = FETCH_PARTITIONS
     return [
         (row[f.topic_id] or row[f.topic], row[f.partition], row[f.fetch_offset], row[f.partition_max_bytes], got)
@@ -63,7 +63,7 @@ def without_any(packets: list[Packet], share: float) -> list[Packet]:
         (without_any, 0.05),
     ],
 )
-def test_what_sessions_read_that_a_capture_does_not_show_whole_is_what_they_are_known_to_read(
+def test_fetches_of_sessions_captured_in_part_read_what_the_whole_capture_shows(
     name: str, lacking: Callable[[list[Packet], float], list[Packet]], share: float, tmp_path: Path
 ) -> None:
     f = FETCH_PARTITIONS

@@ -26,7 +26,7 @@ OTHER = "10.0.0.1:9092-10.0.0.2:5-7"
 
 @pytest.fixture
 def tables(tmp_path: Path) -> Any:
-    """Tables of a log with these lines, worked on so many at a time."""
+    """Tables of a log with these lines, of which this many are processed at a time."""
 
     def made(*lines: str, rows: int = 50_000) -> Tables:
         path = tmp_path / "log"
@@ -53,13 +53,13 @@ SESSION = (
 )  # fmt: skip
 
 
-def test_a_logged_fetch_tells_the_consumers_rack(tables: Any) -> None:
+def test_a_logged_fetch_has_the_consumers_rack(tables: Any) -> None:
     stated, lacking = fetch(1, session=(0, -1), wanted=[], answer=answered(0)), heartbeat(2)
     logged = tables(stated.replace('"maxWaitMs"', '"rackId":"eu-1a","maxWaitMs"'), lacking)["exchanges"]
     assert [row["fetch_rack_id"] for row in logged] == ["eu-1a", None]
 
 
-def test_an_incremental_fetch_is_made_whole(tables: Any) -> None:
+def test_an_incremental_fetch_has_all_partitions_of_its_session(tables: Any) -> None:
     rows = [row for row in tables(*SESSION)["fetch_partitions"] if row["exchange_no"] == 2]
     told = ("kind", "session_known", "topic_id", "partition", "fetch_offset", "returned_bytes", "high_watermark")
     assert [tuple(row[name] for name in told) for row in rows] == [
@@ -85,12 +85,12 @@ def test_sizes_are_zero_so_that_the_sums_hold(tables: Any) -> None:
     assert {row["request_bytes"] + row["response_bytes"] for row in found["exchanges"]} == {0}
 
 
-def test_a_request_came_as_long_before_its_response_as_its_line_says(tables: Any) -> None:
+def test_the_time_of_a_request_is_its_response_time_less_the_total_time_of_the_line(tables: Any) -> None:
     (row,) = tables(heartbeat(1, totalTimeMs=1.5))["exchanges"]
     assert row["response_time"] - row["request_time"] == timedelta(milliseconds=1.5)
 
 
-def test_texts_of_a_part_of_a_column_are_where_they_stand_in_the_arena() -> None:
+def test_texts_of_a_slice_of_a_column_are_found_in_the_arena() -> None:
     texts = Texts()
     texts.add(pa.array(["before"]))
     starts, lengths = texts.add(pa.array(["not of it", "one", None, "three"])[1:])
@@ -106,7 +106,7 @@ def test_a_produce_request_has_its_first_partitions_error(tables: Any) -> None:
     assert (row["error_code"], row["throttle_time_ms"], row["status"]) == (6, 3, "answered")
 
 
-def test_metadata_responses_tell_brokers_and_partitions(tables: Any) -> None:
+def test_metadata_responses_give_brokers_and_partitions(tables: Any) -> None:
     part = {
         "errorCode": 0,
         "partitionIndex": 4,
@@ -124,7 +124,7 @@ def test_metadata_responses_tell_brokers_and_partitions(tables: Any) -> None:
     assert (partition["replica_nodes"], partition["isr_nodes"]) == ([1, 2], [1])
 
 
-def test_an_api_versions_line_tells_the_brokers_release(tables: Any) -> None:
+def test_an_api_versions_line_shows_the_brokers_release(tables: Any) -> None:
     offered = {0: 11, 1: 17, 2: 9, 3: 12}
     keys = [{"apiKey": key, "minVersion": 0, "maxVersion": version} for key, version in offered.items()]
     asked = {"clientSoftwareName": "librdkafka", "clientSoftwareVersion": "2.6"}
@@ -134,7 +134,7 @@ def test_an_api_versions_line_tells_the_brokers_release(tables: Any) -> None:
 
 
 @pytest.mark.parametrize("rows", [1, 2, 7])
-def test_a_connections_software_is_what_its_last_line_that_has_any_tells(tables: Any, rows: int) -> None:
+def test_a_connections_software_is_that_of_its_last_line_with_any(tables: Any, rows: int) -> None:
     old, new = ({"clientInformation": {"softwareName": "lib", "softwareVersion": of}} for of in ("1", "2"))
     lines = (heartbeat(1), heartbeat(2, **old), heartbeat(3, **new), heartbeat(4), heartbeat(5, connection=OTHER))
     found = tables(*lines, rows=rows)
@@ -160,7 +160,7 @@ def test_a_line_whose_messages_cannot_be_read_is_an_exchange_and_in_quarantine(t
     assert "SECRET" not in repr(found)
 
 
-def test_a_line_that_tells_no_request_is_in_quarantine_by_file_and_line(tables: Any) -> None:
+def test_a_line_without_a_request_is_in_quarantine_with_its_file_and_line(tables: Any) -> None:
     found = tables(heartbeat(1), "password=SECRET\n", heartbeat(2)[:150] + "SECRET}\n")
     told = [(row["reason"], row["packet"], row["bytes"], row["time"] is None) for row in found["quarantine"]]
     assert told == [
@@ -172,7 +172,7 @@ def test_a_line_that_tells_no_request_is_in_quarantine_by_file_and_line(tables: 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_every_line_is_a_row_however_damaged(tables: Any, seed: int) -> None:
-    """An exchange, or a line of quarantine that is in no exchange."""
+    """Each line is an exchange, or a row of quarantine without an exchange."""
     chance = Random(seed)  # noqa: S311  # the same damage in every run
     lines = [*SESSION, *(heartbeat(i) for i in range(4, 10))]
     for at in chance.sample(range(len(lines)), 5):
@@ -185,7 +185,7 @@ def test_every_line_is_a_row_however_damaged(tables: Any, seed: int) -> None:
     assert len(found["exchanges"]) + len(in_quarantine) == 1 + len(lines)
 
 
-def test_a_share_fetch_of_a_log_has_all_but_the_bytes_that_the_log_leaves_out(tables: Any) -> None:
+def test_a_logged_share_fetch_has_everything_except_the_bytes_that_logs_leave_out(tables: Any) -> None:
     acknowledged = {"firstOffset": 3, "lastOffset": 5, "acknowledgeTypes": [1]}
     named = [{"topicId": TOPIC_ID, "partitions": [{"partitionIndex": 4, "acknowledgementBatches": [acknowledged]}]}]
     acquired = {"firstOffset": 6, "lastOffset": 9, "deliveryCount": 2}

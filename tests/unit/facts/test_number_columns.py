@@ -29,7 +29,7 @@ def test_a_row_that_is_not_there_is_null() -> None:
     assert Picked(VALUES, rows).of_type(pa.int32()).to_pylist() == [-30, None, 10, None, -30]
 
 
-def test_what_is_not_known_is_of_the_rows_that_are_picked() -> None:
+def test_known_has_a_value_for_each_picked_row() -> None:
     known = np.array([True, False, True])
     assert Picked(VALUES, np.array([0, 0, 2]), known).of_type(pa.int32()).to_pylist() == [10, None, -30]
 
@@ -41,7 +41,7 @@ def test_a_number_that_does_not_fit_is_refused(kind: pa.DataType, value: int) ->
 
 
 @given(values=st.lists(st.sampled_from([UNKNOWN, -1, 0, 7]), max_size=40), data=st.data())
-def test_any_rows_are_picked_as_one_by_one(values: list[int], data: st.DataObject) -> None:
+def test_rows_are_picked_as_a_plain_loop_would(values: list[int], data: st.DataObject) -> None:
     rows = data.draw(st.lists(st.integers(-1, len(values) - 1), max_size=40))
     known = data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows)))
     expected = [

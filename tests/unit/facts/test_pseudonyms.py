@@ -19,7 +19,7 @@ def test_a_name_has_one_pseudonym_under_one_key() -> None:
     assert "orders" not in ONE.of("topic", "orders")
 
 
-def test_a_topic_and_a_client_of_one_name_have_different_pseudonyms() -> None:
+def test_a_topic_and_a_client_with_the_same_name_have_different_pseudonyms() -> None:
     assert ONE.of("topic", "orders").partition("-")[2] != ONE.of("client", "orders").partition("-")[2]
 
 
@@ -33,7 +33,7 @@ def test_kafkas_own_topics_keep_their_names(topic: str) -> None:
     assert ONE.of("topic", topic) == topic
 
 
-def test_columns_that_hold_names_are_replaced_and_nulls_stay() -> None:
+def test_columns_with_names_are_replaced_and_nulls_stay() -> None:
     t = CONNECTIONS
     nothing: dict[str, str | None] = dict.fromkeys(map(str, t.columns))
     row = nothing | {t.client: "10.1.2.3:40000", t.protocol: "kafka"}
@@ -43,8 +43,8 @@ def test_columns_that_hold_names_are_replaced_and_nulls_stay() -> None:
     assert second == nothing
 
 
-def test_every_column_of_a_name_is_declared_as_one() -> None:
-    """Whatever is called so is somebody's name."""
+def test_every_column_with_names_is_declared_as_such() -> None:
+    """Columns that are called like this have names that users gave."""
     names = {"topic", "host", "rack", "client", "client_id", "client_address", "server", "broker"}
     names |= {"principal", "group_id", "member_id", "fetch_rack_id"}
     for table in SILVER:

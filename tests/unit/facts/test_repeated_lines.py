@@ -36,15 +36,15 @@ def left_out(batch: pa.RecordBatch, most: int) -> list[Line]:
 
 
 @pytest.mark.parametrize("most", [1, 2, 7, 10_000])
-def test_what_an_earlier_file_tells_is_left_out_of_the_later(most: int) -> None:
+def test_a_line_that_an_earlier_file_has_is_left_out_of_the_later_one(most: int) -> None:
     earlier = [("a", time, time, 1) for time in range(1, 8)]
     later = [("a", time, time, 2) for time in range(5, 12)]
     assert left_out(lines(*earlier, *later), most) == [("a", time, time, 2) for time in (5, 6, 7)]
 
 
 @pytest.mark.parametrize("most", [1, 10_000])
-def test_one_file_may_tell_requests_that_agree(most: int) -> None:
-    """A client that counts no correlation ids asks twice in a millisecond."""
+def test_one_file_may_have_equal_requests(most: int) -> None:
+    """A client that gives all requests the same correlation id may send two in a millisecond."""
     twice = [("a", 1, 0, 1), ("a", 1, 0, 1)]
     assert left_out(lines(*twice), most) == []
     assert left_out(lines(*twice, *[(*line[:3], 2) for line in twice]), most) == [("a", 1, 0, 2)] * 2
@@ -55,6 +55,6 @@ def test_requests_that_differ_all_count(other: Line) -> None:
     assert left_out(lines(("a", 1, 1, 1), other), 10) == []
 
 
-def test_lines_that_were_left_out_are_counted_by_file() -> None:
+def test_lines_that_are_left_out_are_counted_by_file() -> None:
     rows = repeated_rows(lines(("a", 1, 1, 2), ("a", 2, 2, 3), ("b", 2, 2, 3)))
     assert rows.to_pylist() == [{"file_no": 2, "lines": 1}, {"file_no": 3, "lines": 2}]

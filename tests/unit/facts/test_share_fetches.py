@@ -61,7 +61,7 @@ ANSWER: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("rows", [1, 7, 10_000])
-def test_a_share_fetch_has_what_it_asks_for_and_what_it_gets(rows: int) -> None:
+def test_a_share_fetch_has_columns_of_its_request_and_of_its_response(rows: int) -> None:
     [row] = rows_of(SHARE_FETCH, 2, FETCH, ANSWER, rows)["share_fetches"]
     asked_for = {
         "kind": "fetch", "api_version": 2, "group_id": "g", "member_id": "m", "share_session_epoch": 3,
@@ -93,12 +93,12 @@ def test_a_share_fetch_has_a_row_for_each_partition_that_it_names_forgets_or_get
     assert {(row["group_id"], row["member_id"]) for row in found} == {("g", "m")}
 
 
-def test_a_share_fetch_is_no_fetch_of_a_consumer() -> None:
+def test_a_share_fetch_has_no_row_in_fetch_partitions() -> None:
     found = rows_of(SHARE_FETCH, 2, FETCH, ANSWER)
     assert (found["fetch_partitions"], found["record_batches"]) == ([], [])
 
 
-def test_what_a_version_lacks_is_null() -> None:
+def test_columns_that_a_version_lacks_are_null() -> None:
     old = {name: value for name, value in FETCH.items() if name not in ("topics", "forgotten_topics_data")}
     answer = {**ANSWER, "responses": []}
     [row] = rows_of(SHARE_FETCH, 0, old, answer)["share_fetches"]

@@ -69,7 +69,7 @@ CREATION = exchange(
 )  # fmt: skip
 
 
-def test_a_creation_is_one_row_for_each_topic_with_request_and_response() -> None:
+def test_a_creation_has_a_row_for_each_topic_from_request_and_response() -> None:
     rows = changes(CREATION)
     asked_for = values(rows, "kind", "position", "topic", "num_partitions", "replication_factor", "validate_only")
     assert asked_for == [
@@ -94,7 +94,7 @@ def creation_with(configs: Mapping[str, bytes | None]) -> Rows:
 @pytest.mark.parametrize(
     ("value", "told"), [(b"40000", 40000), (b"0", 0), (None, None), (b"", None), (b"4e4", None), (b"9" * 11, None)]
 )
-def test_a_creation_tells_the_topics_max_message_bytes(value: bytes | None, told: int | None) -> None:
+def test_a_creation_has_the_topics_max_message_bytes(value: bytes | None, told: int | None) -> None:
     rows = creation_with({"retention.ms": b"7", "max.message.bytes": value})
     assert values(rows, "topic", "max_message_bytes") == [("a", None), ("b", told), ("c", None)]
 
@@ -104,7 +104,7 @@ def test_a_creation_tells_the_topics_max_message_bytes(value: bytes | None, told
     [(b"zstd", "zstd"), (b"producer", "producer"), (b"uncompressed", "uncompressed"), (b"none", None), (None, None),
      (b"", None), (b"secret", None)],
 )  # fmt: skip
-def test_a_creation_tells_the_topics_compression_type_if_kafka_knows_it(value: bytes | None, told: str | None) -> None:
+def test_a_creation_has_the_topics_compression_type_if_kafka_knows_it(value: bytes | None, told: str | None) -> None:
     rows = creation_with({"max.message.bytes": b"7", "compression.type": value})
     assert values(rows, "topic", "compression_type") == [("a", None), ("b", told), ("c", None)]
 
@@ -112,12 +112,12 @@ def test_a_creation_tells_the_topics_compression_type_if_kafka_knows_it(value: b
 @pytest.mark.parametrize(
     ("value", "told"), [(b"true", True), (b"false", False), (None, None), (b"", None), (b"secret", None)]
 )
-def test_a_creation_tells_whether_the_topic_has_tiered_storage(value: bytes | None, told: bool | None) -> None:
+def test_a_creation_says_whether_the_topic_has_tiered_storage(value: bytes | None, told: bool | None) -> None:
     rows = creation_with({"compression.type": b"true", "remote.storage.enable": value})
     assert values(rows, "topic", "remote_storage_enable") == [("a", None), ("b", told), ("c", None)]
 
 
-def test_assignments_name_partition_and_brokers_and_are_null_where_kafka_is_to_place() -> None:
+def test_assignments_name_partitions_and_brokers_and_are_null_if_kafka_chooses_the_brokers() -> None:
     assert values(changes(CREATION), "assignments") == [(None,), (None,), (["1:3,1", "0:2"],)]
 
 
@@ -132,7 +132,7 @@ def test_an_unanswered_creation_has_no_error() -> None:
     assert values(rows, "error_code", "response_time", "validate_only") == [(None, None, False)]
 
 
-def test_deletions_by_name_or_id_are_rows_with_both_where_the_answer_tells() -> None:
+def test_deletions_by_name_or_id_have_both_if_the_response_does() -> None:
     by_name = exchange(
         DELETE_TOPICS, 5, {"topic_names": [b"a", b"b"]},
         {"responses": [{"name": b"b", "error_code": UNKNOWN_TOPIC}, {"name": b"a"}]},
@@ -173,7 +173,7 @@ def reassignment(response: dict[str, Any]) -> Exchange:
     return exchange(ALTER_PARTITION_REASSIGNMENTS, 1, {"topics": topics}, response)
 
 
-def test_a_reassignment_is_a_row_a_partition_and_without_brokers_a_cancellation() -> None:
+def test_a_reassignment_has_a_row_for_each_partition_and_without_brokers_it_is_a_cancellation() -> None:
     partitions = [{"partition_index": 1}, {"partition_index": 0, "error_code": NO_REASSIGNMENT}]
     responses = [{"name": b"u", "partitions": partitions}, {"name": b"t", "partitions": [{"partition_index": 4}]}]
     rows = changes(reassignment({"responses": responses}))
@@ -192,7 +192,9 @@ def test_a_reassignment_refused_as_a_whole_is_refused_for_every_partition() -> N
 
 
 @pytest.mark.parametrize(("version", "allowed"), [(1, {}), (4, {"allow_auto_topic_creation": True})])
-def test_a_topic_named_but_not_there_asks_to_be_made(version: int, allowed: dict[str, bool]) -> None:
+def test_a_metadata_request_for_a_missing_topic_counts_as_a_request_to_create_it(
+    version: int, allowed: dict[str, bool]
+) -> None:
     topics = [{"name": b"there"}, {"name": b"new"}]
     answer = [{"name": b"new", "error_code": UNKNOWN_TOPIC}, {"name": b"there"}]
     rows = changes(exchange(METADATA, version, {"topics": topics, **allowed}, {"topics": answer}))

@@ -1,4 +1,4 @@
-"""What a search comes to in words and rows: what binds, what to relax, and which lanes are kept."""
+"""The results of a search in words and rows: which bounds bind, what to relax, and which lanes are kept."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ A, T = AIM_SETTINGS, TRADE_OFF
 
 
 def in_proportion(lane: Mapping[str, Value]) -> Mapping[str, float]:
-    """The larger the limit, the faster, and the more is held."""
+    """Outcomes of a client that is faster and holds more if the limit is larger."""
     size = int(lane.get(FETCH, 2 * MiB))
     return {"catch_up": 1e9 / size, "held": size, "longest_wait": 1e9 / size, "cut_tails": 64}
 
@@ -37,7 +37,7 @@ def test_a_constraint_binds_if_the_aim_would_be_better_without_it() -> None:
     assert relaxed_constraints(done) == []
 
 
-def test_where_no_setting_meets_all_it_says_what_to_relax_and_by_how_much() -> None:
+def test_if_no_setting_meets_all_bounds_it_says_which_to_relax_and_by_how_much() -> None:
     done = done_of(Constraint("held", "<=", 8 * MiB), Constraint("longest_wait", "<=", 60))
     held, wait = relaxed_constraints(done)
     assert wait == f"longest_wait <= {ceil(1e9 / (8 * MiB))}ms"
@@ -45,7 +45,7 @@ def test_where_no_setting_meets_all_it_says_what_to_relax_and_by_how_much() -> N
     assert 1e9 / 60 <= size < 1.02 * 1e9 / 60
 
 
-def test_where_none_can_be_met_alone_all_are_named() -> None:
+def test_bounds_that_cannot_be_met_even_alone_are_all_named() -> None:
     done = done_of(Constraint("held", "<=", 1024), Constraint("cut_tails", "<=", 8))
     assert relaxed_constraints(done) == ["held <= 1MiB and cut_tails <= 64"]
 
@@ -62,7 +62,7 @@ def test_the_lanes_that_are_kept_have_the_best_one_and_both_ends() -> None:
     assert [name for name in asked if name != "captured"] == names
 
 
-def test_the_captured_lane_is_kept_once_where_it_is_as_good_as_one_that_beats_it() -> None:
+def test_the_captured_lane_is_kept_once_even_if_another_lane_beats_it() -> None:
     wanted = aim("fetch_max_bytes", "catch_up", OVER, step=0.01)
     outcomes, _ = counted("fetch_max_bytes", lambda lane: {"catch_up": 999.0 if lane else 1000.0})
     done = run_search(wanted, axes_of_aim(wanted, {}), {}, outcomes)
@@ -70,7 +70,7 @@ def test_the_captured_lane_is_kept_once_where_it_is_as_good_as_one_that_beats_it
     assert [done.lane(point).name == "captured" for point in trade_off_curve(done)].count(True) == 1
 
 
-def test_rows_say_what_is_chosen_and_what_does_as_well() -> None:
+def test_rows_say_what_is_chosen_and_which_values_are_as_good() -> None:
     done = done_of(Constraint("held", "<=", 8 * MiB))
     rows = rows_of_aims("run", [settle_search(done, (), counted("fetch_max_bytes", in_proportion)[0])])
     (setting,) = rows[AIM_SETTINGS].to_pylist()

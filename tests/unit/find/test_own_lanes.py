@@ -1,4 +1,4 @@
-"""Who has a lane of his own: beside a dense grid of each client, in which the best lane that was replayed is known."""
+"""Which clients get a lane of their own, compared with a dense grid for each client, which has its best lane."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from udfs.replay.fetch_max_bytes.closed_loop.drawn_pace import figures_of_lanes
 
 BATCH, BUFFER = "producer.batch.size", "producer.buffer.memory"
 SMALL = [Part([90] * 40), Part([700, 90] * 6), Part([60] * 30, node=1)]
-"""A backlog of small batches, which other limits suit."""
+"""A backlog of small batches, for which other limits are better."""
 A = AIM_SETTINGS
 
 
 def together(algorithm: str, each: Sequence[Outcomes]) -> Outcomes:
-    """What clients come to together, as the outcomes say."""
+    """The outcomes of all clients together, each combined as it is declared."""
     combined: Mapping[str, Callable[[Sequence[float]], float]] = {"most": max, "least": min, "total": sum, "rows": sum}
     return {
         name: Ranged(*(combined[of.aggregate]([own[name][end] for own in each]) for end in range(3)))
@@ -43,7 +43,7 @@ def together(algorithm: str, each: Sequence[Outcomes]) -> Outcomes:
 
 
 def found(wanted: Aim, clients: Mapping[Scope, Made]) -> tuple[Settled, Mapping[Scope, Mapping[str, Outcomes]]]:
-    """(the search among lanes that clients come to something in, what the lanes that were replayed come to for each)"""
+    """(the search over the outcomes of these clients, the outcomes of each client in the lanes that were replayed)."""
     own: dict[Scope, dict[str, Outcomes]] = {scope: {} for scope in clients}
 
     def outcomes(lanes: Sequence[Lane]) -> Mapping[str, Outcomes]:
@@ -61,7 +61,7 @@ def client(name: str) -> Scope:
 
 
 def chosen(done: Settled) -> dict[str, Mapping[str, Value]]:
-    """By client or topic the settings of its lane."""
+    """The settings of the lane that each client or topic has of its own."""
     return {one.scope.name: one.search.lane(one.search.best).settings for one in done.alone}
 
 
@@ -70,7 +70,7 @@ GRID = list(itertools.product(SIZES, SIZES))
 
 
 def dense(parts: Sequence[Part]) -> Mapping[tuple[int, int], Mapping[str, float]]:
-    """What a reader comes to in closed loop under each pair of limits."""
+    """The outcomes of a reader in closed loop, by pair of limits."""
     clients = [Client(size, partition_max_bytes=of_partition) for size, of_partition in GRID]
     outcome = replayed(parts, clients, pace=Times(gap=9e4, answer=4e4, byte=70.0, taking=((500, 3e6),)))
     figures = figures_of_lanes(outcome, np.zeros(len(parts), bool))
@@ -112,7 +112,7 @@ def test_each_client_has_the_best_lane_that_was_replayed_for_it(
 
 
 def in_proportion(most: float, *, waits_above: int = 1 << 40) -> Made:
-    """A client that holds as much as it may, up to a limit, is the faster for it, and waits with a larger one."""
+    """A client is faster the more it may hold, up to `most` bytes, and waits if the limit is above `waits_above`."""
 
     def made(lane: Mapping[str, Value]) -> Mapping[str, float]:
         size = min(int(lane.get(FETCH, 2 * MiB)), most)
@@ -127,7 +127,7 @@ HELD, WAIT = Constraint("held", "<=", 8 * MiB), Constraint("longest_wait", "<=",
 
 
 def one_held_back() -> Settled:
-    """A search for two clients, of which one waits with limits that suit the other."""
+    """A search for two clients. With limits that suit one of them, the other one waits."""
     wanted = aim("fetch_max_bytes", "catch_up", OVER, HELD, WAIT, step=0.01)
     clients = {
         client("waits"): in_proportion(64 * MiB, waits_above=4 * MiB),
@@ -136,7 +136,7 @@ def one_held_back() -> Settled:
     return found(wanted, clients)[0]
 
 
-def test_who_is_held_back_by_others_may_have_more() -> None:
+def test_a_client_that_others_hold_back_may_get_a_larger_limit() -> None:
     done = one_held_back()
     assert int(done.search.lane(done.search.best).settings[FETCH]) <= 4 * MiB
     # What is worst for all is as good as it can be, so `waits` has nothing of its own.
@@ -144,13 +144,13 @@ def test_who_is_held_back_by_others_may_have_more() -> None:
     assert 0.99 * 8 * MiB <= int(chosen(done)["does not"][FETCH]) <= 8 * MiB
 
 
-def test_where_all_come_to_the_same_nobody_has_a_lane_of_their_own() -> None:
+def test_if_one_lane_is_best_for_all_nobody_gets_a_lane_of_their_own() -> None:
     wanted = aim("fetch_max_bytes", "catch_up", OVER, HELD, step=0.01)
     done, _ = found(wanted, {client(name): in_proportion(64 * MiB) for name in "ab"})
     assert done.alone == ()
 
 
-def test_ranges_that_meet_tell_nothing_apart() -> None:
+def test_lanes_whose_ranges_meet_do_not_differ() -> None:
     def unsure(lane: Mapping[str, Value]) -> Mapping[str, float | Ranged]:
         came_to = in_proportion(64 * MiB)(lane)
         took = float(came_to["catch_up"])  # type: ignore[arg-type]
@@ -161,7 +161,7 @@ def test_ranges_that_meet_tell_nothing_apart() -> None:
     assert found(wanted, {client("waits"): slow, client("does not"): unsure})[0].alone == ()
 
 
-def test_where_no_lane_suits_all_it_says_whom_one_suits() -> None:
+def test_if_no_lane_suits_all_it_says_whom_a_lane_suits() -> None:
     wanted = aim("fetch_max_bytes", "catch_up", OVER, Constraint("held", "<=", MiB), step=0.01)
     clients = {client("large"): lambda _: {"catch_up": 5.0, "held": 2 * MiB}, client("small"): in_proportion(64 * MiB)}
     done, _ = found(wanted, clients)
@@ -170,7 +170,7 @@ def test_where_no_lane_suits_all_it_says_whom_one_suits() -> None:
 
 
 def prefers_small(lane: Mapping[str, Value]) -> Mapping[str, float]:
-    """A client that is the faster the less it may fetch, with more requests."""
+    """A client is faster the less it may fetch, but sends more requests."""
     size = int(lane.get(FETCH, 2 * MiB))
     return {"catch_up": size / 1e5, "requests": 64 * MiB // size}
 
@@ -190,7 +190,7 @@ def splits_above(size: int) -> Made:
     return lambda lane: {"split_rate": 0.05 if int(lane.get(BATCH, 16384)) > size else 0.0, "batches": size}
 
 
-def test_the_largest_batches_are_told_by_client_and_limit_and_a_limit_of_one_client_once() -> None:
+def test_the_largest_batches_are_given_by_client_and_by_limit_but_only_once_for_a_limit_with_one_client() -> None:
     over = {BATCH: Span(1024, MiB)}
     few = Constraint("split_rate", "<=", 0.01)
     wanted = aim("batch_split", BATCH, over, few, step=0.01, is_least=False)
@@ -206,7 +206,7 @@ def test_the_largest_batches_are_told_by_client_and_limit_and_a_limit_of_one_cli
     assert max(size << 10 for size in tried if size << 10 <= 300_000) <= sizes["b"]
 
 
-def test_no_more_than_ten_are_told_those_that_gain_most() -> None:
+def test_only_the_ten_clients_that_gain_most_are_given() -> None:
     wanted = aim("batch_split", BATCH, {BATCH: tuple(range(10_000, 30_000, 1000))},
                  Constraint("split_rate", "<=", 0.01), is_least=False)  # fmt: skip
     done, _ = found(wanted, {client(f"{size}"): splits_above(size) for size in range(12_000, 28_000, 1000)})
@@ -214,7 +214,7 @@ def test_no_more_than_ten_are_told_those_that_gain_most() -> None:
     assert len(done.alone) == MOST_ALONE
 
 
-def test_rows_have_what_one_comes_to_alone_and_with_the_lane_for_all() -> None:
+def test_rows_have_the_outcomes_of_a_clients_own_lane_and_of_the_lane_for_all() -> None:
     done = one_held_back()
     rows = rows_of_aims("run", [done])
     every, own = rows[A].to_pylist()
@@ -240,5 +240,5 @@ def test_rows_have_what_one_comes_to_alone_and_with_the_lane_for_all() -> None:
         (aim("batch_split", "split_rate", {"topic.max.message.bytes": Span(1, 9)}), [OF_TOPIC]),
     ],
 )
-def test_whom_an_aim_can_be_judged_for_alone(wanted: Aim, kinds: Sequence[str]) -> None:
+def test_for_whom_an_aim_can_be_judged_separately(wanted: Aim, kinds: Sequence[str]) -> None:
     assert list(scope_kinds(wanted)) == kinds

@@ -1,4 +1,4 @@
-"""The search beside a dense grid, which is the truth: what it finds is as good, with a fraction of the lanes."""
+"""The search compared with a dense grid: it finds a lane that is as good, with a fraction of the replays."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Made = Callable[[Mapping[str, Value]], Mapping[str, float | Ranged]]
 
 
 def counted(algorithm: str, made: Made) -> tuple[Callable[[Sequence[Lane]], Mapping[str, Outcomes]], list[str]]:
-    """(what lanes come to when `made` tells of their settings, the names of the lanes that were asked for)."""
+    """(a function from lanes to the outcomes that `made` returns for their settings, the names of lanes asked for)."""
     asked: list[str] = []
 
     def outcomes(lanes: Sequence[Lane]) -> Mapping[str, Outcomes]:
@@ -39,7 +39,7 @@ def counted(algorithm: str, made: Made) -> tuple[Callable[[Sequence[Lane]], Mapp
 
 
 def outcome_of(algorithm: str, made: Mapping[str, float | Ranged]) -> Outcomes:
-    """All outcomes of a lane: nothing where none is told."""
+    """All outcomes of a lane, 0 where none is given."""
     told = {name: made.get(name, 0.0) for name in outcomes_of(algorithm)}
     return {name: of if isinstance(of, Ranged) else without_range(of) for name, of in told.items()}
 
@@ -60,7 +60,7 @@ READER = [
 
 
 def of_reader(clients: Sequence[Client]) -> list[Mapping[str, float]]:
-    """What the reader comes to in closed loop under each client's settings."""
+    """The outcomes of the reader in closed loop, for each client's settings."""
     found = replayed(READER, clients, pace=Times(gap=900.0, answer=400.0, byte=0.7, taking=((500, 30_000.0),)))
     figures = figures_of_lanes(found, np.zeros(len(READER), bool))
     names = {"catch_up": figures.catch_up_ms, "held": figures.held_bytes, "longest_wait": figures.longest_wait_ms}
@@ -69,7 +69,7 @@ def of_reader(clients: Sequence[Client]) -> list[Mapping[str, float]]:
 
 @pytest.fixture(scope="module")
 def dense() -> Mapping[tuple[int, int], Mapping[str, float]]:
-    """What the reader comes to under ten thousand pairs of limits."""
+    """The outcomes of the reader for ten thousand pairs of limits."""
     sizes = sorted({int(size) for size in np.geomspace(100, 30_000, 100)})
     grid = list(itertools.product(sizes, sizes))
     at_once = [grid[i : i + 500] for i in range(0, len(grid), 500)]
@@ -97,7 +97,7 @@ def test_the_lane_that_is_found_in_a_closed_loop_is_the_best_of_ten_thousand(
     assert len(set(asked)) < len(dense) / 5
 
 
-def test_the_fewest_slots_are_told_exactly() -> None:
+def test_the_fewest_slots_are_found_exactly() -> None:
     wanted = aim("session_cache", SLOTS, {SLOTS: Span(0, 10_000)}, Constraint("harmed", "=", 0))
     outcomes, asked = counted("session_cache", lambda lane: {"harmed": max(0, 1237 - int(lane.get(SLOTS, 1000)))})
     done = run_search(wanted, axes_of_aim(wanted, {}), {SLOTS: 1000}, outcomes)
@@ -106,7 +106,7 @@ def test_the_fewest_slots_are_told_exactly() -> None:
 
 
 @pytest.mark.parametrize(("bears", "best"), [(2.5, {"traffic.speed": 2.0}), (1.2, {})])
-def test_the_most_traffic_that_is_borne_is_told_and_the_captured_lane_has_the_captured_one(
+def test_the_most_traffic_that_meets_the_bounds_is_found_and_the_captured_lane_has_the_captured_traffic(
     bears: float, best: Mapping[str, Value]
 ) -> None:
     wanted = aim(
@@ -118,7 +118,7 @@ def test_the_most_traffic_that_is_borne_is_told_and_the_captured_lane_has_the_ca
     assert (best_of(done), done.is_met(done.best)) == (best, True)
 
 
-def test_what_is_in_force_is_kept_where_nothing_is_better() -> None:
+def test_the_settings_in_force_are_kept_if_nothing_is_better() -> None:
     wanted = aim("fetch_max_bytes", "catch_up", {FETCH: Span(64 * KiB, 100 * MiB)}, step=0.01)
     outcomes, _ = counted("fetch_max_bytes", lambda _: {"catch_up": 5.0})
     assert best_of(run_search(wanted, axes_of_aim(wanted, {}), {}, outcomes)) == {}
@@ -144,7 +144,7 @@ def test_a_narrow_range_between_two_worse_ones_is_found() -> None:
     assert 10.8 * MiB < int(best_of(done)[FETCH]) < 11 * MiB
 
 
-def test_values_that_do_as_well_are_told_up_to_where_they_end() -> None:
+def test_the_whole_range_of_values_that_are_as_good_is_given() -> None:
     over = {FETCH: Span(64 * KiB, 100 * MiB)}
     wanted = aim("fetch_max_bytes", "catch_up", over, step=0.01)
     outcomes, _ = counted(

@@ -1,4 +1,4 @@
-"""The usual aims, which a run goes on with where no lane of its grid meets them."""
+"""The usual aims: if no lane of its grid meets them, a run searches on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def lanes(*changed: dict[str, Value]) -> list[Lane]:
     return [AS_CAPTURED, *map(make_lane, changed)]
 
 
-def test_a_grid_that_varies_no_setting_of_an_aim_has_none() -> None:
+def test_a_grid_that_varies_no_setting_of_a_usual_aim_has_no_aim() -> None:
     assert usual_aim("fetch_max_bytes", [AS_CAPTURED]) is None
     assert usual_aim("fetch_max_bytes", lanes({"consumer.max.poll.records": 10})) is None
 
@@ -46,7 +46,7 @@ def test_fetch_limits_are_looked_for_among_doublings_of_both(response: str, part
     }
 
 
-def test_doublings_end_with_the_last_that_is_allowed() -> None:
+def test_doublings_end_with_the_last_allowed_value() -> None:
     assert doublings_in(16, 16) == (16,)
     assert doublings_in(16, 64) == (16, 32, 64)
     assert doublings_in(16, 63) == (16, 32)

@@ -1,4 +1,4 @@
-"""An aim for some clients or topics: which rows count, and what is said where nobody is meant."""
+"""An aim for some clients or topics: which rows count, and what the message says if no client or topic is meant."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROWS = pa.RecordBatch.from_pylist([
 
 
 def sent(whom: str) -> dict[tuple[str, str], float]:
-    """By scope, what the rows that an aim is for sent."""
+    """The outcome `sent` of the rows that count for an aim, by scope."""
     aim = resolve_scenario(None, (), (), [f"batch_split: most batch.size {whom}where sent > 0"]).aims["batch_split"]
     by = {OF_CLIENT: str(B.client_id), OF_TOPIC: str(B.topic)}
     batches = sums_of_outcome(ROWS, outcomes_of("batch_split")["sent"], rows_that_count(aim), by)
@@ -30,7 +30,7 @@ def test_an_aim_without_names_is_for_all() -> None:
     assert sent("")[OF_CLUSTER, ""] == 1111
 
 
-def test_only_rows_of_clients_count_whose_name_is_meant() -> None:
+def test_only_rows_of_the_named_clients_count() -> None:
     assert sent("for client=orders-* ") == {
         (OF_CLUSTER, ""): 11, (OF_CLIENT, "orders-1"): 1, (OF_CLIENT, "orders-2"): 10, (OF_TOPIC, "a"): 1,
         (OF_TOPIC, "b"): 10,
@@ -38,12 +38,12 @@ def test_only_rows_of_clients_count_whose_name_is_meant() -> None:
     assert sent("for client=billing,orders-2 ")[OF_CLUSTER, ""] == 110
 
 
-def test_names_of_clients_and_topics_hold_together() -> None:
+def test_if_clients_and_topics_are_named_a_row_must_match_both() -> None:
     assert sent("for client=orders-* and topic=a ")[OF_CLUSTER, ""] == 1
     assert sent("for client=orders-2 and topic=a ") == {}
 
 
-def test_where_nobody_is_meant_the_names_that_there_are_are_said() -> None:
+def test_if_no_client_has_a_given_name_the_message_lists_the_names() -> None:
     names = [f"app-{number:02}" for number in range(22)]
     told = nobody_of(OF_CLIENT, ["ap?", "x"], names)
     assert told.startswith("--find: no client in this replay is `ap?` or `x`; there are app-00, app-01, ")

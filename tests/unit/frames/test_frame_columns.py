@@ -28,7 +28,7 @@ def newest(message: Message) -> int:
 
 
 def column(name: str, versions: Sequence[int | None], frames: Sequence[bytes | None]) -> pa.Array[Any]:
-    """The function's answer, seen to be sound Arrow of the type it promises."""
+    """The function's result, checked to be valid Arrow of the declared type."""
     found = decoded_column(name, pa.array(versions, pa.int32()), pa.array(frames, pa.binary()))
     found.validate(full=True)
     assert found.type == result_type(name)
@@ -36,7 +36,7 @@ def column(name: str, versions: Sequence[int | None], frames: Sequence[bytes | N
 
 
 def rows_of(found: pa.Array[Any]) -> list[dict[str, Any]]:
-    """Its structs, none of which is null."""
+    """The structs of a result, checked not to be null."""
     rows = [row for row in found.to_pylist() if row is not None]
     assert len(rows) == len(found)
     return rows
@@ -50,7 +50,7 @@ def faults(name: str, versions: list[int | None], frames: list[bytes | None]) ->
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda message: ids(message.name))
 @settings(max_examples=2)
 @given(data=st.data())
-def test_every_version_of_a_message_can_stand_in_one_column(message: Message, data: st.DataObject) -> None:
+def test_every_version_of_a_message_can_be_in_one_column(message: Message, data: st.DataObject) -> None:
     versions = list(range(newest(message) + 1))
     values = [data.draw(message_values(message, version)) for version in versions]
     frames = [frame_of(message, version, value) for version, value in zip(versions, values, strict=True)]
@@ -60,7 +60,7 @@ def test_every_version_of_a_message_can_stand_in_one_column(message: Message, da
 
 
 @pytest.mark.parametrize("rows", [1, 7, 10_000])
-def test_how_the_column_is_cut_into_batches_never_matters(rows: int) -> None:
+def test_rows_do_not_depend_on_how_the_column_is_cut_into_batches(rows: int) -> None:
     topic = be("h", 1) + b"t" + be("i", 2) + be("iqi", 0, 5, 100) + be("iqi", 1, 6, 100)
     fetch = request(1, 4, FETCH_V4[:-4] + be("i", 1) + topic)
     frames = pa.array([fetch, request(1, 4, FETCH_V4), None, fetch[:-3], fetch, b"", b"noise"] * 30, pa.binary())
@@ -109,7 +109,7 @@ def test_a_frame_that_cannot_be_decoded_says_why(what: str) -> None:
     assert faults(name, [version], [frame]) == [fault]
 
 
-def test_a_request_tells_its_version_itself_and_no_frame_is_null() -> None:
+def test_a_requests_version_is_read_from_its_header_and_a_null_frame_gives_null() -> None:
     found = column("fetch_request", [None, 4], [request(1, 4, FETCH_V4), None])
     (asked,) = rows_of(found[:1])
     assert (asked["max_bytes"], found[1].as_py()) == (1048576, None)
@@ -121,13 +121,13 @@ def test_a_broker_that_does_not_know_a_version_of_api_versions_answers_in_versio
     assert (row["error_code"], row["api_keys"]) == (35, [{"api_key": 18, "min_version": 0, "max_version": 3}])
 
 
-def test_binary_columns_with_long_offsets_will_do() -> None:
+def test_binary_columns_with_64_bit_offsets_are_accepted() -> None:
     frames = pa.array([request(1, 4, FETCH_V4)], pa.large_binary())
     (row,) = rows_of(decoded_column("fetch_request", pa.array([4]), frames))
     assert row["max_bytes"] == 1048576
 
 
-def test_the_header_of_any_request_can_be_read_and_nothing_behind_it() -> None:
+def test_the_header_of_any_request_can_be_read_and_nothing_after_it() -> None:
     cut = request(SASL_AUTHENTICATE, 0, be("i", 3) + b"pwd", client_id=b"caf\xe9")[:-4]
     frames = pa.array([cut, request(999, 4, b""), b"\0\0\0\x08\0\1\0\4", None], pa.binary())
     found = decoded_column("request_header", frames)
@@ -157,7 +157,7 @@ def test_there_is_a_function_for_every_declared_message_and_none_for_credentials
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_no_bytes_of_a_message_come_out_but_numbers_and_texts(name: str) -> None:
+def test_the_structs_have_numbers_and_texts_and_no_bytes_of_a_message(name: str) -> None:
     def leaves(kind: pa.DataType) -> list[pa.DataType]:
         if pa.types.is_struct(kind):
             return [leaf for field in kind for leaf in leaves(field.type)]

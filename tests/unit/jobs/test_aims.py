@@ -46,7 +46,7 @@ def test_an_aim_names_an_outcome_and_what_must_hold() -> None:
     assert aim.where == (Constraint("held", "<=", 64 * MiB), Constraint("longest_wait", "<=", 1000))
 
 
-def test_without_settings_it_is_over_those_of_its_side_with_their_usual_bounds() -> None:
+def test_an_aim_without_settings_tries_those_of_its_side_within_their_usual_bounds() -> None:
     assert of_flag(AIM).aims["fetch_max_bytes"].over == {
         "consumer.fetch.max.bytes": Span(64 * KiB, 100 * MiB),
         "consumer.max.partition.fetch.bytes": Span(16 * KiB, 10 * MiB),
@@ -55,7 +55,7 @@ def test_without_settings_it_is_over_those_of_its_side_with_their_usual_bounds()
     assert [*memory.over] == ["producer.buffer.memory"]
 
 
-def test_a_setting_itself_can_be_least_or_most() -> None:
+def test_a_setting_itself_can_be_minimised_or_maximised() -> None:
     aim = of_flag("batch_split: largest batch.size where split_rate <= 1%").aims["batch_split"]
     assert (aim.target, aim.is_least, aim.where) == (
         "producer.batch.size",
@@ -79,18 +79,18 @@ def test_a_flag_replaces_the_aim_of_a_file(write: Path) -> None:
     assert aims["fetch_max_bytes"].target == "held"
 
 
-def test_an_aim_has_its_replay_made_beside_those_of_the_file(write: Path) -> None:
+def test_the_replay_of_an_aim_is_made_in_addition_to_those_of_the_file(write: Path) -> None:
     write.write_text("replay:\n  session_cache:\n" + FILE)
     assert resolve_scenario("x.yaml").algorithms == ("fetch_max_bytes", "session_cache")
     assert "batch_split" in of_flag("batch_split: most producer.batch.size where split_rate <= 0.01").algorithms
 
 
-def test_what_an_aim_says_reads_back_as_the_aim() -> None:
+def test_the_text_of_an_aim_reads_back_as_the_aim() -> None:
     aim = of_flag(AIM).aims["fetch_max_bytes"]
     assert of_flag(str(aim)).aims["fetch_max_bytes"] == aim
 
 
-def test_unknown_names_get_the_list_and_the_one_that_was_meant() -> None:
+def test_the_message_on_an_unknown_name_has_the_list_and_the_nearest_name() -> None:
     known = "known are catch_up, held, longest_wait, end_lag, requests, waiting, cut_tails"
     assert faults("fetch_max_bytes: least catchup where heldd <= 1MiB") == (
         f"--find: fetch_max_bytes has no outcome or setting `catchup`; did you mean `catch_up`? {known}",
@@ -101,7 +101,7 @@ def test_unknown_names_get_the_list_and_the_one_that_was_meant() -> None:
     assert "did you mean `batch.size`? known are split_rate, " in told
 
 
-def test_a_setting_whose_values_are_no_whole_numbers_can_be_most_among_those_that_are_listed() -> None:
+def test_a_setting_without_whole_numbers_can_be_maximised_among_listed_values() -> None:
     growth = "fetch_max_bytes: most traffic.speed where end_lag <= 64MiB"
     found = of_flag(f"{growth} over traffic.speed=1,1.5,2").aims["fetch_max_bytes"]
     assert (found.target, found.over) == ("traffic.speed", {"traffic.speed": (1.0, 1.5, 2.0)})
@@ -109,7 +109,7 @@ def test_a_setting_whose_values_are_no_whole_numbers_can_be_most_among_those_tha
     assert "list the values" in faults(f"{growth} over traffic.speed=1..4")[0]
 
 
-def test_all_faults_of_a_file_are_told_at_once_with_their_lines(write: Path) -> None:
+def test_all_faults_of_a_file_are_reported_at_once_with_their_lines(write: Path) -> None:
     write.write_text(
         "find:\n  fetch_max_bytes:\n    minimise: held\n    maximise: held\n    where: [held <= 1x, held ~ 3]\n"
         "    over:\n      consumer.fetch.max.bytes: 8MiB..1MiB\n      profile: a..b\n    stepp: 1\n    rounds: 0\n"
@@ -149,7 +149,7 @@ def test_a_replay_has_one_aim() -> None:
     )
 
 
-def test_an_aim_can_be_for_some_clients_alone(write: Path) -> None:
+def test_an_aim_can_be_for_only_some_clients(write: Path) -> None:
     write.write_text(
         "find:\n  fetch_max_bytes:\n    minimise: catch_up\n    for: {client_id: [orders-*, billing]}\n"
         "    where: held <= 64MiB\n"
@@ -184,5 +184,5 @@ def test_an_aim_for_producers_can_be_for_topics() -> None:
         ),
     ],
 )
-def test_an_aim_is_for_those_alone_who_can_have_a_setting_of_their_own(text: str, fault: str) -> None:
+def test_an_aim_can_be_only_for_clients_or_topics_that_can_have_their_own_setting(text: str, fault: str) -> None:
     assert fault in "\n".join(faults(text))

@@ -1,4 +1,4 @@
-"""When the environment is set up, and what is told where it cannot be."""
+"""When the environment is set up, and what the message says if it cannot be."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ HASH = f"--hash=sha256:{'1' * 64}"
 
 
 class Machine:
-    """A clone with its lock files, and a uv that notes what it is asked."""
+    """A clone with its lock files, and a uv that records the commands it gets."""
 
     def __init__(self, folder: Path) -> None:
         self.run_pins, self.test_pins = folder / "requirements.txt", folder / "requirements-dev.txt"
@@ -65,7 +65,7 @@ class Machine:
         uv.chmod(0o755)
 
     def lose_uv(self) -> None:
-        """Take uv off PATH; .venv's Python notes the modules that it runs from now on, and cannot bring uv back."""
+        """Take uv off PATH. From now on, .venv's Python records the modules that it runs, and cannot bring uv back."""
         (self.run_pins.parent / "bin" / "uv").unlink()
         python = bootstrap.VENV / "bin" / "python"
         python.unlink()
@@ -73,11 +73,11 @@ class Machine:
         python.chmod(0o755)
 
     def asked(self) -> list[str]:
-        """What uv was asked since the last look, by the first two words of each command."""
+        """The commands that uv got since the last call, only the first two words of each."""
         return [" ".join(line.split()[:2]) for line in self.commands()]
 
     def commands(self) -> list[str]:
-        """What uv was asked since the last look."""
+        """The commands that uv got since the last call."""
         lines = self.log.read_text().splitlines() if self.log.exists() else []
         self.log.unlink(missing_ok=True)
         return lines
@@ -102,7 +102,7 @@ def test_the_environment_is_set_up_once(machine: Machine) -> None:
     assert (bootstrap.prepare_python(machine.run_pins), machine.asked()) == (python, [])
 
 
-def test_a_changed_lock_file_makes_it_anew(machine: Machine) -> None:
+def test_a_changed_lock_file_sets_it_up_again(machine: Machine) -> None:
     bootstrap.prepare_python(machine.run_pins)
     machine.asked()
     machine.run_pins.write_text(machine.run_pins.read_text().replace("1" * 64, "2" * 64))
@@ -110,7 +110,7 @@ def test_a_changed_lock_file_makes_it_anew(machine: Machine) -> None:
     assert machine.asked() == ["venv --quiet", "pip install", "pip install"]
 
 
-def test_the_tests_packages_come_on_top(machine: Machine) -> None:
+def test_packages_for_tests_are_installed_in_addition(machine: Machine) -> None:
     bootstrap.prepare_python(machine.run_pins)
     machine.asked()
     bootstrap.prepare_python(machine.run_pins, machine.test_pins)
@@ -119,7 +119,7 @@ def test_the_tests_packages_come_on_top(machine: Machine) -> None:
     assert machine.asked() == []
 
 
-def test_an_environment_that_uv_made_gets_its_pip_where_uv_has_gone(machine: Machine) -> None:
+def test_an_environment_that_uv_made_gets_pip_if_uv_is_gone(machine: Machine) -> None:
     bootstrap.prepare_python(machine.run_pins)
     machine.lose_uv()
     machine.asked()
@@ -146,7 +146,7 @@ def test_the_environment_is_not_made_by_its_own_python(machine: Machine, monkeyp
     assert bootstrap.base_python().exists()
 
 
-def test_packages_that_cannot_be_had_are_told_without_the_indexs_password(machine: Machine) -> None:
+def test_the_message_on_packages_that_cannot_be_fetched_has_no_password_of_the_index(machine: Machine) -> None:
     machine.broken.write_text(UNREACHABLE)
     with pytest.raises(SetupError) as raised:
         bootstrap.prepare_python(machine.run_pins)
@@ -169,7 +169,7 @@ def test_each_file_is_compared_with_the_lock_files_hashes(machine: Machine) -> N
     assert Path(part).read_text() == f"numba==1 \\\n    {HASH}\n"
 
 
-def test_a_file_of_another_hash_is_told_with_the_way_out(machine: Machine) -> None:
+def test_the_message_on_a_file_with_another_hash_says_what_to_do(machine: Machine) -> None:
     machine.broken.write_text(OF_ANOTHER_HASH)
     with pytest.raises(SetupError) as raised:
         bootstrap.prepare_python(machine.run_pins)
@@ -184,7 +184,9 @@ def test_a_file_of_another_hash_is_told_with_the_way_out(machine: Machine) -> No
     assert machine.asked() == ["venv --quiet", "pip install", "pip install"]
 
 
-def test_an_index_that_builds_packages_can_be_taken_as_it_is(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_index_that_builds_packages_itself_can_be_used_without_hashes(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("REFETCH_ANY_HASH", "1")
     python = bootstrap.prepare_python(machine.run_pins)
     _, kernels, everything = machine.commands()
@@ -204,7 +206,7 @@ def test_without_java_nothing_is_downloaded(machine: Machine, monkeypatch: pytes
     assert machine.asked() == []
 
 
-def test_a_given_python_is_taken_as_it_is(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_given_python_is_used_as_it_is(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REFETCH_PYTHON", sys.executable)
     assert bootstrap.prepare_python(machine.run_pins) == Path(sys.executable)
     assert machine.asked() == []
@@ -214,7 +216,7 @@ def test_a_given_python_is_taken_as_it_is(machine: Machine, monkeypatch: pytest.
     ("name", "why"),
     [("gone", "does not exist"), ("plain", "you may not run"), ("bin", "is a folder"), ("x" * 300, "does not exist")],
 )
-def test_a_python_that_cannot_be_run_is_told_with_the_reason(
+def test_the_message_on_a_python_that_cannot_be_run_has_the_reason(
     machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, why: str
 ) -> None:
     (tmp_path / "plain").touch(mode=0o600)
@@ -223,7 +225,7 @@ def test_a_python_that_cannot_be_run_is_told_with_the_reason(
         bootstrap.prepare_python(machine.run_pins)
 
 
-def test_a_python_of_somebody_else_is_told_apart_from_none(
+def test_a_python_in_a_closed_folder_is_distinguished_from_a_missing_one(
     machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def closed(path: object) -> None:
@@ -236,6 +238,6 @@ def test_a_python_of_somebody_else_is_told_apart_from_none(
         bootstrap.prepare_python(machine.run_pins)
 
 
-def test_a_python_that_does_not_start_is_named(tmp_path: Path) -> None:
+def test_the_message_names_a_python_that_does_not_start(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match=rf"^{tmp_path}/python: does not start: No such file or directory; check"):
         bootstrap._start_python(tmp_path / "python")

@@ -1,4 +1,4 @@
-"""Which node a server is: told by what is advertised, who lives at an address and who leads what; never guessed."""
+"""Which node a server is: it follows from advertised addresses, followers and leaders, and is never guessed."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ LAB = BrokerEvidence(
 )
 
 
-def test_a_broker_is_told_by_the_address_it_advertises() -> None:
+def test_a_broker_is_recognised_by_the_address_that_it_advertises() -> None:
     brokers = advertised(("10.0.0.1", 9092, 1), ("10.0.0.2", 9092, 2), ("2001:db8::1", 9092, 3))
     servers = ["10.0.0.1:9092", "10.0.0.2:9092", "[2001:db8::1]:9092"]
     assert named(BrokerEvidence(servers, brokers)) == dict(zip(servers, "123", strict=True))
 
 
-def test_a_broker_that_advertises_a_name_is_told_by_a_port_of_its_own() -> None:
+def test_a_broker_that_advertises_a_host_name_is_recognised_by_a_port_of_its_own() -> None:
     brokers = advertised(("kafka-1", 9092, 1), ("kafka-2", 9093, 2))
     servers = ["10.0.0.1:9092", "10.0.0.2:9093"]
     assert named(BrokerEvidence(servers, brokers)) == dict(zip(servers, "12", strict=True))
@@ -69,30 +69,30 @@ def test_a_broker_is_not_guessed(brokers: list[tuple[str, int, int]], servers: l
     assert named(BrokerEvidence(servers, advertised(*brokers))) == {}
 
 
-def test_an_address_goes_before_a_port() -> None:
+def test_an_address_overrides_a_port() -> None:
     """Broker 2 advertises a port that only broker 1's server was seen with."""
     brokers = advertised(("10.0.0.1", 9092, 1), ("kafka-2", 9092, 2))
     assert named(BrokerEvidence(["10.0.0.1:9092"], brokers)) == {"10.0.0.1:9092": "1"}
 
 
 @pytest.mark.parametrize("followers", [FOLLOWERS, ()], ids=["with followers", "without"])
-def test_every_listener_of_an_address_is_of_the_node_that_alone_advertises_it(followers: list[Follows]) -> None:
+def test_all_listeners_of_an_address_belong_to_the_only_node_that_advertises_it(followers: list[Follows]) -> None:
     expected = dict(zip([*CLIENTS, *REPLICATION], "123123", strict=True))
     assert named(replace(TWO_LISTENERS, followers=followers)) == expected
 
 
-def test_on_kubernetes_followers_tell_who_lives_where() -> None:
+def test_on_kubernetes_followers_show_which_node_has_an_address() -> None:
     assert named(KUBERNETES) == dict(zip(PODS, "123", strict=True))
     assert named(replace(KUBERNETES, followers=())) == {}
 
 
-def test_on_kubernetes_leaders_tell_where_no_follower_is_captured() -> None:
+def test_on_kubernetes_leaders_show_it_if_no_follower_is_captured() -> None:
     led_by = {PODS[0]: {1}, PODS[2]: {3}}
     assert named(replace(KUBERNETES, followers=(), led_by=led_by)) == {PODS[0]: "1", PODS[2]: "3"}
 
 
-def test_several_nodes_on_one_address_are_told_apart_by_their_ports() -> None:
-    """A port that nobody advertises is none of them for sure, unless leaders tell."""
+def test_several_nodes_on_one_address_are_distinguished_by_their_ports() -> None:
+    """A port that nobody advertises may be any of them, unless leaders show which."""
     expected, other = dict(zip(LOCAL, "123", strict=True)), "127.0.0.1:9999"
     assert named(LAB) == expected
     assert named(replace(LAB, servers=[*LOCAL, other])) == expected
@@ -102,7 +102,7 @@ def test_several_nodes_on_one_address_are_told_apart_by_their_ports() -> None:
 
 
 def test_a_follower_that_fetches_from_its_own_address_shares_it() -> None:
-    """The only follower captured is node 2, of a lab that advertises a name; the server is another node."""
+    """The only captured follower is node 2, in a lab that advertises a host name. The server is another node."""
     lab = BrokerEvidence(
         ["127.0.0.1:9999"], advertised(("localhost", 9091, 1)), [Follows("127.0.0.1:9999", "127.0.0.1", 2)]
     )
@@ -110,7 +110,7 @@ def test_a_follower_that_fetches_from_its_own_address_shares_it() -> None:
 
 
 def test_followers_behind_one_address_do_not_name_it() -> None:
-    """NAT: node 1 is at 10.1.0.1, and nodes 2 and 3 come from one address."""
+    """With NAT, node 1 is at 10.1.0.1, and nodes 2 and 3 come from one address."""
     hidden = [Follows("10.1.0.1:9092", "192.168.0.1", node) for node in (2, 3)]
     assert named(replace(KUBERNETES, servers=["10.1.0.1:9092", "192.168.0.1:9092"], followers=hidden)) == {}
 
@@ -139,7 +139,7 @@ def test_evidence_that_contradicts_itself_names_nobody(changes: dict[str, object
 
 
 def test_a_controllers_listener_is_no_broker_and_not_a_shared_address() -> None:
-    """It runs beside broker 1, whose follower fetches the log of metadata from it."""
+    """The controller runs beside broker 1, whose follower fetches the metadata log from it."""
     controller = "10.10.0.1:9093"
     evidence = replace(
         TWO_LISTENERS,
@@ -159,6 +159,6 @@ def test_nodes_of_two_clusters_on_one_address_are_two() -> None:
     assert named(replace(evidence, cluster_of=clusters | {other: "a"})) == {first: "1", second: "1", other: "1"}
 
 
-def test_what_is_stated_goes_before_what_is_told() -> None:
+def test_a_stated_node_overrides_what_the_capture_shows() -> None:
     stated = {REPLICATION[0]: "7", CLIENTS[1]: "8"}
     assert name_brokers(TWO_LISTENERS, stated).named == named(TWO_LISTENERS) | stated

@@ -1,4 +1,4 @@
-"""Files that are no captures are left out of those that are, and told of."""
+"""Files that are no captures are left out, and a line names them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from udfs.errors import CaptureError
 
 
 def indexes_of(*paths: Path) -> tuple[list[CaptureIndex], list[str]]:
-    """What a task finds: the index of each file that has one, and what is told of files."""
+    """What a task finds: the index of each file that has one, and the faults of files."""
     files = pa.RecordBatch.from_pydict({"file_no": list(range(len(paths))), "path": list(map(str, paths))})
     rows = [row for batch in index_batches([files], UTC) for row in batch.to_pylist()]
     found = [pickle.loads(row["content"]) for row in rows if row["content"]]  # noqa: S301

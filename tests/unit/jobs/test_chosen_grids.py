@@ -1,4 +1,4 @@
-"""Grids where nobody says what to replay: a few values around what a capture shows."""
+"""Grids if nobody says what to replay: a few values around what a capture shows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ EVERYTHING = Amounts(
 )
 
 
-def test_every_replay_has_few_lanes_beside_the_captured_one() -> None:
+def test_every_replay_has_a_few_lanes_besides_the_captured_one() -> None:
     scenario = with_grids(resolve_scenario(None), choose_grids(EVERYTHING, {}))
     lanes = {name: scenario.lanes(name) for name in scenario.replay}
     assert {*lanes} == {"fetch_max_bytes", "consumer_memory", "session_cache", "batch_split", "partition_limits"}
@@ -43,7 +43,7 @@ def test_fetch_limits_go_from_the_largest_batch_to_what_requests_ask_for() -> No
     assert grid[OF_CONSUMERS.partition] == (64 * KIB, 256 * KIB, MIB)
 
 
-def test_beyond_what_requests_ask_for_where_responses_fill_that() -> None:
+def test_fetch_limits_go_beyond_what_requests_ask_for_if_responses_fill_it() -> None:
     small = FetchAmounts(
         max_bytes=200_000, partition_max_bytes=60_000, response=199_000, partition=59_000, held=199_000
     )
@@ -52,13 +52,13 @@ def test_beyond_what_requests_ask_for_where_responses_fill_that() -> None:
     assert grid[OF_CONSUMERS.partition] == (64 * KIB, 128 * KIB, 256 * KIB)
 
 
-def test_followers_limits_where_nobody_consumes() -> None:
+def test_limits_of_followers_are_chosen_if_nobody_consumes() -> None:
     grids = choose_grids(replace(EVERYTHING, consumers=None), {})
     assert {*grids["fetch_max_bytes"]} == {*OF_FOLLOWERS}
     assert grids["consumer_memory"] == {PRODUCER_BUFFER: (32 * KIB, 128 * KIB, 512 * KIB)}
 
 
-def test_pools_are_what_a_consumer_may_hold_and_less_and_what_producers_send_and_more() -> None:
+def test_pools_of_consumers_are_at_most_what_one_may_hold_and_buffers_of_producers_around_what_they_send() -> None:
     of_consumers = {CONSUMER_BUFFER: (64 * KIB, 256 * KIB, MIB)}
     of_producers = {PRODUCER_BUFFER: (32 * KIB, 128 * KIB, 512 * KIB)}
     assert choose_grids(EVERYTHING, {})["consumer_memory"] == of_consumers | of_producers
@@ -70,7 +70,7 @@ def test_slots_are_whole_shards_around_the_readers_of_a_broker(readers: int, slo
     assert choose_grids(Amounts(readers=readers), {})["session_cache"] == {SLOTS: slots}
 
 
-def test_batch_sizes_are_around_what_is_stated_else_what_batches_show() -> None:
+def test_batch_sizes_are_around_the_stated_one_or_else_around_what_batches_show() -> None:
     def base(produced: int, **stated: int) -> object:
         return choose_grids(Amounts(produced=produced), stated)["batch_split"][BATCH_SIZE][2]
 
@@ -83,7 +83,7 @@ def test_limits_on_partitions_are_around_what_the_fullest_broker_has() -> None:
     assert choose_grids(Amounts(replicas=43), {})["partition_limits"] == {BROKER_PARTITIONS: ("32", "43", "54", "86")}
 
 
-def test_where_a_capture_shows_nothing_to_choose_by_the_captured_lane_is_alone_and_no_batch_is_replayed() -> None:
+def test_if_a_capture_shows_nothing_there_is_only_the_captured_lane_and_no_batch_is_replayed() -> None:
     grids = choose_grids(Amounts(), {})
     assert {*grids} == {"fetch_max_bytes", "consumer_memory", "session_cache", "partition_limits"}
     assert not any(grids.values())
@@ -96,7 +96,7 @@ def test_limits_stay_within_kafkas_bounds() -> None:
     assert (grid[OF_CONSUMERS.response][-1], grid[OF_CONSUMERS.partition][-1]) == (most, most)
 
 
-def test_what_was_chosen_can_be_stated_as_a_scenario(tmp_path: Path) -> None:
+def test_chosen_grids_can_be_stated_as_a_scenario(tmp_path: Path) -> None:
     named = resolve_scenario(None, [], ["batch.size=38000", "topic.orders.max.message.bytes=40000"])
     assert not named.names_replays
     chosen = with_grids(named, choose_grids(EVERYTHING, named.stated))
@@ -108,5 +108,5 @@ def test_what_was_chosen_can_be_stated_as_a_scenario(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sets", [["slots=8"], ["producer.batch.size=16KiB"]])
-def test_who_names_a_setting_says_what_to_replay(sets: list[str]) -> None:
+def test_whoever_names_a_setting_says_what_to_replay(sets: list[str]) -> None:
     assert resolve_scenario(None, sets).names_replays

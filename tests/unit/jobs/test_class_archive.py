@@ -1,4 +1,4 @@
-"""When Java is told to use the archive of classes, and when to write one."""
+"""When Java gets the option to use the archive of classes, and when the option to write one."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def told_to_use(option: str) -> Path:
     return Path(found[1])
 
 
-def test_what_the_first_start_writes_the_next_one_uses(tmp_path: Path, spark_home: Path) -> None:
+def test_the_archive_that_the_first_start_writes_is_used_by_the_next_one(tmp_path: Path, spark_home: Path) -> None:
     cache = tmp_path / "a cache"
     told_to_write(archive_option(cache, spark_home, JAVA, "")).write_bytes(WRITTEN)
     assert told_to_use(archive_option(cache, spark_home, JAVA, "")).read_bytes() == WRITTEN
@@ -49,7 +49,7 @@ def test_an_archive_that_is_being_written_is_neither_used_nor_written_twice(tmp_
     assert begun.exists()
 
 
-def test_of_two_starts_at_a_time_one_is_to_write(tmp_path: Path, spark_home: Path) -> None:
+def test_of_two_starts_at_the_same_time_only_one_writes(tmp_path: Path, spark_home: Path) -> None:
     told_to_write(archive_option(tmp_path, spark_home, JAVA, ""))
     assert archive_option(tmp_path, spark_home, JAVA, "") == ""
 
@@ -64,7 +64,7 @@ def test_what_a_killed_java_left_is_deleted(tmp_path: Path, spark_home: Path) ->
 
 
 @pytest.mark.parametrize("changed", ["java", "jars"])
-def test_another_java_or_other_jars_have_an_archive_in_the_place_of_the_old_one(
+def test_another_java_or_other_jars_get_an_archive_that_replaces_the_old_one(
     tmp_path: Path, spark_home: Path, changed: str
 ) -> None:
     told_to_write(archive_option(tmp_path, spark_home, JAVA, "")).write_bytes(WRITTEN)
@@ -86,7 +86,7 @@ def test_another_sparks_archive_is_left_alone(tmp_path: Path, spark_home: Path) 
 def test_archives_that_no_start_has_used_for_a_month_are_deleted_when_another_is_written(
     tmp_path: Path, spark_home: Path
 ) -> None:
-    """Those of clones that are gone; of one that is there still, the next start writes another."""
+    """Such archives are of clones that are gone. If a clone is still there, its next start writes another one."""
     month_ago = time.time() - 31 * 24 * 3600
     used, unused = archive_of(tmp_path, tmp_path / "used"), archive_of(tmp_path, tmp_path / "unused")
     not_taken = unused.with_suffix(".jsa.17")
@@ -100,23 +100,25 @@ def test_archives_that_no_start_has_used_for_a_month_are_deleted_when_another_is
 
 
 def archive_of(cache: Path, home: Path) -> Path:
-    """The archive of a folder of Spark."""
+    """The archive for Spark in a folder."""
     (home / "jars").mkdir(parents=True)
     told_to_write(archive_option(cache, home, JAVA, "")).write_bytes(WRITTEN)
     return told_to_use(archive_option(cache, home, JAVA, ""))
 
 
 @pytest.mark.parametrize("options", ["-Xshare:off", "-XX:SharedArchiveFile=mine.jsa"])
-def test_options_that_are_given_decide(tmp_path: Path, spark_home: Path, options: str) -> None:
+def test_no_option_is_added_if_given_options_of_java_name_an_archive(
+    tmp_path: Path, spark_home: Path, options: str
+) -> None:
     assert archive_option(tmp_path, spark_home, JAVA, f"-Xmx1g {options}") == ""
 
 
-def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path, spark_home: Path) -> None:
+def test_without_a_writable_cache_there_is_no_archive(tmp_path: Path, spark_home: Path) -> None:
     (tmp_path / "file").write_text("")
     assert archive_option(tmp_path / "file" / "cache", spark_home, JAVA, "") == ""
 
 
-def test_somebody_elses_folder_is_done_without(
+def test_no_archive_is_used_from_another_users_folder(
     tmp_path: Path, spark_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told_to_write(archive_option(tmp_path, spark_home, JAVA, "")).write_bytes(WRITTEN)
@@ -126,7 +128,7 @@ def test_somebody_elses_folder_is_done_without(
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads have no priorities of their own here")
-def test_a_java_that_writes_gives_way_to_others_with_all_its_threads() -> None:
+def test_all_threads_of_a_java_that_writes_an_archive_have_the_lowest_priority() -> None:
     code = "import threading, sys; threading.Thread(target=sys.stdin.read).start(); print(flush=True); sys.stdin.read()"
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout

@@ -1,4 +1,4 @@
-"""The command line: what a job is told, and what a user is told."""
+"""The command line: what a job gets, and which messages a user gets."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Ran:
-    """Runs a command line with a job that only notes what it is told, or raises `fault`."""
+    """Runs a command line with a job that only records what it gets, or raises `fault`."""
 
     def command(*argv: str, fault: BaseException | None = None) -> tuple[int, Run | None]:
         told: list[Run] = []
@@ -53,8 +53,8 @@ def run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Ran:
     return command
 
 
-def test_settings_of_one_topic_are_of_what_that_is_called_in_the_lake(run: Ran, folder: Path) -> None:
-    """Else they would concern no topic of the lake, and tell its name there."""
+def test_settings_of_one_topic_have_its_pseudonym_if_the_lake_does(run: Ran, folder: Path) -> None:
+    """With the real name they would apply to no topic of the lake, and would show the name there."""
     (folder / "key").write_text("one secret key of ours")
     own, other = "topic.orders.max.message.bytes", "topic.audit.max.message.bytes"
     keyed = ["pipeline", "--captures=a.pcap", "--pseudonymise=key", "--run-at=2026-01-31T12:00:00Z"]
@@ -72,7 +72,7 @@ def test_settings_of_one_topic_are_of_what_that_is_called_in_the_lake(run: Ran, 
     assert run(*keyed, f"--set={orders}=1MiB,2MiB", f"--captured={audit}=3MiB")[1] == told
 
 
-def test_a_job_is_told_everything_resolved(run: Ran, folder: Path) -> None:
+def test_a_job_gets_all_arguments_resolved(run: Ran, folder: Path) -> None:
     code, told = run(
         "pipeline",
         "--captures=a.pcap",
@@ -113,7 +113,7 @@ def test_captures_may_be_repeated_and_listed() -> None:
     assert arguments.captures == ["a", "b", "c"]
 
 
-def test_what_is_not_given_has_a_default(run: Ran, folder: Path) -> None:
+def test_arguments_that_are_not_given_have_defaults(run: Ran, folder: Path) -> None:
     before = datetime.now(UTC)
     _, told = run("ingest", "--captures=a.pcap")
     assert told is not None
@@ -121,7 +121,7 @@ def test_what_is_not_given_has_a_default(run: Ran, folder: Path) -> None:
     assert before <= told.run_at <= datetime.now(UTC)
 
 
-def test_flags_go_before_the_scenario(run: Ran, folder: Path) -> None:
+def test_flags_override_the_scenario(run: Ran, folder: Path) -> None:
     (folder / "s").mkdir()
     (folder / "s" / "x.yaml").write_text("captures: nope.pcap\nlake: lake1\n")
     _, told = run("pipeline", "--scenario=s/x.yaml", "--captures=a.pcap")
@@ -149,13 +149,13 @@ def test_brokers_are_stated_by_a_file(folder: Path, run: Ran, capsys: pytest.Cap
     assert "wrong.yaml: 2 faults" in capsys.readouterr().err
 
 
-def test_a_zone_that_nobody_knows_is_told(run: Ran, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_time_zone_is_refused_with_a_message(run: Ran, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("ingest", "--captures=a.pcap", "--log-zone=Berlin")[0] == 2
     assert "--log-zone Berlin: no such time zone" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("job", "flags"), [("replay", ()), ("report", ()), ("gate", ("--on=gold",))])
-def test_a_scenario_of_a_pipeline_is_good_for_jobs_that_read_the_lake(
+def test_jobs_that_read_the_lake_accept_the_scenario_of_a_pipeline(
     run: Ran, folder: Path, job: str, flags: tuple[str, ...]
 ) -> None:
     (folder / "x.yaml").write_text("captures: gone.pcap\nlake: lake\nlog_zone: Europe/Berlin\n")
@@ -163,7 +163,7 @@ def test_a_scenario_of_a_pipeline_is_good_for_jobs_that_read_the_lake(
     assert (code, told and told.captures, told and told.lake) == (0, (), str(folder / "lake"))
 
 
-def test_a_lake_of_a_scenario_that_is_a_file_is_told_where_it_is_named(
+def test_if_a_scenarios_lake_is_a_file_the_message_says_where_it_is_named(
     run: Ran, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "x.yaml").write_text("captures: a.pcap\nlake: a.pcap\n")
@@ -205,7 +205,7 @@ def test_a_lake_of_a_scenario_that_is_a_file_is_told_where_it_is_named(
         (["prune", "--older-than=3y"], "`3y` is no number of days or hours, e.g. 90d or 36h"),
     ],
 )
-def test_a_flag_that_a_job_would_not_read_is_refused_with_the_jobs_that_do(
+def test_the_message_on_a_flag_that_a_job_does_not_take_lists_the_jobs_that_do(
     run: Ran, capsys: pytest.CaptureFixture[str], argv: list[str], told: str
 ) -> None:
     assert run(*argv) == (2, None)
@@ -238,9 +238,7 @@ def test_a_capture_set_and_a_run_are_named_by_their_ids(run: Ran) -> None:
         (["captures", "latest"], ("{folder}/captures", "latest")),
     ],
 )
-def test_what_is_compared_are_runs_or_lakes(
-    run: Ran, folder: Path, named: list[str], compared: tuple[str, ...]
-) -> None:
+def test_runs_or_lakes_are_compared(run: Ran, folder: Path, named: list[str], compared: tuple[str, ...]) -> None:
     (folder / "captures").mkdir()
     _, told = run("compare", *named, "--lake=lake", "--json")
     assert told is not None
@@ -275,7 +273,7 @@ def test_what_is_compared_are_runs_or_lakes(
         (["replay", "--set=fetch.max.byte=1"], "unknown key `fetch.max.byte`; did you mean `fetch.max.bytes`?"),
     ],
 )
-def test_bad_arguments_are_told_in_one_message_with_exit_code_2(
+def test_bad_arguments_give_one_message_and_exit_code_2(
     run: Ran, capsys: pytest.CaptureFixture[str], argv: list[str], told: str
 ) -> None:
     code, ran = run(*argv)
@@ -297,14 +295,14 @@ def test_bad_arguments_are_told_in_one_message_with_exit_code_2(
         (KeyboardInterrupt(), 130, "refetch: interrupted; the same command again leaves the same tables\n"),
     ],
 )
-def test_what_goes_wrong_is_one_message_and_an_exit_code(
+def test_each_failure_gives_one_message_and_an_exit_code(
     run: Ran, capsys: pytest.CaptureFixture[str], fault: BaseException, code: int, told: str
 ) -> None:
     assert run("replay", fault=fault)[0] == code
     assert capsys.readouterr().err == told
 
 
-def test_a_stack_trace_is_there_for_the_asking(
+def test_a_stack_trace_is_shown_on_request(
     run: Ran, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REFETCH_TRACEBACK", "1")
@@ -312,7 +310,7 @@ def test_a_stack_trace_is_there_for_the_asking(
     assert "Traceback (most recent call last)" in capsys.readouterr().err
 
 
-def test_a_fault_in_refetch_itself_is_not_disguised(run: Ran) -> None:
+def test_a_bug_in_refetch_itself_is_shown_with_its_stack_trace(run: Ran) -> None:
     with pytest.raises(ZeroDivisionError):
         run("replay", fault=ZeroDivisionError())
 
@@ -337,14 +335,14 @@ def test_arguments_are_checked_without_the_libraries_that_take_seconds_to_load(f
 
 
 def test_a_driver_loads_no_kernel_with_its_job(repository: Path) -> None:
-    """The first one takes a second, numba's module of array functions with it."""
+    """Loading the first kernel takes a second, because numba's array functions are loaded with it."""
     code = f"import sys, {', '.join(f'jobs.{job}' for job in JOBS)}; print('numba.np.arraymath' in sys.modules)"
     answer = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True, check=True)
     assert answer.stdout == "False\n"
 
 
 @pytest.mark.parametrize("job", [("report",), ("pipeline", "--captures=a.pcap")])
-def test_the_page_goes_into_a_local_lake_where_nothing_is_told(run: Ran, folder: Path, job: tuple[str, ...]) -> None:
+def test_the_page_goes_into_a_local_lake_if_no_file_is_given(run: Ran, folder: Path, job: tuple[str, ...]) -> None:
     _, told = run(*job, "--lake=lake")
     assert told is not None
     assert told.output.page == folder / "lake/report.html"
@@ -365,7 +363,7 @@ def test_a_report_is_of_the_run_that_is_named(run: Ran, folder: Path) -> None:
     assert told.run_id == "1f2e"
 
 
-def test_a_page_of_a_remote_lake_has_to_be_placed(run: Ran, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_page_of_a_remote_lake_needs_a_file_name(run: Ran, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("report", "--lake=s3://bucket/lake") == (2, None)
     assert "say with --out=FILE where the page is to be written" in capsys.readouterr().err
     _, told = run("pipeline", "--captures=a.pcap", "--lake=s3://bucket/lake")
@@ -389,7 +387,7 @@ def test_a_lake_with_a_password_is_refused_and_named_without_it(
     assert "hunter2" not in told
 
 
-def test_data_docs_that_cannot_be_written_there_are_told_at_once(
+def test_a_place_where_data_docs_cannot_be_written_is_refused_at_once(
     run: Ran, capsys: pytest.CaptureFixture[str], folder: Path
 ) -> None:
     assert run("gate", "--on=silver", "--lake=lake", "--data-docs=s3://bucket/docs") == (2, None)
@@ -400,7 +398,7 @@ def test_data_docs_that_cannot_be_written_there_are_told_at_once(
 
 
 @pytest.mark.parametrize(("out", "why"), [(".", "this is a folder"), ("s3://bucket/page.html", "a local file")])
-def test_a_page_that_cannot_be_written_there_is_told_at_once(
+def test_a_place_where_the_page_cannot_be_written_is_refused_at_once(
     run: Ran, capsys: pytest.CaptureFixture[str], out: str, why: str
 ) -> None:
     assert run("report", "--lake=lake", f"--out={out}") == (2, None)
@@ -408,7 +406,7 @@ def test_a_page_that_cannot_be_written_there_is_told_at_once(
 
 
 @pytest.mark.parametrize("job", [["ingest", "--captures=a.pcap"], ["replay"], ["gate", "--on=gold"], ["size"]])
-def test_a_lake_that_cannot_be_written_is_told_at_once(
+def test_a_lake_that_cannot_be_written_is_refused_at_once(
     run: Ran, folder: Path, capsys: pytest.CaptureFixture[str], job: list[str]
 ) -> None:
     given = ["--cluster=c.yaml"] if job == ["size"] else []
@@ -434,7 +432,7 @@ def test_a_report_is_made_of_a_lake_that_cannot_be_written(
     assert run("report", "--lake=lake", "--out=page.html")[0] == 0
 
 
-def test_a_page_in_a_folder_that_cannot_be_written_is_told_at_once(
+def test_a_page_in_a_folder_that_cannot_be_written_is_refused_at_once(
     run: Ran, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "pages").mkdir()
@@ -448,7 +446,7 @@ def test_a_page_in_a_folder_that_cannot_be_written_is_told_at_once(
 
 
 def read_only(folder: Path) -> Callable[..., TemporaryDirectory[str]]:
-    """What makes temporary folders, but none in this folder. Without it a test by root would find nothing read-only."""
+    """A function that makes temporary folders, except in this one: for root, no folder is read-only."""
 
     def made(**place: Any) -> TemporaryDirectory[str]:
         if place["dir"] == folder:
@@ -458,7 +456,7 @@ def read_only(folder: Path) -> Callable[..., TemporaryDirectory[str]]:
     return made
 
 
-def test_a_capture_in_the_place_of_a_job_gets_the_command_that_reads_it(tmp_path: Path) -> None:
+def test_the_message_on_a_capture_instead_of_a_job_has_the_command_that_reads_it(tmp_path: Path) -> None:
     capture = tmp_path / "a.pcap"
     capture.touch()
     with pytest.raises(ArgumentError, match=f"`pipeline --captures={capture}` reads and replays it"):

@@ -1,4 +1,4 @@
-"""Clusters on paper."""
+"""Cluster files, which describe a cluster for `size`."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def written(folder: Path, text: str) -> str:
     return str(path)
 
 
-def test_the_example_is_a_cluster_of_fifty_brokers_dealt_to_three_racks() -> None:
+def test_the_example_is_a_cluster_of_fifty_brokers_in_three_racks() -> None:
     cluster = read_cluster(str(EXAMPLE))
     assert Counter(broker.rack for broker in cluster.brokers) == {"a": 17, "b": 17, "c": 16}
     assert [broker.id for broker in cluster.brokers] == list(range(1, 51))
 
 
-def test_a_cluster_becomes_what_a_capture_of_it_would_show(tmp_path: Path) -> None:
+def test_a_cluster_file_gives_the_rows_that_a_capture_of_the_cluster_would_give(tmp_path: Path) -> None:
     text = (
         "brokers: [{id: 1}, {id: 5}]\n"
         "topics:\n"
@@ -51,7 +51,7 @@ def test_a_cluster_becomes_what_a_capture_of_it_would_show(tmp_path: Path) -> No
     assert {later - earlier for earlier, later in pairwise(times)} == {43_200_000_000}
 
 
-def test_all_faults_of_a_file_are_told_at_once_with_their_lines(tmp_path: Path) -> None:
+def test_all_faults_of_a_file_are_reported_at_once_with_their_lines(tmp_path: Path) -> None:
     text = """\
 brokers:
   - {id: 1, rak: a}
@@ -70,7 +70,7 @@ growth:
     assert "`growth.topics.0.topics.per.day` is missing" in told[3]
 
 
-def test_an_unknown_key_is_told_with_those_that_are_known_where_it_stands(tmp_path: Path) -> None:
+def test_the_message_on_an_unknown_key_lists_those_that_are_known_there(tmp_path: Path) -> None:
     text = """\
 zzz: 1
 brokers: [{id: 1}]
@@ -116,7 +116,7 @@ def faults_of(folder: Path, text: str) -> list[str]:
     return [fault.removeprefix(f"{path}:") for fault in raised.value.faults]
 
 
-def test_contradictions_of_what_is_well_formed_are_told_beside_faults_of_form(tmp_path: Path) -> None:
+def test_contradictions_are_reported_together_with_faults_of_form(tmp_path: Path) -> None:
     text = """\
 brokers:
   - {id: 1}
@@ -168,11 +168,11 @@ LISTED = "1: `brokers` is a list of {id, rack}, or {count: N, racks: [a, b]}"
         ),
     ],
 )
-def test_what_is_not_known_contradicts_nothing(tmp_path: Path, text: str, told: list[str]) -> None:
+def test_a_value_that_cannot_be_read_contradicts_nothing(tmp_path: Path, text: str, told: list[str]) -> None:
     assert faults_of(tmp_path, text) == told
 
 
-def test_a_file_that_is_not_there_is_told_with_what_it_is_to_be(tmp_path: Path) -> None:
+def test_the_message_on_a_missing_file_says_what_it_should_contain(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match=r"gone\.yaml: cannot be read: No such .* path of a file that describes"):
         read_cluster(str(tmp_path / "gone.yaml"))
 
@@ -188,7 +188,7 @@ def test_a_cluster_is_named_by_a_flag_or_by_the_scenario(tmp_path: Path, capsys:
     assert resolve_run(parse_arguments(["size", f"--scenario={scenario}", "--cluster=b.yaml"])).cluster == "b.yaml"
 
 
-def test_settings_that_a_cluster_on_paper_does_not_try_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_settings_that_size_does_not_try_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
     scenario = part_for_size(
         resolve_scenario(None, ["max.broker.partitions=4000", "consumer.fetch.max.bytes=1MiB,8MiB"])
     )

@@ -1,4 +1,4 @@
-"""Which capture set another one goes on from."""
+"""Which capture set another one continues."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NO_SESSION: Any = None
 
 
 def a_set(capture_id: str, first: timedelta, last: timedelta) -> CaptureSet:
-    """A set with times from when these captures begin."""
+    """A capture set. The times are relative to the beginning of these captures."""
     return CaptureSet(capture_id, 1, ["night.pcap"], NOW + first, NOW + last)
 
 
@@ -35,7 +35,7 @@ SETS = [
 
 @pytest.fixture
 def lake(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """These captures, planned, and a lake that has SETS."""
+    """The plan of these captures, and a lake that has SETS."""
     monkeypatch.setattr(earlier_sets, "has_table", lambda *_: True)
     monkeypatch.setattr(earlier_sets, "capture_sets", lambda *_: SETS)
     monkeypatch.setattr(earlier_sets, "decoder_of_set", lambda *_: "0.1.0")
@@ -54,7 +54,7 @@ def test_a_set_that_cannot_be_the_one_before_is_refused(lake: Any, named: str, w
         choose_earlier(NO_SESSION, "lake", named, lake)
 
 
-def test_the_id_of_a_set_depends_on_the_one_that_it_goes_on_from(tmp_path: Path) -> None:
+def test_the_id_of_a_set_depends_on_the_one_that_it_continues(tmp_path: Path) -> None:
     plan = plan_capture((index(tmp_path / "broker.log", 10),), 2)
     one, same, other = (continuing(plan, Earlier(of, "0.1.0")) for of in ("a", "a", "b"))
     assert one == same

@@ -1,4 +1,4 @@
-"""Whichever operation on the files of a table fails: one line names the table, which is whole and can be written."""
+"""Whichever operation on a table's files fails, one line names the table, and the table is whole and can be written."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import pytest
 from tests.faults.control import Control, environment, has_compiler
 
 STRIDE = "11"
-"""Every so many operations; 1 takes a minute and more."""
+"""Every eleventh operation fails in turn. With 1, the test would take more than a minute."""
 
 
 @pytest.mark.skipif(not has_compiler(), reason="the layer under all operations is made with a C compiler")
-def test_an_operation_on_a_table_that_fails_is_one_line_and_made_good_by_doing_it_again(
+def test_a_failed_operation_on_a_table_gives_one_line_and_succeeds_when_repeated(
     repository: Path, tmp_path: Path
 ) -> None:
     lake, control = tmp_path / "lake", Control.made(tmp_path / "control")

@@ -1,4 +1,4 @@
-"""Faults of expectations are told all at once, in the words of rules and not in pydantic's."""
+"""All faults of expectations are reported at once, in the words of rules and not in pydantic's."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def told(folder: Path, expectation: str) -> list[str]:
         ),
     ],
 )
-def test_every_fault_of_an_expectation_is_told_with_what_was_expected(
+def test_every_fault_of_an_expectation_is_reported_with_what_was_expected(
     tmp_path: Path, expectation: str, faults: list[str]
 ) -> None:
     assert told(tmp_path, expectation) == faults

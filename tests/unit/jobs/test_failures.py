@@ -1,4 +1,4 @@
-"""Spark's failures in one line."""
+"""Failures of Spark are shown in one line."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def test_the_cause_is_the_innermost_line_that_names_one(text: str, cause: str) -
     assert root_cause(text) == cause
 
 
-def test_a_cause_stays_short() -> None:
+def test_a_cause_is_short() -> None:
     assert len(root_cause("x" * 10_000)) < 510
 
 
 @pytest.mark.parametrize("fault", [ConnectionRefusedError(111, "Connection refused"), Py4JNetworkError("no answer")])
-def test_a_java_that_is_gone_is_called_so(fault: Exception) -> None:
+def test_the_message_says_that_java_has_ended(fault: Exception) -> None:
     told = r"Spark failed: its Java process has ended: .* Try the same command again"
     with pytest.raises(SparkError, match=told), ReadableSparkFailures():
         raise fault
@@ -88,16 +88,16 @@ def test_a_spark_that_does_not_start_says_why(output: str, why: str) -> None:
 
 
 class BrokenConnection:
-    """A connection that Java's end breaks while an answer is awaited."""
+    """A connection that breaks because Java ends while an answer is awaited."""
 
     def send_command(self, command: str) -> str:
         raise Py4JNetworkError("Error while sending or receiving", ConnectionResetError(), ERROR_ON_RECEIVE)
 
     def close(self, reset: bool) -> None:
-        """There is nothing to close."""
+        """Do nothing."""
 
 
-def test_a_connection_that_java_s_end_breaks_is_one_message_without_a_stack_trace(
+def test_a_connection_that_breaks_with_java_gives_one_message_without_a_stack_trace(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = GatewayClient()

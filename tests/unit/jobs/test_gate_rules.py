@@ -1,4 +1,4 @@
-"""Rules of gates as files declare them: what is read, what replaces what, and every fault with its line."""
+"""Rules of gates in files: what is read, which rule replaces which, and every fault with its line."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def written(folder: Path, text: str, name: str = "mine.yaml") -> str:
     return str(folder / name)
 
 
-def test_the_rules_that_ship_have_no_fault_and_each_gate_refuses_something() -> None:
+def test_refetchs_own_rules_have_no_fault_and_each_gate_refuses_something() -> None:
     gates = default_gates()
     assert gates.faults == ()
     for gate in ("silver", "gold"):
@@ -105,12 +105,12 @@ def test_the_rules_that_ship_have_no_fault_and_each_gate_refuses_something() -> 
         assert all(table.layer == gate for _, table in gates.pairs(gate))
 
 
-def test_the_names_of_tables_tell_them_apart() -> None:
+def test_no_two_tables_have_the_same_name() -> None:
     names = [table.name for table in (*SILVER, *GOLD)]
     assert len(names) == len(set(names))
 
 
-def test_a_users_rules_stand_beside_those_that_ship(tmp_path: Path) -> None:
+def test_a_users_rules_are_applied_in_addition_to_refetchs_own(tmp_path: Path) -> None:
     gates = read_gates([written(tmp_path, MINE)])
     assert gates.faults == ()
     assert gates.rules[: len(default_gates().rules)] == default_gates().rules
@@ -136,7 +136,7 @@ def test_a_folder_of_rules_is_read_by_name_and_a_later_rule_replaces_an_earlier(
     assert len(gates.rules) == len(default_gates().rules)
 
 
-def test_every_fault_of_a_file_is_told_with_its_line(tmp_path: Path) -> None:
+def test_every_fault_of_a_file_is_reported_with_its_line(tmp_path: Path) -> None:
     path = written(tmp_path, WRONG)
     told = sorted(read_gates([path]).faults, key=lambda fault: fault.place.line)
     assert [(fault.place.line, fault.text.split("; known")[0]) for fault in told] == [
@@ -167,7 +167,7 @@ def test_every_fault_of_a_file_is_told_with_its_line(tmp_path: Path) -> None:
     ]
 
 
-def test_what_is_no_text_or_mapping_is_told_in_these_words(tmp_path: Path) -> None:
+def test_the_message_says_what_should_be_a_text_or_a_mapping(tmp_path: Path) -> None:
     wrong = "silver: {one: {table: exchanges, expectation: expect_it, severity: info, reason: [a]}}"
     assert [fault.text for fault in read_gates([written(tmp_path, wrong)]).faults] == [
         "one: `expectation` is a mapping: of an expectation's name to its arguments, and not `expect_it`",
@@ -175,22 +175,22 @@ def test_what_is_no_text_or_mapping_is_told_in_these_words(tmp_path: Path) -> No
     ]
 
 
-def test_a_rule_with_a_fault_is_read_on_for_others(tmp_path: Path) -> None:
-    """Those that Spark tells of its expression."""
+def test_the_other_faults_of_a_rule_with_a_fault_are_found_too(tmp_path: Path) -> None:
+    """For example those that Spark finds in its expression."""
     path = written(tmp_path, "silver: {one: {table: exchanges, expression: no_column > 0, severity: bad, reason: r}}")
     gates = read_gates([path])
     assert len(gates.faults) == 1
     assert gates.rules[-1].name == "one"
 
 
-def test_the_tables_of_a_long_list_are_looked_up_where_tables_are(tmp_path: Path) -> None:
+def test_the_message_on_a_long_list_of_tables_names_the_page_of_tables(tmp_path: Path) -> None:
     wrong = "silver: {one: {table: exchanges, query: 'select * from {table} join {zzz}', severity: info, reason: r}}"
     (fault,) = read_gates([written(tmp_path, wrong)]).faults
     assert fault.text.startswith("one: unknown table {zzz}; nearest are ")
     assert fault.text.endswith("; docs/tables.md has all")
 
 
-def test_rules_that_are_not_there_are_told(tmp_path: Path) -> None:
+def test_missing_files_of_rules_are_reported(tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match=r"--gates .*nowhere: no such file, and no folder with \*\.yaml in it"):
         read_gates([str(tmp_path / "nowhere")])
     (tmp_path / "folder.yaml").mkdir()
@@ -198,7 +198,7 @@ def test_rules_that_are_not_there_are_told(tmp_path: Path) -> None:
         read_gates([str(tmp_path)])
 
 
-def test_rules_are_the_same_wherever_they_stand_and_others_by_a_word(tmp_path: Path) -> None:
+def test_the_id_of_rules_does_not_depend_on_their_place_but_on_every_word(tmp_path: Path) -> None:
     here, there = (read_gates([written(tmp_path, f"{head}{MINE}", name)]) for head, name in (("", "a"), ("\n#\n", "b")))
     other = read_gates([written(tmp_path, MINE.replace("is not null", "is null"), "c")])
     assert here.quarantine_id == there.quarantine_id != other.quarantine_id
@@ -221,7 +221,7 @@ def test_a_refusal_names_the_rule_the_count_the_reason_and_examples() -> None:
     ]
 
 
-def test_a_warning_is_told_and_refuses_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_warning_is_shown_and_refuses_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     told = Result("slow", "exchanges", "warning", "Too slow.", 3, 1)
     quiet = Result("odd", "exchanges", "info", "Odd.", 3, 1)
     tell_results("/lake", Subject("gold", "abc", "def"), [told, quiet])

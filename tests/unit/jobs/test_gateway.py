@@ -1,4 +1,4 @@
-"""What is printed where Java ends while it talks to pyspark."""
+"""What is printed if Java ends while it talks to pyspark."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jobs.session.gateway import keep_quiet_at_its_end
 
 
 class Broken(StreamRequestHandler):
-    """Fails for a reason of its own."""
+    """Fails for a reason that has nothing to do with Java's end."""
 
     def handle(self) -> None:
         raise ValueError("wrong token")

@@ -1,4 +1,4 @@
-"""What `pipeline` keeps of an earlier ingest: the same files, read by the same decoder, and all tables there."""
+"""When `pipeline` keeps an earlier ingest: for the same files, read by the same decoder, if all tables are there."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RULES = default_gates().quarantine_id
 
 
 class Captures:
-    """Stands for the rows of `captures` in a lake."""
+    """Takes the place of the rows of `captures` in a lake."""
 
     def __init__(self, *rows: tuple[str, str]) -> None:
         self.rows = rows
@@ -61,7 +61,7 @@ class Captures:
         "a table is lost",
     ],
 )
-def test_what_was_ingested_is_kept_only_where_nothing_differs(
+def test_an_earlier_ingest_is_kept_only_if_nothing_differs(
     repository: Path, monkeypatch: pytest.MonkeyPatch, path: str, written_by: str, missing: Any, is_kept: bool
 ) -> None:
     capture = repository / "tests/captures/mixed.pcap.zst"
@@ -76,7 +76,7 @@ def test_what_was_ingested_is_kept_only_where_nothing_differs(
 @pytest.mark.parametrize(
     ("written_by", "is_kept"), [(None, False), (RecordSampling(), True), (RecordSampling(every=1), True)]
 )
-def test_sizes_of_records_that_a_replay_needs_are_read_where_they_are_not_there(
+def test_sizes_of_records_that_a_replay_needs_are_read_if_the_lake_lacks_them(
     repository: Path, monkeypatch: pytest.MonkeyPatch, written_by: RecordSampling | None, is_kept: bool
 ) -> None:
     capture = repository / "tests/captures/mixed.pcap.zst"

@@ -33,13 +33,13 @@ def test_a_folder_means_the_captures_in_it_and_not_below(folder: Path) -> None:
     assert names(folder, ".") == ["a.pcapng.zst", "b.pcap", "c.CAP.gz", "odd[1].pcap"]
 
 
-def test_request_logs_in_a_folder_are_known_by_their_content(folder: Path) -> None:
+def test_request_logs_in_a_folder_are_recognised_by_their_content(folder: Path) -> None:
     (folder / "none/kafka-request.log.2026-11-21-12").write_text(heartbeat(1))
     (folder / "none/broker.gz").write_bytes(gzip.compress(heartbeat(1).encode()))
     assert names(folder, "none") == ["none/broker.gz", "none/kafka-request.log.2026-11-21-12"]
 
 
-def test_captures_in_a_folder_are_known_by_the_names_that_tcpdump_gives_them(folder: Path) -> None:
+def test_captures_in_a_folder_are_recognised_by_the_names_that_tcpdump_gives_them(folder: Path) -> None:
     for name in ("broker1.pcap", "broker1.pcap1", "broker1.pcap02.gz", "broker1.pcapx"):
         (folder / "sub" / name).touch()
     (folder / "sub/d.pcap").unlink()
@@ -47,13 +47,13 @@ def test_captures_in_a_folder_are_known_by_the_names_that_tcpdump_gives_them(fol
 
 
 @pytest.mark.parametrize("magic", [b"\xd4\xc3\xb2\xa1", b"\x0a\x0d\x0d\x0a"], ids=["pcap", "pcapng"])
-def test_captures_in_a_folder_are_known_by_their_content(magic: bytes, folder: Path) -> None:
+def test_captures_in_a_folder_are_recognised_by_their_content(magic: bytes, folder: Path) -> None:
     (folder / "none/trace-0900").write_bytes(magic + bytes(20))
     (folder / "none/trace-1000").write_bytes(gzip.compress(magic + bytes(20)))
     assert names(folder, "none") == ["none/trace-0900", "none/trace-1000"]
 
 
-def test_what_is_left_out_of_a_folder_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_of_a_folder_that_are_left_out_are_reported(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for number in range(4):
         (folder / f"sub/{number}\x1b.txt").touch()
     names(folder, "sub")
@@ -63,7 +63,7 @@ def test_what_is_left_out_of_a_folder_is_told(folder: Path, capsys: pytest.Captu
     )
 
 
-def test_a_pattern_goes_down_with_two_stars(folder: Path) -> None:
+def test_a_pattern_with_two_stars_also_matches_in_subfolders(folder: Path) -> None:
     assert names(folder, "**/*.pcap") == ["b.pcap", "odd[1].pcap", "sub/d.pcap"]
 
 
@@ -79,7 +79,7 @@ def test_a_file_named_twice_is_read_once(folder: Path) -> None:
     assert names(folder, "b.pcap", "./b.pcap", "sub/../b.pcap", "*.pcap") == ["b.pcap", "odd[1].pcap"]
 
 
-def test_every_name_that_leads_nowhere_is_told(folder: Path) -> None:
+def test_every_name_that_matches_no_file_is_reported(folder: Path) -> None:
     with pytest.raises(ArgumentError) as raised:
         resolve_captures(["b.pcap", "gone.pcap", "*.pcapng", "none"])
     assert str(raised.value).splitlines() == [
@@ -91,7 +91,7 @@ def test_every_name_that_leads_nowhere_is_told(folder: Path) -> None:
     ]
 
 
-def test_of_a_name_in_a_scenario_file_it_is_told_where_it_is(folder: Path) -> None:
+def test_the_message_on_a_name_in_a_scenario_file_says_where_it_is(folder: Path) -> None:
     (folder / "s.yaml").write_text("captures:\n  - b.pcap\n  - gone.pcap\n  - none\n")
     with pytest.raises(ArgumentError) as raised:
         resolve_run(parse_arguments(["pipeline", "--scenario=s.yaml"]))
@@ -103,7 +103,7 @@ def test_of_a_name_in_a_scenario_file_it_is_told_where_it_is(folder: Path) -> No
         resolve_run(parse_arguments(["pipeline", "--scenario=s.yaml", "--captures=gone.pcap"]))
 
 
-def test_a_file_that_cannot_be_opened_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_cannot_be_opened_is_reported(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(path: str, *_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied", path)
 
@@ -112,7 +112,7 @@ def test_a_file_that_cannot_be_opened_is_told(folder: Path, monkeypatch: pytest.
         resolve_captures(["b.pcap"])
 
 
-def test_a_path_that_may_not_be_followed_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_that_may_not_be_followed_is_reported(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(path: Path, **_: object) -> None:
         raise PermissionError(13, "Permission denied", str(path))
 
@@ -124,13 +124,13 @@ def test_a_path_that_may_not_be_followed_is_told(folder: Path, monkeypatch: pyte
         resolve_captures(["closed/*.pcap"])
 
 
-def test_a_pipe_is_told_and_not_waited_for(folder: Path) -> None:
+def test_a_pipe_is_refused_without_waiting_for_it(folder: Path) -> None:
     os.mkfifo("pipe.pcap")
     for named in ("pipe.pcap", "/dev/null"):
         with pytest.raises(ArgumentError, match=rf"\n  {named}: is a pipe or a device, and a capture is read twice\."):
             resolve_captures([named])
 
 
-def test_no_captures_at_all_is_told() -> None:
+def test_a_message_says_that_there_are_no_captures() -> None:
     with pytest.raises(ArgumentError, match="No captures given: name files, folders or patterns with --captures"):
         resolve_captures([])

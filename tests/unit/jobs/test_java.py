@@ -1,4 +1,4 @@
-"""Which Java Spark would start, and whether it will do."""
+"""Which Java Spark would start, and whether Spark runs on it."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def fake_java(folder: Path, banner: str, code: int = 0) -> Path:
         ("The operation couldn't be completed. Unable to locate a Java Runtime.", None),
     ],
 )
-def test_the_banner_names_the_version(banner: str, major: int | None) -> None:
+def test_the_version_is_read_from_what_java_prints(banner: str, major: int | None) -> None:
     assert major_version(banner) == major
 
 
-def test_java_home_goes_before_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_java_home_overrides_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_java(tmp_path / "path", "")
     at_home = fake_java(tmp_path / "home", "")
     monkeypatch.setenv("PATH", str(tmp_path / "path" / "bin"))
@@ -40,7 +40,7 @@ def test_java_home_goes_before_path(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert java_command() == str(at_home)
 
 
-def test_a_java_home_without_java_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_java_home_without_java_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(
         SetupError, match=r"JAVA_HOME is .*, and there is no bin/java in it\. refetch needs Java 17 to 25"
@@ -49,7 +49,7 @@ def test_a_java_home_without_java_is_told(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(("version", "told"), [("11.0.2", "is Java 11"), ("26", "is Java 26")])
-def test_a_java_that_spark_does_not_run_on_is_told(
+def test_a_java_on_which_spark_does_not_run_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, told: str
 ) -> None:
     fake_java(tmp_path, f'openjdk version "{version}" 2019-01-15')
@@ -58,7 +58,7 @@ def test_a_java_that_spark_does_not_run_on_is_told(
         check_java()
 
 
-def test_a_java_that_only_pretends_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_is_no_java_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_java(tmp_path, "Unable to locate a Java Runtime", code=1)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(SetupError, match=r"does not say which Java it is \(exit 1\)"):
@@ -66,7 +66,7 @@ def test_a_java_that_only_pretends_is_told(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("version", ["17.0.15", "21", "25.0.1"])
-def test_a_java_that_spark_runs_on_will_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+def test_a_java_on_which_spark_runs_is_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str) -> None:
     fake_java(tmp_path, f'openjdk version "{version}"')
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     check_java()

@@ -1,4 +1,4 @@
-"""Whether Spark's log under a plain spark-submit is to be made quiet."""
+"""Whether refetch makes Spark's log quiet under a plain spark-submit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ QUIET = {"spark.log.level": "WARN"}
 
 
 def java(kind: str, location: str | None) -> Any:
-    """A Java whose Log4j has a configuration of this class, from this place."""
+    """A Java whose Log4j has a configuration of this class, read from this place."""
     jvm = MagicMock()
     configuration = jvm.org.apache.logging.log4j.LogManager.getContext.return_value.getConfiguration.return_value
     configuration.getClass.return_value.getSimpleName.return_value = kind
@@ -30,5 +30,7 @@ def java(kind: str, location: str | None) -> Any:
         ("BuiltConfiguration", None, {}),
     ],
 )
-def test_what_nobody_has_chosen_is_made_quiet(kind: str, location: str | None, properties: dict[str, str]) -> None:
+def test_a_log_that_nobody_has_configured_is_made_quiet(
+    kind: str, location: str | None, properties: dict[str, str]
+) -> None:
     assert quiet_properties(java(kind, location)) == properties

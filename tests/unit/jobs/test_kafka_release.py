@@ -1,4 +1,4 @@
-"""Which profile replays what brokers show of their release."""
+"""Which profile is replayed for the release that brokers show."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from schemas.wire.releases import MARKS
         ("9.9", "4.4"),
     ],
 )  # fmt: skip
-def test_a_profile_stands_for_the_releases_since_the_one_before(release: str, profile: str) -> None:
+def test_a_profile_is_used_for_all_releases_after_the_profile_before_it(release: str, profile: str) -> None:
     assert BrokerRelease(release, release, BY_APIS).profile == profile
 
 
@@ -49,7 +49,7 @@ def test_every_profile_begins_with_a_mark() -> None:
         ("1.1", BY_FETCHES, "2.4 for brokers of 1.1 or later, from the Fetch versions that followers use"),
     ],
 )
-def test_people_are_told_what_the_brokers_are_beside_whose_rules_are_replayed(release: str, by: str, told: str) -> None:
+def test_the_text_names_the_brokers_release_and_the_profile_that_is_replayed(release: str, by: str, told: str) -> None:
     assert BrokerRelease(release, release, by).text == told
 
 
@@ -73,7 +73,7 @@ def test_brokers_of_two_releases_count_as_the_older_one() -> None:
 def test_one_broker_with_zookeeper_is_a_cluster_with_zookeeper(
     shown: list[str | None], controller: str | None, text: str
 ) -> None:
-    """A cluster that migrates to KRaft has ZooKeeper's rules until its last broker has left it."""
+    """A cluster that migrates to KRaft has ZooKeeper's rules until its last broker has left ZooKeeper."""
     rows = [Row(broker=str(number), release="3.9", controller=of) for number, of in enumerate(shown)]
     seen = BrokerRelease("3.9", "3.9", BY_APIS, controller_in_rows(rows))
     assert seen.controller == controller
@@ -81,7 +81,7 @@ def test_one_broker_with_zookeeper_is_a_cluster_with_zookeeper(
     assert seen.settings == {"kafka": "3.9"} | ({"controller": controller} if controller else {})
 
 
-def test_nothing_seen_is_nothing_assumed() -> None:
+def test_no_release_is_assumed_if_none_is_seen() -> None:
     assert oldest_and_newest([]) is None
 
 

@@ -1,4 +1,4 @@
-"""Where machine code is kept when the user's cache takes no more."""
+"""Where machine code is kept if the user's cache is full."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_cache_with_room_is_used(cache: Path, capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().err == ""
 
 
-def test_a_full_cache_is_told_in_a_line_and_done_without(
+def test_a_full_cache_is_reported_in_a_line_and_not_used(
     cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with files_of_at_most(1 << 20):

@@ -1,4 +1,4 @@
-"""Lanes by the settings that they have."""
+"""The view of lanes has a column for each setting."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pyarrow as pa
 from jobs.lake_views import table_of_lanes
 
 
-def test_each_setting_is_a_column_with_numbers_where_it_has_numbers_and_null_as_captured() -> None:
+def test_a_setting_with_numbers_is_a_column_of_numbers_that_is_null_in_lanes_as_captured() -> None:
     fetch = ["captured", "consumer.fetch.max.bytes=1MiB,consumer.max.poll.records=50"]
     rows = table_of_lanes({"fetch_max_bytes": fetch, "session_cache": ["captured", "profile=java-3.9"]})
     assert rows.to_pylist() == [
@@ -19,7 +19,7 @@ def test_each_setting_is_a_column_with_numbers_where_it_has_numbers_and_null_as_
     assert rows.schema.field("fetch_max_bytes").type == pa.int64()
 
 
-def test_settings_of_one_name_have_their_whole_keys() -> None:
+def test_columns_of_settings_with_the_same_name_are_called_by_their_whole_keys() -> None:
     lane = "consumer.fetch.max.bytes=1MiB,broker.fetch.max.bytes=8MiB"
     (only,) = table_of_lanes({"fetch_max_bytes": [lane]}).to_pylist()
     assert (only["consumer_fetch_max_bytes"], only["broker_fetch_max_bytes"]) == (1 << 20, 8 << 20)

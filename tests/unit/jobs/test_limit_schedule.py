@@ -13,7 +13,7 @@ CHANGING = "4000 until 2026-01-31T12:00:00Z then 6000"
 
 
 @pytest.mark.parametrize("value", [f"{{{CHANGING}: 5}}", "{2026-01-31: 5}", "[[4000, 2026-01-31T12:00:00Z, 6000]]"])
-def test_a_limit_in_another_form_than_text_is_told_the_form(tmp_path: Path, value: str) -> None:
+def test_the_message_on_a_limit_that_is_no_text_shows_the_form(tmp_path: Path, value: str) -> None:
     file = tmp_path / "x.yaml"
     file.write_text(f"replay:\n  partition_limits:\n    max.broker.partitions: {value}\n")
     with pytest.raises(ScenarioError) as raised:

@@ -10,7 +10,7 @@ MIB = 1 << 20
 
 
 def limits(*sets: str) -> tuple[list[int], list[int], list[int], list[int]]:
-    """(number of each lane; by number fetch.max.bytes, max.poll.records and the time for a record)."""
+    """(the number of each lane; for each number fetch.max.bytes, max.poll.records and the time for a record)."""
     scenario = resolve_scenario(None, sets)
     numbers, found = distinct_fetch_limits(scenario.lanes("consumer_memory"), scenario.captured)
     clients = found.consumer_client
@@ -19,7 +19,7 @@ def limits(*sets: str) -> tuple[list[int], list[int], list[int], list[int]]:
     return numbers.tolist(), max_bytes, most_records, us_per_record
 
 
-def test_lanes_that_leave_the_fetch_as_it_was_take_the_captured_responses() -> None:
+def test_lanes_that_do_not_change_fetches_take_the_captured_responses() -> None:
     numbers, max_bytes, _, _ = limits("consumer.buffer.memory=1MiB,2MiB", "memory.pool=strict", "batch.size=1,2")
     assert (set(numbers), max_bytes) == ({0}, [AS_CAPTURED])
 
@@ -31,7 +31,7 @@ def test_a_grid_of_pools_and_fetch_limits_is_one_closed_loop_for_each_limit() ->
     assert polls == [500, 500, 500]
 
 
-def test_a_pace_is_the_closed_loops_only_where_something_else_changes_the_fetch() -> None:
+def test_a_pace_needs_the_closed_loop_only_if_another_setting_changes_fetches() -> None:
     assert limits("processing.us.per.record=7")[0] == [0, 0]
     numbers, _, polls, pace = limits("processing.us.per.record=7", "max.poll.records=10")
     assert (numbers, polls, pace) == ([0, 1], [500, 10], [AS_CAPTURED, 7])

@@ -1,4 +1,4 @@
-"""Brokers and topics are called by the names that Metadata responses of the capture set tell."""
+"""Brokers and topics get the names that the capture set shows, above all in Metadata responses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def rows_of(table: Table, *rows: dict[str, object]) -> tuple[Table, pa.RecordBat
 
 
 def learnt(*parts: tuple[Table, pa.RecordBatch]) -> ClusterNames:
-    """What is learnt of rows, which does not depend on the workers that have them."""
+    """The names that rows show. They must not depend on which workers have the rows."""
     leading = [part for part in parts if part[0] in LEADING_COLUMNS]
     naming = [part for part in parts if part[0] not in (FETCH_PARTITIONS, RECORD_BATCHES)]
     names = learn_names(pa.concat_tables([captured_names(naming), leading_names(leading)]))
@@ -40,7 +40,7 @@ def advertised(*brokers: tuple[str, int, int]) -> list[AdvertisedBroker]:
     return [AdvertisedBroker("10.0.0.1:9092", *broker) for broker in brokers]
 
 
-def test_names_are_learnt_from_metadata_anywhere_in_the_capture_set() -> None:
+def test_names_come_from_metadata_anywhere_in_the_capture_set() -> None:
     metadata = rows_of(
         CLUSTER_METADATA,
         {"entry": "broker", "node_id": 1, "host": "10.0.0.1", "port": 9092},
@@ -75,7 +75,7 @@ def test_a_topic_made_again_under_its_name_has_each_id_while_it_was_there() -> N
     assert names.ids_of == {"orders": [IdInForce("id-1", until=5 * SECOND), IdInForce("id-2", since=6 * SECOND)]}
 
 
-def test_a_topic_is_also_known_from_the_answer_to_its_creation() -> None:
+def test_a_topics_id_is_also_known_from_the_response_to_its_creation() -> None:
     orders = {"topic": "orders", "topic_id": "id-1", "error_code": 0, "kind": "create_topic"}
     changes = rows_of(TOPIC_CHANGES, orders, {"topic": "refused", "error_code": 36})
     names = learnt(changes)
@@ -85,13 +85,13 @@ def test_a_topic_is_also_known_from_the_answer_to_its_creation() -> None:
 A, B = "10.0.0.1:9092", "10.0.1.1:9092"
 
 
-def test_where_one_cluster_is_told_all_servers_are_of_it() -> None:
-    """Followers ask their leaders for no Metadata."""
+def test_if_only_one_cluster_is_shown_all_servers_belong_to_it() -> None:
+    """Servers to which only followers connect show none: followers request no Metadata from their leaders."""
     assert name_clusters([(A, "cluster-1")], [], [A, B]) == {A: "cluster-1", B: "cluster-1"}
     assert name_clusters([], advertised(("10.0.0.1", 9092, 1)), [A, B]) == {}
 
 
-def test_a_server_that_tells_no_cluster_is_of_the_one_that_lists_its_address() -> None:
+def test_a_server_that_shows_no_cluster_belongs_to_the_one_that_lists_its_address() -> None:
     told = [(A, "cluster-1"), (B, "cluster-2")]
     brokers = [
         AdvertisedBroker(A, "10.0.0.2", 9092, 2),
@@ -110,16 +110,16 @@ def test_a_server_that_tells_no_cluster_is_of_the_one_that_lists_its_address() -
     assert name_clusters(told, brokers, [*of, "10.0.0.9:9091", "10.0.7.7:9092"]) == of
 
 
-def test_a_server_that_was_set_up_anew_is_of_one_cluster() -> None:
-    """Connections to it cannot be told apart by its address; what is learnt does not depend on their order."""
+def test_a_server_that_was_set_up_again_for_another_cluster_gets_only_one() -> None:
+    """Its address does not show which connection is to which cluster. The result does not depend on their order."""
     told = [(A, "cluster-2"), (A, "cluster-1"), (B, "cluster-2")]
     assert name_clusters(told, [], [A, B]) == name_clusters(reversed(told), [], [A, B]) == {
         A: "cluster-1", B: "cluster-2",
     }  # fmt: skip
 
 
-def test_topics_of_two_clusters_may_have_one_name() -> None:
-    """Each has its own ids, and what becomes of one says nothing of the other."""
+def test_topics_of_two_clusters_may_have_the_same_name() -> None:
+    """Each has its own ids, and the deletion of one says nothing about the other."""
     of_a, of_b = ({"broker": A, "cluster_id": "cluster-1"}, {"broker": B, "cluster_id": "cluster-2"})
     orders = {"topic": "orders", "request_time": AT[1], "response_time": AT[2]}
     metadata = rows_of(
@@ -150,8 +150,8 @@ CLIENTS, REPLICATION = "10.10.0.1:9092", "10.10.0.1:9999"
 LISTED = {"broker": CLIENTS, "entry": "broker", "node_id": 1, "host": "10.10.0.1", "port": 9092}
 
 
-def test_a_follower_tells_the_node_at_its_address() -> None:
-    """By the replica id of its fetches, and by its client id if a fetch is cut before that."""
+def test_a_follower_shows_which_node_has_its_address() -> None:
+    """The replica id of its fetches shows it, or its client id if a fetch is cut before the replica id."""
     exchanges = rows_of(
         EXCHANGES,
         {"client_address": "10.0.0.2", "fetch_replica_id": 2, "broker": A},
@@ -198,7 +198,7 @@ def test_a_server_is_the_leader_whose_partitions_it_answers_for(
     assert learnt(metadata, rows_of(FETCH_PARTITIONS, usual | fetch), connections).broker_of.get(A) == node
 
 
-def test_what_is_appended_tells_the_leader_while_one_epoch_lasts() -> None:
+def test_a_server_that_appends_records_is_the_leader_of_that_epoch() -> None:
     """No response shows who leads `payments` when records are appended to it."""
     shown = {"broker": B, "partition": 0, "leader_epoch": 5}
     metadata = rows_of(
@@ -217,8 +217,6 @@ def test_what_is_appended_tells_the_leader_while_one_epoch_lasts() -> None:
     ("server", "protocol", "needed"),
     [(CLIENTS, "kafka", False), (REPLICATION, "kafka", True), (REPLICATION, "tls", False)],
 )
-def test_leaders_are_looked_for_where_a_kafka_server_is_not_advertised(
-    server: str, protocol: str, needed: bool
-) -> None:
+def test_leaders_are_looked_for_if_a_kafka_server_is_not_advertised(server: str, protocol: str, needed: bool) -> None:
     connections = rows_of(CONNECTIONS, {"server": server, "protocol": protocol})
     assert needs_leaders(captured_names([rows_of(CLUSTER_METADATA, LISTED), connections])) is needed

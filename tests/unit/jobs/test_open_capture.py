@@ -1,4 +1,4 @@
-"""Captures opened without Spark: their rows, whatever the threads and files, and what cannot be opened."""
+"""Captures opened without Spark: rows do not depend on threads and files, and some files cannot be opened."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_every_table_has_the_declared_columns(capture: OpenCapture) -> None:
     }
 
 
-def test_a_table_has_the_same_rows_alone_as_among_all(capture: OpenCapture) -> None:
+def test_a_table_has_the_same_rows_if_it_is_asked_for_alone(capture: OpenCapture) -> None:
     every = capture.tables()
     for name, table in every.items():
         assert rows(capture.rows(name), set()) == rows(table, set()), name
@@ -77,7 +77,7 @@ def test_rows_do_not_depend_on_threads(capture: OpenCapture, capture_file: Path,
     assert {name: rows(table, set()) for name, table in found.items()} == expected
 
 
-def test_topics_that_fetches_call_by_id_have_the_names_that_metadata_tells(capture: OpenCapture) -> None:
+def test_topics_that_fetches_name_by_id_have_the_names_from_metadata(capture: OpenCapture) -> None:
     told = capture.rows("cluster_metadata").select(["topic_id", "topic"]).drop_null().to_pylist()
     names = {row["topic_id"]: row["topic"] for row in told}
     fetched = capture.rows("fetch_partitions").select(["topic_id", "topic"]).drop_null().to_pylist()
@@ -124,7 +124,7 @@ def test_names_are_replaced_under_a_key(capture: OpenCapture, capture_file: Path
         assert not topics & {text for row in table.to_pylist() for text in row.values() if isinstance(text, str)}
 
 
-def test_what_is_no_capture_is_left_out_and_named(
+def test_files_that_are_no_captures_are_left_out_and_named(
     capture: OpenCapture, capture_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     notes = tmp_path / "notes.txt"
@@ -140,7 +140,7 @@ def test_a_capture_without_packets_has_tables_without_rows(tmp_path: Path) -> No
     assert {table.num_rows for table in found.values()} == {0}
 
 
-def test_a_notebook_shows_how_much_a_capture_holds_and_that_files_are_damaged(
+def test_a_notebook_shows_how_much_a_capture_has_and_that_files_are_damaged(
     capture: OpenCapture, plain_file: Path, tmp_path: Path
 ) -> None:
     assert repr(capture) == f"<capture {capture.capture_id}: 4,232 packets of 1 file>"
@@ -155,7 +155,7 @@ def test_nothing_of_the_traffic_is_shown(capture: OpenCapture) -> None:
     assert "payload=" not in repr(vars(capture))
 
 
-def test_captures_that_are_opened_are_distinct_things(capture: OpenCapture, capture_file: Path) -> None:
+def test_two_opened_captures_are_never_equal(capture: OpenCapture, capture_file: Path) -> None:
     assert len({capture, capture, open_capture(capture_file)}) == 2
 
 
@@ -169,14 +169,14 @@ def test_a_tilde_is_the_home_folder(
         assert open_capture(named, pseudonymise="~/key").capture_id == capture.capture_id
 
 
-def test_cores_are_counted_where_the_system_does_not_tell_which_may_be_used(
+def test_all_cores_are_used_if_the_system_does_not_say_which_may_be_used(
     capture_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(os, "sched_getaffinity")
     assert open_capture(capture_file).held.threads == os.cpu_count()
 
 
-def test_files_that_are_being_read_are_left_when_the_user_interrupts(
+def test_reading_of_files_ends_when_the_user_interrupts(
     capture_file: Path, plain_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left, reads = list[str](), Event()
@@ -200,7 +200,7 @@ def test_files_that_are_being_read_are_left_when_the_user_interrupts(
     assert left == [other]
 
 
-def test_a_file_larger_than_memory_is_refused_for_what_it_holds(plain_file: Path, tmp_path: Path) -> None:
+def test_a_file_is_refused_if_its_content_is_larger_than_memory(plain_file: Path, tmp_path: Path) -> None:
     large = tmp_path / "large.pcap"
     large.write_bytes(plain_file.read_bytes())
     os.truncate(large, 1 << 40)  # takes no room
@@ -208,7 +208,9 @@ def test_a_file_larger_than_memory_is_refused_for_what_it_holds(plain_file: Path
         open_capture(large, most_bytes=1_000)
 
 
-def test_a_machine_without_memory_for_the_packets_is_told(capture_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_message_says_that_memory_is_too_small_for_the_packets(
+    capture_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(rows: int, dtype: object) -> None:
         raise MemoryError(f"malloc of size {rows} failed")
 
@@ -217,10 +219,10 @@ def test_a_machine_without_memory_for_the_packets_is_told(capture_file: Path, mo
         open_capture(capture_file)
 
 
-def test_rows_come_so_many_at_a_time_that_the_longest_texts_of_each_fit(
+def test_so_few_rows_come_at_a_time_that_the_longest_texts_of_each_fit_into_a_column(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each partition of a fetch bears the client's id: a hostile one of 1 MB asks for more than a column may have."""
+    """Each partition of a fetch has the client's id. A hostile id of 1 MB makes more text than a column can have."""
     monkeypatch.setattr(arrow_tables, "MOST_TEXT_BYTES", PACKED_ROWS * len("127.0.0.1:50000"))
     partitions = [{"partition": n} for n in range(PACKED_ROWS + 1)]
     fetch = asked(FETCH.request, 4, 1, topics=[{"topic": b"orders", "partitions": partitions}])
@@ -230,7 +232,9 @@ def test_rows_come_so_many_at_a_time_that_the_longest_texts_of_each_fit(
     assert max(rows.num_rows for rows in found.to_batches()) <= PACKED_ROWS
 
 
-def test_what_cannot_be_opened_is_told(capture: OpenCapture, capture_file: Path, tmp_path: Path) -> None:
+def test_the_message_says_why_a_capture_cannot_be_opened(
+    capture: OpenCapture, capture_file: Path, tmp_path: Path
+) -> None:
     log = tmp_path / "requests.log"
     log.write_text(heartbeat(7))
     with pytest.raises(CaptureError, match=r"requests\.log: open_capture reads packets and frames; leave request logs"):
@@ -259,19 +263,19 @@ def test_what_cannot_be_opened_is_told(capture: OpenCapture, capture_file: Path,
         ({"pseudonymise": "nowhere"}, "open_capture: pseudonymise nowhere: No such file"),
     ],
 )
-def test_arguments_of_a_wrong_kind_are_told(capture_file: Path, arguments: dict[str, Any], told: str) -> None:
+def test_arguments_of_a_wrong_type_are_refused(capture_file: Path, arguments: dict[str, Any], told: str) -> None:
     captures = arguments.pop("captures", [capture_file] if arguments else [])
     with pytest.raises(ArgumentError, match=told):
         open_capture(*captures, **arguments)
 
 
 @pytest.mark.parametrize("names", [["exchanges", "connections"], None, "captures"])
-def test_what_names_no_table_is_told(capture: OpenCapture, names: Any) -> None:
+def test_a_name_that_no_table_has_is_refused(capture: OpenCapture, names: Any) -> None:
     with pytest.raises(ArgumentError, match="named one by one, and those of captures in `files`"):
         capture.rows(names)
 
 
-def test_many_request_logs_are_told_in_few_words(tmp_path: Path) -> None:
+def test_many_request_logs_are_named_in_few_words(tmp_path: Path) -> None:
     for n in range(7):
         (tmp_path / f"{n}.log").write_text(heartbeat(n))
     with pytest.raises(CaptureError, match=r"\.log, 4 more: open_capture reads"):

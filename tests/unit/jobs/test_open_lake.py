@@ -16,7 +16,7 @@ from udfs.errors import ArgumentError, LakeError
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_the_command_gives_lanes_to_the_replay_and_to_all_that_it_makes_anew(algorithm: str) -> None:
+def test_the_command_sets_lanes_for_the_missing_replay_and_for_all_others_that_it_makes(algorithm: str) -> None:
     lake = OpenLake(Mock(), "/lake", "capture", {})
     with pytest.raises(LakeError) as told:
         lake.lanes(algorithm)
@@ -28,7 +28,7 @@ def test_the_command_gives_lanes_to_the_replay_and_to_all_that_it_makes_anew(alg
     assert made <= {name for name in scenario.algorithms if len(scenario.lanes(name)) > 1}
 
 
-def test_a_name_that_no_table_has_is_told_with_the_one_that_was_meant_and_all_others() -> None:
+def test_the_message_on_an_unknown_table_has_the_nearest_name_and_all_others() -> None:
     lake = OpenLake(Mock(), "/lake", "capture", {})
     with pytest.raises(ArgumentError) as told:
         lake.rows("fetch_fairnes")
@@ -36,6 +36,6 @@ def test_a_name_that_no_table_has_is_told_with_the_one_that_was_meant_and_all_ot
     assert str(told.value).endswith(f"The tables are {', '.join((*TABLES, *DOCS))}")
 
 
-def test_a_lake_at_the_end_of_a_cell_is_told_in_a_line() -> None:
+def test_a_lake_at_the_end_of_a_cell_is_shown_in_a_line() -> None:
     lake = OpenLake(Mock(), "/lake", "c0ffee", {"session_cache": Replay("run", ["captured", "slots=8"])})
     assert repr(lake) == "OpenLake(/lake, capture set c0ffee, replays: session_cache (2 lanes))"

@@ -16,5 +16,5 @@ from jobs.terminal.progress import TaskProgress
         (TaskProgress(40, 40, 8.0), "decode  40/40 tasks  5.0/s"),
     ],
 )
-def test_the_line_says_what_is_known_so_far(progress: TaskProgress, line: str) -> None:
+def test_the_stage_line_shows_what_is_known_so_far(progress: TaskProgress, line: str) -> None:
     assert progress.line("decode") == line

@@ -1,4 +1,4 @@
-"""Where consumers and brokers are: what is stated, and what the capture shows (KIP-392)."""
+"""The racks of consumers and brokers, as they are stated or as the capture shows them (KIP-392)."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ OF_ALL = {"consumer.client.rack": "of-all"}
         ("other", "host-ffffffffffffffff", "shown"),
     ],
 )
-def test_the_client_goes_before_the_address_and_that_before_what_its_requests_state(
+def test_a_rack_stated_for_a_client_overrides_one_for_its_address_which_overrides_its_requests(
     client_id: str, address: str, rack: str
 ) -> None:
     assert rack_of_consumer(Consumer(client_id, address, "shown"), STATED) == rack
 
 
-def test_what_is_stated_of_all_goes_before_what_requests_state() -> None:
+def test_a_rack_stated_for_all_clients_overrides_what_requests_state() -> None:
     assert rack_of_consumer(Consumer("a", "10.0.0.1", "shown"), OF_ALL) == "of-all"
     assert rack_of_consumer(Consumer("app", "10.0.0.1", "shown"), {**STATED, **OF_ALL}) == "of-client"
 
 
 @pytest.mark.parametrize("shown", [None, ""])
-def test_a_consumer_that_states_no_rack_is_nowhere(shown: str | None) -> None:
+def test_a_consumer_that_states_no_rack_has_none(shown: str | None) -> None:
     assert rack_of_consumer(Consumer("app", "10.0.0.1", shown), {}) is None
 
 
-def test_a_brokers_rack_is_what_is_stated_of_it_or_what_metadata_shows() -> None:
+def test_a_brokers_rack_is_the_stated_one_or_else_that_in_metadata() -> None:
     shown = {"1": "a", "2": None, "3": ""}
     assert racks_in_force(shown, {}) == {"1": "a"}
     assert racks_in_force(shown, {"broker.2.broker.rack": "b", "broker.4.broker.rack": "d"}) == {

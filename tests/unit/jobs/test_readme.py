@@ -1,4 +1,4 @@
-"""README.md and the pages for users: their commands are such as jobs take, and they lead to what is there."""
+"""README.md and the pages for users have commands that jobs accept, and links to what exists."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ pages = pytest.mark.parametrize(
 
 
 def commands(page: Path) -> list[list[str]]:
-    """Arguments of every job that a page tells to run by spark-submit.sh."""
+    """The arguments of every command by spark-submit.sh on a page."""
     whole = page.read_text(encoding="utf-8").replace("\\\n", " ")
     found = re.findall(rf"""spark-submit\.sh ((?:{"|".join(JOBS)}) [^`"\n|>]+)""", whole)
     return [shlex.split(command, comments=True) for command in found]
 
 
 def links(page: Path) -> list[Path]:
-    """The files that a page leads to."""
+    """The files to which a page links."""
     told = LINK.findall(page.read_text(encoding="utf-8"))
     return [(page.parent / link).resolve() for link in told if not link.startswith("http")]
 
 
 def headings(page: Path) -> set[str]:
-    """The anchors of a page's headings, as GitHub makes them."""
+    """The anchors that GitHub makes for a page's headings."""
     lines = page.read_text(encoding="utf-8").splitlines()
     return {
         re.sub(r"[^\w -]", "", line.lstrip("# ").lower()).replace(" ", "-") for line in lines if line.startswith("#")
@@ -53,7 +53,7 @@ def test_the_pages_show_every_job() -> None:
     assert {command[0] for page in PAGES for command in commands(page)} == set(JOBS)
 
 
-def test_the_readme_has_a_question_for_every_replay_and_what_asks_it() -> None:
+def test_the_readme_has_a_question_for_every_replay_and_the_flag_that_asks_it() -> None:
     asked = re.findall(r"^\| [^|]+\? \| `(\w+)` [^|]*\| `--set=([^`]+)` \|", README.read_text(), re.MULTILINE)
     assert dict(asked) == dict(TRIES)
 
@@ -66,7 +66,7 @@ def test_every_exit_code_has_its_meaning(repository: Path) -> None:
 
 
 @pages
-def test_every_link_leads_to_a_file_or_heading(page: Path) -> None:
+def test_every_link_is_to_a_file_or_heading_that_exists(page: Path) -> None:
     assert [link for link in links(page) if not link.exists()] == []
     anchors = re.findall(r"\]\(([^)#\s]*\.md)?#([^)\s]+)\)", page.read_text(encoding="utf-8"))
     led_to = [(page.parent / (file or page.name), anchor) for file, anchor in anchors if not file.startswith("http")]

@@ -1,4 +1,4 @@
-"""A new session suits what a job reads."""
+"""A new session is set up for the size of what a job reads."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def lake(tmp_path: Path) -> str:
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[Workload]:
-    """What Spark is started for; it does not start."""
+    """The work for which Spark would be started. It does not start."""
     works: list[Workload] = []
 
     def start(_master: str | None, _app: str, _conf: Any, work: Workload) -> None:
@@ -41,7 +41,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Workload]:
 
 
 @pytest.mark.parametrize(("job", "is_replayed"), [("report", False), ("replay", True)])
-def test_a_job_that_reads_a_lake_has_a_spark_for_as_much_as_is_there(
+def test_a_job_that_reads_a_lake_gets_a_spark_for_the_size_of_the_lake(
     job: str, is_replayed: bool, lake: str, started: list[Workload]
 ) -> None:
     with pytest.raises(SparkError):
@@ -49,7 +49,7 @@ def test_a_job_that_reads_a_lake_has_a_spark_for_as_much_as_is_there(
     assert started == [Workload(is_replayed=is_replayed, stored_bytes=len(STORED))]
 
 
-def test_so_has_a_notebook(lake: str, started: list[Workload]) -> None:
+def test_a_notebook_gets_a_spark_for_the_size_of_the_lake(lake: str, started: list[Workload]) -> None:
     with pytest.raises(SparkError):
         open_lake.open_lake(lake)
     assert started == [Workload(stored_bytes=len(STORED))]

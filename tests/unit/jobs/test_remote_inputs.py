@@ -1,4 +1,4 @@
-"""Captures named by URIs are found, and read piece by piece, as those on this machine are."""
+"""Captures with URIs are found, and read piece by piece, like those on this machine."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ def store(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectStore
 
 @pytest.fixture(params=["file", "s3"])
 def uri(request: pytest.FixtureRequest, folder: Path, store: ObjectStore) -> Callable[[str], str]:
-    """The URI of what is in the folder."""
+    """The URI of a file, folder or pattern in the folder."""
     return store.uri if request.param == "s3" else lambda name: f"file://{folder}/{name}"
 
 
 def contents(named: str) -> list[str]:
-    """The names of the files meant, each seen to be readable by its URI."""
+    """The names of the files that are found, each checked to be readable by its URI."""
     found = [str(uri) for uri in resolve_captures([named])]
     for uri in found:
         with open_stored(uri) as stored:
@@ -80,7 +80,7 @@ def test_files_folders_and_patterns_are_found(uri: Callable[[str], str], named: 
     assert contents(uri(named)) == expected
 
 
-def test_uris_that_lead_nowhere_are_told(uri: Callable[[str], str]) -> None:
+def test_uris_that_match_nothing_are_reported(uri: Callable[[str], str]) -> None:
     names = [uri("gone.pcap"), uri("*.arrow"), "ftp://host/x.pcap"]
     with pytest.raises(ArgumentError) as raised:
         resolve_captures(names)
@@ -97,14 +97,14 @@ def test_a_bucket_that_is_not_there_is_named(store: ObjectStore) -> None:
 
 
 @pytest.mark.parametrize("key", ["sub/c.pcap", "sub", "sub/*.pcap"])
-def test_a_store_that_refuses_is_told_with_what_to_check(store: ObjectStore, key: str) -> None:
+def test_the_message_on_a_store_that_refuses_says_what_to_check(store: ObjectStore, key: str) -> None:
     store.refuses = True
     with pytest.raises(ArgumentError, match=r"ACCESS_DENIED.*Check the name, the credentials \(environment, ") as told:
         resolve_captures([store.uri(key)])
     assert "made-up" not in str(told.value)
 
 
-def test_a_uri_without_a_sensible_host_is_told() -> None:
+def test_a_uri_without_a_valid_host_is_refused() -> None:
     with pytest.raises(ArgumentError, match=r"tar://\[bucket/x\.pcap: .*expected file://, s3://"):
         resolve_captures(["tar://[bucket/x.pcap"])
 
@@ -135,7 +135,7 @@ def packets_of(index: CaptureIndex) -> pa.Table:
 def test_a_range_reads_its_own_bytes_and_little_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared_captures: Path
 ) -> None:
-    """And what is read is what a file on this machine gives."""
+    """The bytes are the same as those of a file on this machine."""
     shared = shared_captures / "starve.pcap"
     (tmp_path / "starve.pcap").write_bytes(shared.read_bytes())
     with object_store(tmp_path, monkeypatch) as store:
@@ -170,6 +170,6 @@ def test_logs_and_frame_dumps_are_read_by_uri(
     assert (frames.format, frames.counts.packets) == ("parquet", dump.num_rows)
 
 
-def test_a_uri_that_is_gone_is_told(store: ObjectStore) -> None:
+def test_a_uri_that_is_gone_is_reported(store: ObjectStore) -> None:
     with pytest.raises(CaptureError, match=r"gone\.pcap.*: cannot be read"):
         index_file(store.uri("gone.pcap"))

@@ -1,4 +1,4 @@
-"""In which order request logs are read, and with what."""
+"""In which order request logs are read, and what they have in common with packets."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_packets_are_put_in_order_as_if_no_log_were_there(tmp_path: Path, reposi
         assert both.orders[both.indexes.index(capture)] == plan_capture((capture,), 2).orders[0]
 
 
-def test_a_capture_without_packets_leaves_the_facts_to_the_logs(tmp_path: Path) -> None:
+def test_a_capture_without_packets_beside_logs_counts_as_logs_alone(tmp_path: Path) -> None:
     (tmp_path / "empty.pcap").touch()
     nothing = index_capture(str(tmp_path / "empty.pcap"), range_bytes=1 << 20, buckets=BUCKETS)
     assert not plan_capture((nothing, index(tmp_path / "broker.log", 10)), 2).has_packets

@@ -15,7 +15,7 @@ from udfs.errors import ScenarioError
 
 MiB = 1024 * 1024
 USUAL = set(algorithms()) - ON_REQUEST
-"""Replays that are made where none is named."""
+"""Replays that are made if none is named."""
 
 GRID = """\
 captures: [a.pcap, sub/*.pcap]
@@ -31,7 +31,7 @@ replay:
 
 @pytest.fixture
 def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working directory; a scenario file in it is named as a user would."""
+    """The working directory, so that a scenario file in it is named by its short name."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -48,7 +48,7 @@ def faults(folder: Path, text: str, *, sets: tuple[str, ...] = (), captured: tup
     return raised.value.faults
 
 
-def test_the_captured_lane_goes_before_the_grid(write: Path) -> None:
+def test_the_captured_lane_comes_before_the_grid(write: Path) -> None:
     lanes = scenario(write, GRID).lanes("fetch_max_bytes")
     assert [(lane.name, dict(lane.settings)) for lane in lanes] == [
         ("captured", {}),
@@ -78,7 +78,7 @@ def test_a_scenario_that_varies_nothing_replays_what_was_captured(write: Path) -
     ]
 
 
-def test_what_was_in_force_is_kafkas_default_unless_stated(write: Path) -> None:
+def test_settings_in_force_are_kafkas_defaults_unless_stated(write: Path) -> None:
     unstated, stated = scenario(write, ""), scenario(write, GRID)
     captured = {key: s for key, s in settings().items() if s.captured and not s.only_with}
     concerns = {key: s for key, s in captured.items() if set(s.algorithms) & USUAL}
@@ -95,14 +95,14 @@ def test_a_setting_that_no_replay_of_the_scenario_takes_is_not_assumed(write: Pa
     assert scenario(write, "replay: {consumer_memory: }").captured["producer.batch.size"] == 16 * 1024
 
 
-def test_paths_in_a_file_stand_for_the_files_own_folder(write: Path) -> None:
+def test_paths_in_a_file_are_relative_to_the_files_folder(write: Path) -> None:
     (write / "conf").mkdir()
     found = scenario(write, "captures: [../a.pcap, /abs/b.pcap]\nlake: s3a://bucket/lake\n", "conf/x.yaml")
     assert (found.captures, found.lake) == (("conf/../a.pcap", "/abs/b.pcap"), "s3a://bucket/lake")
     assert scenario(write, "captures: a.pcap\nlake: l\n", "conf/x.yaml").lake == "conf/l"
 
 
-def test_one_meaning_has_one_id(write: Path) -> None:
+def test_scenarios_with_the_same_meaning_have_the_same_id(write: Path) -> None:
     other_order = """\
 replay:
   fetch_max_bytes:
@@ -115,7 +115,7 @@ lake: /somewhere/else
     assert scenario(write, GRID) == scenario(write, other_order)
 
 
-def test_another_meaning_has_another_id(write: Path) -> None:
+def test_scenarios_with_different_meanings_have_different_ids(write: Path) -> None:
     ids = {scenario(write, GRID).scenario_id, scenario(write, "").scenario_id}
     ids.add(scenario(write, GRID.replace("30MiB", "31MiB")).scenario_id)
     ids.add(scenario(write, GRID.replace("8MiB", "9MiB")).scenario_id)
@@ -137,13 +137,13 @@ def test_the_canonical_form_is_a_scenario_file_of_the_same_meaning(write: Path) 
     assert scenario(write, found.to_json(), "y.yaml").scenario_id == found.scenario_id
 
 
-def test_a_profile_is_text_though_it_looks_like_a_number(write: Path) -> None:
+def test_a_profile_is_text_although_it_looks_like_a_number(write: Path) -> None:
     found = scenario(write, "captured: {kafka: 4.0}\nreplay: {fetch_max_bytes: {kafka: [kip, 3.9, 4.3]}}\n")
     assert found.captured["kafka"] == "4.0"
     assert [lane.name for lane in found.lanes("fetch_max_bytes")] == ["captured", "kafka=4.3", "kafka=3.9", "kafka=kip"]
 
 
-def test_a_topics_own_setting_is_spelt_with_its_name(write: Path) -> None:
+def test_a_topics_own_setting_is_written_with_the_topics_name(write: Path) -> None:
     text = """\
 captured: {topic.orders.v2.max.message.bytes: 2MiB, max.message.bytes: 1MiB}
 replay:
@@ -165,12 +165,12 @@ replay:
 @pytest.mark.parametrize(
     "name", ["topic.a b.max.message.bytes", "topic..max.message.bytes", "topic.a.max.mesage.bytes"]
 )
-def test_what_is_no_topics_setting_is_unknown(write: Path, name: str) -> None:
+def test_a_setting_that_no_topic_can_have_is_unknown(write: Path, name: str) -> None:
     (told,) = faults(write, f"captured: {{{name}: 1MiB}}\n")
     assert f"unknown key `{name}`" in told
 
 
-def test_every_fault_is_told_at_once_with_its_line(write: Path) -> None:
+def test_all_faults_are_reported_at_once_with_their_lines(write: Path) -> None:
     text = """\
 capture: [a.pcap]
 captured:
@@ -201,7 +201,7 @@ replay:
     )
 
 
-def test_what_is_malformed_hides_no_other_fault(write: Path) -> None:
+def test_a_malformed_value_hides_no_other_fault(write: Path) -> None:
     text = """\
 captured:
   kafka: [4.0, 4.1]
@@ -237,7 +237,7 @@ replay:
     )
 
 
-def test_faults_are_told_of_every_value_of_a_key_that_is_given_again(write: Path) -> None:
+def test_faults_are_reported_for_every_value_of_a_key_that_is_repeated(write: Path) -> None:
     text = """\
 replay:
   session_cache: {kafka: 5}
@@ -265,7 +265,7 @@ replay:
 SLOTS = "max.incremental.fetch.session.cache.slots"
 
 
-def test_a_setting_of_another_replay_is_told_with_what_to_add(write: Path) -> None:
+def test_the_message_on_a_setting_of_another_replay_says_what_to_add(write: Path) -> None:
     only_fetches = "replay:\n  fetch_max_bytes:\n"
     of_sessions = (
         "no setting of fetch_max_bytes: it is one of session_cache; have `session_cache:` under `replay:` for it"
@@ -279,19 +279,19 @@ def test_a_setting_of_another_replay_is_told_with_what_to_add(write: Path) -> No
     )
 
 
-def test_a_setting_of_no_replay_is_told_to_be_stated(write: Path) -> None:
+def test_the_message_on_a_setting_that_no_replay_varies_says_to_state_it(write: Path) -> None:
     assert faults(write, "replay:\n  partition_limits:\n    num.partitions: 3\n") == (
         "x.yaml:3: num.partitions is no setting of partition_limits: no replay varies it; state it under `captured:`, "
         "or with --captured",
     )
 
 
-def test_a_set_of_a_setting_that_no_replay_varies_is_told_to_be_stated() -> None:
+def test_the_message_on_a_flag_for_a_setting_that_no_replay_varies_says_to_state_it() -> None:
     with pytest.raises(ScenarioError, match=r"1 fault\n  --set: num\.partitions is no setting of .*: no replay"):
         resolve_scenario(None, ["num.partitions=3"])
 
 
-def test_of_an_unknown_key_those_are_listed_that_would_be_taken_in_its_place(write: Path) -> None:
+def test_the_message_on_an_unknown_key_lists_those_that_are_accepted_there(write: Path) -> None:
     (told,) = faults(write, "replay:\n  session_cache:\n", sets=("zzz=1",))
     listed = told.removeprefix("--set: unknown key `zzz`; known here: ").split(", ")
     assert {SLOTS, f"broker.{SLOTS}", "kafka"} <= set(listed)
@@ -299,7 +299,7 @@ def test_of_an_unknown_key_those_are_listed_that_would_be_taken_in_its_place(wri
         assert not any("no setting" in told for told in faults(write, "replay: {session_cache: }", sets=(f"{name}=?",)))
 
 
-def test_of_many_keys_that_would_be_taken_the_nearest_are_named_and_where_all_are() -> None:
+def test_if_many_keys_are_accepted_the_message_has_the_nearest_ones_and_where_all_are_listed() -> None:
     unknown, nothing = ["qqq.zzz=1"], list[str]()
     for sets, captured in (unknown, nothing), (nothing, unknown):
         with pytest.raises(ScenarioError) as raised:
@@ -309,7 +309,7 @@ def test_of_many_keys_that_would_be_taken_the_nearest_are_named_and_where_all_ar
         assert told.endswith("; docs/settings.md has all")
 
 
-def test_what_the_capture_tells_cannot_be_stated(write: Path) -> None:
+def test_a_setting_that_the_capture_shows_cannot_be_stated(write: Path) -> None:
     assert faults(write, "captured:\n  consumer.fetch.max.bytes: 1MiB\n") == (
         "x.yaml:2: consumer.fetch.max.bytes is in the capture, so it cannot be stated; "
         "to replay others, vary it (replay:, --set)",
@@ -338,7 +338,7 @@ def test_a_fault_of_form_has_its_line(write: Path, text: str, told: str) -> None
     assert faults(write, text) == (told,)
 
 
-def test_a_recursive_alias_ends(write: Path) -> None:
+def test_a_recursive_alias_is_refused(write: Path) -> None:
     assert any("alias" in fault for fault in faults(write, "captures: &a [*a]\n"))
 
 
@@ -349,13 +349,13 @@ def test_a_file_that_is_not_there_is_named(write: Path) -> None:
         resolve_scenario("nope.yaml")
 
 
-def test_bytes_that_are_no_text_are_told(write: Path) -> None:
+def test_a_file_that_is_no_text_is_reported(write: Path) -> None:
     (write / "x.yaml").write_bytes(b"lake: \xff\xfe\x00")
     with pytest.raises(ScenarioError, match=r"x\.yaml:1: not YAML text"):
         resolve_scenario("x.yaml")
 
 
-def test_set_takes_the_place_of_the_files_values(write: Path) -> None:
+def test_set_replaces_the_values_of_the_file(write: Path) -> None:
     (write / "x.yaml").write_text(GRID)
     found = resolve_scenario("x.yaml", ["fetch.max.bytes=2MiB,3MiB"], ["fetch.max.bytes=40MiB"])
     assert found.replay["fetch_max_bytes"] == {
@@ -380,14 +380,14 @@ def test_a_bad_value_of_a_setting_that_two_replays_take_is_one_fault() -> None:
         resolve_scenario(None, ["fetch.max.bytes=8 M"])
 
 
-def test_a_grid_too_large_to_mean_it_is_a_fault() -> None:
+def test_a_grid_with_too_many_lanes_is_a_fault() -> None:
     many = ",".join(str(size) for size in range(1, 40))
     with pytest.raises(ScenarioError, match="fetch_max_bytes has 1522 lanes; at most 1024"):
         resolve_scenario(None, [f"fetch.max.bytes={many}", f"max.partition.fetch.bytes={many}"])
 
 
-def test_a_replay_that_needs_more_of_a_capture_is_made_where_it_is_asked_for(tmp_path: Path) -> None:
-    """It is named by the file, or a flag gives a setting that is about it first."""
+def test_a_replay_that_needs_more_from_a_capture_is_made_only_on_request(tmp_path: Path) -> None:
+    """The file names it, or a flag sets a setting that belongs to it first."""
     everything = tuple(sorted(algorithms()))
     assert resolve_scenario(None, ["fetch.max.bytes=1MiB"], []).algorithms == tuple(sorted(USUAL))
     assert resolve_scenario(None, ["batch.size=32KiB"], []).algorithms == everything
@@ -407,7 +407,7 @@ def test_a_replay_that_needs_more_of_a_capture_is_made_where_it_is_asked_for(tmp
     [("2.4", 2147483647, 1000012), ("2.7", 55 << 20, 1048588), ("4.3", 55 << 20, 1048588), ("kip", 55 << 20, 1048588),
      (None, 55 << 20, 1048588)],
 )  # fmt: skip
-def test_what_nobody_states_is_the_default_of_the_brokers_release(
+def test_settings_that_nobody_states_have_the_defaults_of_the_brokers_release(
     release: str | None, max_bytes: int, message_bytes: int
 ) -> None:
     """KIP-541 and KAFKA-4203 came with 2.5."""
@@ -416,7 +416,7 @@ def test_what_nobody_states_is_the_default_of_the_brokers_release(
     assert scenario.captured["broker.message.max.bytes"] == message_bytes
 
 
-def test_what_is_stated_is_in_force_whatever_the_release() -> None:
+def test_stated_settings_are_in_force_whatever_the_release() -> None:
     scenario = resolve_scenario(None, ["fetch.max.bytes=1MiB"], ["fetch.max.bytes=8MiB"])
     assert with_defaults_of(scenario, "2.4") == scenario
 
@@ -428,21 +428,21 @@ def test_lists_without_end_are_refused_in_one_line(tmp_path: Path) -> None:
     assert len(str(raised.value)) < 1000
 
 
-def test_a_grid_without_measure_is_refused_before_a_value_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_huge_grid_is_refused_before_a_value_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jobs.scenarios.scenario_file.parse_values", None)
     values = ",".join(f"{kib}KiB" for kib in range(1, 1001))
     with pytest.raises(ScenarioError, match="fetch_max_bytes has 1000001 lanes; at most 1024"):
         resolve_scenario(None, [f"consumer.fetch.max.bytes={values}", f"consumer.max.partition.fetch.bytes={values}"])
 
 
-def test_units_that_may_be_meant_for_the_same_get_a_note() -> None:
+def test_values_that_differ_only_in_similar_units_get_a_note() -> None:
     asked = resolve_scenario(None, ["consumer.fetch.max.bytes=8MB,8MiB,50MiB"])
     (note, *_) = unlike_units(asked)
     assert note.startswith("consumer.fetch.max.bytes: 8MB and 8MiB are two lanes")
     assert not [*unlike_units(resolve_scenario(None, ["consumer.fetch.max.bytes=8MiB,16MiB"]))]
 
 
-def test_a_lane_at_the_captured_speed_is_called_by_its_other_settings() -> None:
+def test_a_lane_at_the_captured_speed_is_named_by_its_other_settings() -> None:
     grids = ["traffic.speed=1,2", "consumer.fetch.max.bytes=8MiB"]
     assert [lane.name for lane in resolve_scenario(None, grids, []).lanes("fetch_max_bytes")] == [
         "captured",
@@ -455,7 +455,7 @@ def test_a_lane_at_the_captured_speed_is_called_by_its_other_settings() -> None:
     assert [lane.name for lane in consumers.lanes("fetch_max_bytes")] == ["captured", "traffic.consumers=2"]
 
 
-def test_a_setting_without_effect_is_not_named_until_what_it_needs_is(write: Path) -> None:
+def test_a_setting_that_only_matters_with_another_one_is_listed_only_with_that_one(write: Path) -> None:
     windows = "broker.quota.window.num"
     quota = "replay: {fetch_max_bytes: {consumer_byte_rate: 1MiB}}"
     assert windows not in scenario(write, GRID).captured

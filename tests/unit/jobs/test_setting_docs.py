@@ -1,4 +1,4 @@
-"""docs/settings.md says what the catalogue of settings says."""
+"""docs/settings.md has what the catalogue of settings declares."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_every_setting_is_on_the_page_under_each_of_its_replays() -> None:
         assert [name for name in setting.algorithms if row not in sections[name]] == []
 
 
-def test_values_are_choices_or_a_unit_with_the_bounds_that_somebody_chose() -> None:
+def test_values_are_choices_or_have_a_unit_and_the_declared_bounds() -> None:
     told = {key: allowed_values(setting) for key, setting in settings().items()}
     assert told["memory.pool"] == "`non_strict`, `strict`"
     assert told["consumer.fetch.max.bytes"] == "bytes, from 0"

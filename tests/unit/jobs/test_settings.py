@@ -1,4 +1,4 @@
-"""The catalogue of settings."""
+"""The catalogue of settings, conf/settings.yaml."""
 
 from __future__ import annotations
 
@@ -116,13 +116,13 @@ def test_a_setting_for_one_is_the_setting_for_all_with_a_name(spelt: str, for_al
         ("broker.12.broker.rack", "broker.rack"),
     ],
 )
-def test_a_rack_is_of_a_client_an_address_a_subnet_or_a_broker(spelt: str, for_all: str) -> None:
+def test_a_rack_can_be_that_of_a_client_an_address_a_subnet_or_a_broker(spelt: str, for_all: str) -> None:
     setting = setting_of(spelt)
     assert (setting.key, setting.model_copy(update={"one": None}).key) == (spelt, for_all)
     assert setting.parse("eu-1a") == "eu-1a"
 
 
-def test_a_subnet_or_rack_that_is_none_is_named() -> None:
+def test_the_message_names_an_invalid_subnet_or_rack() -> None:
     with pytest.raises(ValueError, match=r"^`10\.0\.300\.0/24` is neither an IP address nor a subnet, such as 10"):
         setting_of("address.10.0.300.0/24.client.rack").parse("eu-1a")
     with pytest.raises(ValueError, match=r"^`eu 1a` is no rack: expected 1 to 249 characters, without spaces"):
@@ -130,12 +130,12 @@ def test_a_subnet_or_rack_that_is_none_is_named() -> None:
 
 
 @pytest.mark.parametrize("spelt", ["client.consumer_byte_rate", "user.a b.consumer_byte_rate", "topic.a.linger.ms"])
-def test_a_name_where_none_can_be_is_refused(spelt: str) -> None:
+def test_a_name_is_refused_for_a_setting_that_holds_for_all(spelt: str) -> None:
     with pytest.raises(KeyError):
         setting_of(spelt)
 
 
-def test_a_full_name_means_itself() -> None:
+def test_a_full_name_is_taken_as_it_is() -> None:
     assert find_setting("broker.fetch.max.bytes", settings().values()).set_on == "broker"
 
 
@@ -143,7 +143,7 @@ def test_a_full_name_means_itself() -> None:
     ("typed", "meant"),
     [("fetch.max.byte", "fetch.max.bytes"), ("consumer.fetch.max.byte", "consumer.fetch.max.bytes")],
 )
-def test_a_slip_of_the_pen_gets_the_nearest_name(typed: str, meant: str) -> None:
+def test_the_message_on_a_mistyped_name_has_the_nearest_name(typed: str, meant: str) -> None:
     with pytest.raises(KeyError, match=f"did you mean `{meant}`"):
         find_setting(typed, settings().values())
 
@@ -154,17 +154,17 @@ def test_a_quota_that_no_replay_has_is_refused_with_the_reason(spelt: str) -> No
         find_setting(spelt, settings().values())
 
 
-def test_a_word_near_nothing_gets_the_list() -> None:
+def test_the_message_on_a_name_like_no_other_has_the_list() -> None:
     assert did_you_mean("zzz", ["lake", "replay"]) == "; known here: lake, replay"
 
 
 @pytest.mark.parametrize("value", [1024, 8 * 1024 * 1024, 57671680, 57671681, 2147483647])
-def test_a_value_reads_back_from_its_short_spelling(value: int) -> None:
+def test_a_value_reads_back_from_its_short_form(value: int) -> None:
     setting = settings()["broker.fetch.max.bytes"]
     assert setting.parse(setting.format(value)) == value
 
 
-def test_no_bound_is_a_value_behind_all_others_where_it_is_the_default() -> None:
+def test_no_bound_is_ordered_after_all_other_values_if_it_is_the_default() -> None:
     quota = settings()["controller_mutation_rate"]
     values = sorted(map(quota.parse, ("none", "10", "2.5")), key=quota.order)
     assert [quota.format(value) for value in values] == ["2.5", "10", "none"]
@@ -180,7 +180,7 @@ def test_no_bound_is_a_value_behind_all_others_where_it_is_the_default() -> None
         ("kafka", "4.5", "none of 4.4, 4.3, 4.2, 4.1, 4.0, 3.9, 3.8, 3.7, 3.2, 2.7, 2.4, kip"),
     ],
 )
-def test_a_value_kafka_would_refuse_is_refused(key: str, text: str, told: str) -> None:
+def test_a_value_that_kafka_would_refuse_is_refused(key: str, text: str, told: str) -> None:
     with pytest.raises(ValueError, match=told):
         settings()[key].parse(text)
 
@@ -195,7 +195,9 @@ def test_a_value_kafka_would_refuse_is_refused(key: str, text: str, told: str) -
         ("KIP", ", kip"),
     ],
 )
-def test_a_release_that_has_no_rules_of_its_own_is_told_with_the_one_whose_rules_are_its(text: str, told: str) -> None:
+def test_the_message_on_a_release_without_rules_of_its_own_names_the_release_whose_rules_it_has(
+    text: str, told: str
+) -> None:
     with pytest.raises(ValueError, match=rf"{re.escape(told)}$"):
         settings()["kafka"].parse(text)
 
@@ -206,7 +208,7 @@ def entry(**changed: str) -> str:
     return f"- {{{', '.join(f'{key}: {value}' for key, value in fields.items())}}}\n"
 
 
-def test_a_catalogue_tells_all_its_faults(tmp_path: Path) -> None:
+def test_all_faults_of_a_catalogue_are_reported(tmp_path: Path) -> None:
     faulty = tmp_path / "faulty.yaml"
     faulty.write_text(entry(set_on="client") + entry(type="enum") + entry(default="1MiB") + entry(defualt="1"))
     with pytest.raises(SettingError) as raised:
@@ -226,14 +228,14 @@ def test_a_catalogue_declares_a_setting_once(tmp_path: Path) -> None:
         settings(twice)
 
 
-def test_a_word_finds_the_only_setting_whose_name_holds_it() -> None:
+def test_a_part_of_a_name_finds_the_only_setting_with_that_part() -> None:
     captured = [setting for setting in settings().values() if setting.captured]
     assert find_setting("slots", captured).name == "max.incremental.fetch.session.cache.slots"
     with pytest.raises(KeyError):
         find_setting("bytes", captured)
 
 
-def test_it_says_what_nobody_can_set_and_what_no_production_has() -> None:
+def test_the_catalogue_says_which_settings_nobody_can_set_and_which_no_release_has() -> None:
     known = settings().values()
     assert {setting.key for setting in known if not setting.can_be_set} == {
         "broker.NumFetchSessionCacheShards", "broker.min.incremental.fetch.session.eviction.ms",

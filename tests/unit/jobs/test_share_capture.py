@@ -52,7 +52,7 @@ def test_every_message_of_a_share_group_is_decoded(tables: Tables) -> None:
     assert {row["group_id"] for row in shared} == {"g1", "g2", "g3"}
 
 
-def test_what_is_acquired_is_in_its_partitions(tables: Tables) -> None:
+def test_the_acquired_records_of_a_fetch_are_those_of_all_its_partitions(tables: Tables) -> None:
     records = Counter[tuple[int, int]]()
     for row in tables["share_partitions"].to_pylist():
         if row["entry"] == "returned" and row["first_offsets"]:
@@ -74,7 +74,7 @@ def test_the_captured_limit_gives_every_grant_and_error_of_the_capture(gold: Gol
     ]
 
 
-def test_the_capture_shows_the_limit_and_what_would_have_been_enough(tables: Tables, gold: Gold) -> None:
+def test_the_capture_shows_the_limit_and_how_many_sessions_would_have_been_enough(tables: Tables, gold: Gold) -> None:
     limits = [row for row in gold[SHARE_LIMITS.name] if row["scenario"] == "limit=3"]
     assert {(row["sessions_at_least"], row["sessions_at_most"]) for row in limits} == {(3, 3)}
     assert max(row["needed_sessions"] for row in limits) == 7

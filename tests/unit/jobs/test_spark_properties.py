@@ -42,31 +42,31 @@ def test_a_properties_file_is_read_as_spark_reads_it(tmp_path: Path) -> None:
     assert read_properties(tmp_path / "x.conf") == {"spark.a": "1", "spark.b": "-Dx=y -Dz=1"}
 
 
-def test_every_property_says_why() -> None:
+def test_every_property_has_a_comment_that_says_why() -> None:
     for name in (EVERYWHERE, ONE_MACHINE, SMALL, QUICK_JAVA):
         blocks = (CONF / name).read_text().split("\n\n")
         assert all(block.lstrip().startswith("# ") for block in blocks), name
 
 
-def test_arrow_udfs_never_read_a_scans_columns() -> None:
-    """SPARK-58241: Spark 4.2.0 crashes or hangs there."""
+def test_arrow_udfs_never_read_columns_of_a_scan_directly() -> None:
+    """If they do, Spark 4.2.0 crashes or hangs (SPARK-58241)."""
     found = properties_to_start("local[2]", {}, None)
     assert found["spark.sql.execution.arrow.pythonUDF.columnarInput.enabled"] == "false"
     assert found["spark.sql.execution.arrow.pyspark.validateSchema.enabled"] == "true"
 
 
-def test_the_callers_properties_go_before_all_others() -> None:
+def test_the_callers_properties_override_all_others() -> None:
     found = properties_to_start("local[2]", {"spark.driver.memory": "9g", "spark.sql.session.timeZone": "CET"}, None)
     assert (found["spark.driver.memory"], found["spark.sql.session.timeZone"]) == ("9g", "CET")
 
 
-def test_java_options_of_the_caller_come_beside_the_quiet_log() -> None:
+def test_java_options_of_the_caller_are_added_to_those_for_a_quiet_log() -> None:
     found = properties_to_start("local[2]", {"spark.driver.extraJavaOptions": "-Xss4m"}, None)
     options = found["spark.driver.extraJavaOptions"].split()
     assert options == [f"-Dlog4j2.configurationFile={(CONF / 'log4j2.properties').as_uri()}", "-Xss4m"]
 
 
-def test_what_suits_one_machine_is_not_asked_of_a_cluster() -> None:
+def test_properties_for_one_machine_are_not_set_on_a_cluster() -> None:
     assert "spark.driver.host" in properties_to_start("local[2]", {}, None)
     assert "spark.driver.host" not in properties_to_start("spark://master:7077", {}, None)
 
@@ -81,19 +81,19 @@ def test_jars_come_from_maven_central_unless_a_folder_is_given(tmp_path: Path) -
     assert offline["spark.jars"] == ",".join((tmp_path / name).as_uri() for name in DELTA_JARS)
 
 
-def test_a_folder_that_lacks_a_jar_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_lacks_a_jar_is_refused(tmp_path: Path) -> None:
     (tmp_path / DELTA_JARS[0]).touch()
     with pytest.raises(SetupError, match=r"there is no delta-storage-4\.4\.0\.jar in it"):
         jar_properties(str(tmp_path))
 
 
-def test_the_callers_packages_come_beside_deltas() -> None:
+def test_the_callers_packages_are_added_to_deltas() -> None:
     found = properties_to_start("local", {"spark.jars.packages": f"org.apache.hadoop:hadoop-aws:3.5.0,{DELTA}"}, None)
     assert found["spark.jars.packages"] == f"{DELTA},org.apache.hadoop:hadoop-aws:3.5.0"
     assert found["spark.jars.excludes"] == read_properties(CONF / EVERYWHERE)["spark.jars.excludes"]
 
 
-def test_the_callers_jars_and_packages_come_beside_a_folders_jars(tmp_path: Path) -> None:
+def test_the_callers_jars_and_packages_are_added_to_a_folders_jars(tmp_path: Path) -> None:
     for name in DELTA_JARS:
         (tmp_path / name).touch()
     given = {"spark.jars": "mine.jar", "spark.jars.packages": "org.apache.hadoop:hadoop-aws:3.5.0"}
@@ -120,12 +120,12 @@ def test_the_callers_jars_and_packages_come_beside_a_folders_jars(tmp_path: Path
     ],
 )
 @pytest.mark.parametrize("master", ["local[2]", "yarn"])
-def test_small_captures_and_lakes_have_a_spark_that_starts_fast(work: Workload, files: list[str], master: str) -> None:
+def test_for_small_captures_and_lakes_spark_starts_fast(work: Workload, files: list[str], master: str) -> None:
     suited = {key: value for name in files for key, value in read_properties(CONF / name).items()}
     assert own_properties(master, work) == own_properties(master) | suited
 
 
-def test_what_suits_small_captures_is_for_the_caller_to_change() -> None:
+def test_the_caller_can_change_the_properties_for_small_captures() -> None:
     given = {"spark.sql.adaptive.enabled": "true", JAVA_OPTIONS: "-Xss4m"}
     found = properties_to_start("local[2]", given, None, Workload(captured_bytes=1))
     assert found["spark.sql.adaptive.enabled"] == "true"
@@ -141,7 +141,7 @@ def test_what_suits_small_captures_is_for_the_caller_to_change() -> None:
         pytest.param(b"\x28\xb5\x2f\xfd" + bytes(96), 1000, id="zstd"),
     ],
 )
-def test_a_compressed_capture_is_taken_for_ten_times_as_large(content: bytes, counted: int, tmp_path: Path) -> None:
+def test_a_compressed_capture_counts_as_ten_times_as_large(content: bytes, counted: int, tmp_path: Path) -> None:
     (tmp_path / "any.name").write_bytes(content)
     assert estimated_unpacked_bytes(str(tmp_path / "any.name")) == counted
 
@@ -159,7 +159,7 @@ def test_a_cluster_decides_itself_how_many_tasks_shuffles_have(master: str) -> N
     assert SHUFFLE_PARTITIONS not in own_properties(master)
 
 
-def test_what_every_session_needs_is_among_the_defaults() -> None:
+def test_the_defaults_include_all_that_every_session_needs() -> None:
     assert set(IN_ANY_SESSION) <= read_properties(CONF / EVERYWHERE).keys()
 
 
@@ -171,6 +171,6 @@ def test_a_lake_is_as_large_as_its_largest_capture_set_or_run(tmp_path: Path) ->
     assert largest_part(str(tmp_path / "not there")) == largest_part("s3://bucket/lake") == 0
 
 
-def test_a_file_of_refetchs_own_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+def test_the_message_names_a_file_of_refetch_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match=rf"^{tmp_path}: cannot be read: .+; it belongs to refetch"):
         read_properties(tmp_path)

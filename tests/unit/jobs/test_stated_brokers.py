@@ -1,4 +1,4 @@
-"""A file of --brokers is taken whole, or refused with all its faults."""
+"""A file for --brokers is accepted as a whole, or refused with all its faults."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def test_servers_are_stated_as_tables_have_them(tmp_path: Path) -> None:
     assert read_stated_brokers(None, None) == {}
 
 
-def test_pseudonyms_stand_for_addresses(tmp_path: Path) -> None:
+def test_servers_can_be_named_by_pseudonyms(tmp_path: Path) -> None:
     pseudonyms = Pseudonyms(b"a secret key of ours")
     stated = read_stated_brokers(written(tmp_path, "10.0.0.1:9999: 1"), pseudonyms)
     assert stated == {pseudonyms.of("endpoint", "10.0.0.1:9999"): "1"}
 
 
-def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
+def test_all_faults_are_reported_at_once(tmp_path: Path) -> None:
     path = written(
         tmp_path,
         "10.0.0.1:9999: one\nkafka-1:9092: 1\n10.0.0.2: -1\n10.0.0.3:70000:\n10.0.0.4:9999: 1\n10.0.0.4:9999: 2\n"
@@ -56,6 +56,6 @@ def test_a_file_without_lines_is_refused(tmp_path: Path, text: str, found: str) 
         read_stated_brokers(written(tmp_path, text), None)
 
 
-def test_statements_are_told_apart_whatever_their_order() -> None:
+def test_the_id_of_stated_brokers_does_not_depend_on_their_order() -> None:
     one, two = {"a:1": "1", "b:1": "2"}, {"b:1": "2", "a:1": "1"}
     assert brokers_digest(one) == brokers_digest(two) != brokers_digest({"a:1": "2", "b:1": "1"})

@@ -1,4 +1,4 @@
-"""A replay that is refused while others are made: told, and with --strict a failure."""
+"""A replay that is refused while others are made is reported, and with --strict the job fails."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ CALLED = (
     "ready_session", "check_rules", "choose_capture", "ingest", "replay", "known_run", "look_up_run",
     "make_recommendations", "write_recommendations", "write_pages", "pass_gold_gate",
 )  # fmt: skip
-"""What the jobs call before they end."""
+"""The functions that the jobs call before they end."""
 
 
 @pytest.fixture(params=[jobs.replay, jobs.pipeline], ids=["replay", "pipeline"])
 def job(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """A job to which two of three replays are refused."""
+    """A job of which two of three replays are refused."""
     for called in (jobs.replay, request.param):
         for name in CALLED:
             monkeypatch.setattr(called, name, lambda *_, name=name, **__: ANSWERS.get(name), raising=False)
@@ -39,7 +39,7 @@ def run(*, strict: bool) -> Run:
     return Run(resolve_scenario(None), (), "/lake", datetime(2026, 1, 31, tzinfo=UTC), strict=strict)
 
 
-def test_a_refused_replay_fails_nothing_where_another_was_made(
+def test_a_refused_replay_does_not_fail_the_job_if_another_was_made(
     job: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     passed: list[object] = []
@@ -48,7 +48,7 @@ def test_a_refused_replay_fails_nothing_where_another_was_made(
     assert passed == [job]
 
 
-def test_a_refused_replay_fails_the_job_where_all_are_asked_for(job: ModuleType) -> None:
+def test_a_refused_replay_fails_the_job_if_all_are_required(job: ModuleType) -> None:
     with pytest.raises(CaptureError, match=r"^2 of 3 replays refused, .*: fetch_max_bytes, consumer_memory\. --strict"):
         job.main(run(strict=True))
 
@@ -67,7 +67,7 @@ def test_a_gate_that_refuses_ends_the_job_before_a_refused_replay_does(
 def test_a_run_that_its_gate_refuses_is_shown_with_its_page_before_the_job_fails(
     job: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Screen and page then say so."""
+    """Screen and page then say that the gate refused it."""
     done: list[object] = []
 
     def refuse(*_: object) -> None:

@@ -1,4 +1,4 @@
-"""docs/tables.md says what the declarations say."""
+"""docs/tables.md has what the declarations of tables say."""
 
 from __future__ import annotations
 

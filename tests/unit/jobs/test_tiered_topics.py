@@ -24,6 +24,6 @@ OF_ALL, OF_A = "topic.remote.storage.enable", "topic.a.remote.storage.enable"
         ([f"{OF_ALL}=false", f"{OF_A}=true"], False, {"a"}),
     ],
 )
-def test_what_is_stated_goes_before_what_the_capture_shows(stated: list[str], others: bool, names: set[str]) -> None:
+def test_a_stated_value_overrides_what_the_capture_shows(stated: list[str], others: bool, names: set[str]) -> None:
     scenario = resolve_scenario(None, ["consumer.fetch.max.bytes=1MiB"], stated)
     assert known_topics({"a", "b"}, scenario) == TieredTopics(others, frozenset(names))

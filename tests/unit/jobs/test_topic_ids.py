@@ -1,4 +1,4 @@
-"""From when to when a name stands for a topic id, by what Metadata, creations and deletions tell."""
+"""From when to when a name stands for a topic id, as Metadata, creations and deletions show it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run on pseudonymised captures names no topic, client or user, for the table of runs has its settings."""
+"""Settings of a run on pseudonymised captures name no topic, client or user, because the table `runs` has them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CALLED = KEY.of("topic", "orders")
 @pytest.mark.parametrize(
     "flags", [(["topic.orders.max.message.bytes=1MiB"], []), ([], ["topic.orders.max.message.bytes=1MiB"])]
 )
-def test_a_topic_that_a_setting_names_is_refused_where_the_lake_has_pseudonyms(
+def test_a_topic_that_a_setting_names_is_refused_if_the_lake_has_pseudonyms(
     flags: tuple[list[str], list[str]],
 ) -> None:
     scenario = resolve_scenario(None, *flags)
@@ -29,7 +29,7 @@ def test_a_topic_that_a_setting_names_is_refused_where_the_lake_has_pseudonyms(
 
 
 @pytest.mark.parametrize("topic", [CALLED, "__consumer_offsets"])
-def test_a_pseudonym_and_a_name_that_all_know_are_taken(topic: str) -> None:
+def test_pseudonyms_and_names_that_everybody_knows_are_accepted(topic: str) -> None:
     check_topic_names("/lake", decoder_version(KEY), resolve_scenario(None, [f"topic.{topic}.max.message.bytes=1MiB"]))
 
 
@@ -49,9 +49,7 @@ ANN, APP = KEY.of("principal", "User:ann"), KEY.of("client", "app")
         ("user.ANONYMOUS.consumer_byte_rate", "user.ANONYMOUS.consumer_byte_rate"),
     ],
 )
-def test_settings_of_users_and_clients_are_called_by_their_pseudonyms_and_refused_by_name(
-    given: str, called: str
-) -> None:
+def test_settings_of_users_and_clients_are_accepted_by_pseudonym_and_refused_by_name(given: str, called: str) -> None:
     assert key_with_names(given, KEY.given) == called
     assert key_with_names(called, KEY.given) == called
     check_topic_names("/lake", decoder_version(KEY), resolve_scenario(None, [f"{called}=1MiB"]))
@@ -68,7 +66,7 @@ def test_settings_of_users_and_clients_are_called_by_their_pseudonyms_and_refuse
         ("broker.1.broker.rack", "broker.1.broker.rack"),
     ],
 )
-def test_racks_are_called_by_their_pseudonyms(given: str, called: str) -> None:
+def test_racks_are_accepted_by_their_pseudonyms(given: str, called: str) -> None:
     rack = KEY.of("host", "eu-1a")
     for stated in (f"{given}=eu-1a", f"{called}={rack}"):
         assert with_names(resolve_scenario(None, [], [stated]), KEY.given).stated == {called: rack}
@@ -77,7 +75,7 @@ def test_racks_are_called_by_their_pseudonyms(given: str, called: str) -> None:
         check_topic_names("/lake", decoder_version(KEY), resolve_scenario(None, [], [f"{given}=eu-1a"]))
 
 
-def test_a_subnet_is_refused_where_addresses_are_pseudonyms() -> None:
+def test_a_subnet_is_refused_if_addresses_are_pseudonyms() -> None:
     scenario = resolve_scenario(None, [], ["address.10.0.0.0/24.client.rack=eu-1a"])
     with pytest.raises(ArgumentError, match=r"^address\.10\.0\.0\.0/24: tables of pseudonyms do not show which addr"):
         with_names(scenario, KEY.given)

@@ -1,4 +1,4 @@
-"""A lane may be without a bound that was in force, or have one where none was."""
+"""A lane may lift a bound that was in force, or have one that was not."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from jobs.scenarios.scenario_file import resolve_scenario
 from udfs.replay.consumer_memory.settings import UNBOUNDED
 
 
-def test_requests_queue_without_a_bound_where_a_lane_takes_it_away() -> None:
+def test_requests_queue_without_a_bound_if_a_lane_lifts_it() -> None:
     key = "broker.queued.max.request.bytes"
     scenario = resolve_scenario(None, [f"{key}=none,2000"], [f"{key}=1000"])
     lanes = lanes_and_fetch_limits(scenario)[0]
     assert lanes.broker["size"].tolist() == [1000, 2000, UNBOUNDED]
 
 
-def test_a_consumers_pool_has_no_bound_but_where_a_lane_proposes_one() -> None:
+def test_a_consumers_pool_has_no_bound_unless_a_lane_proposes_one() -> None:
     scenario = resolve_scenario(None, ["consumer.buffer.memory=none,2000"])
     lanes = lanes_and_fetch_limits(scenario)[0]
     assert lanes.consumer["size"].tolist() == [UNBOUNDED, 2000, UNBOUNDED]
 
 
 def test_a_producer_that_waits_for_memory_for_ever_does_not_give_up_at_once() -> None:
-    """max.block.ms may be Java's Long.MAX_VALUE, which has no room for its us; a time is added to it."""
+    """max.block.ms may be Java's Long.MAX_VALUE. In microseconds, and with a time added, it would overflow."""
     scenario = resolve_scenario(None, [], ["producer.max.block.ms=9223372036854775807"])
     lanes = lanes_and_fetch_limits(scenario)[0]
     assert 1 << 49 < lanes.producer["max_block_us"][0] < 1 << 62
 
 
-def test_a_producer_has_as_many_threads_as_are_stated_and_else_one() -> None:
+def test_a_producer_has_the_stated_number_of_threads_or_one() -> None:
     key = "sending.threads"
     scenario = resolve_scenario(None, [f"{key}=1,8"], [f"{key}=16"])
     assert lanes_and_fetch_limits(scenario)[0].producer["threads"].tolist() == [16, 1, 8]

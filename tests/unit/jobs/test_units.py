@@ -33,7 +33,7 @@ def test_anything_else_is_no_size(text: str) -> None:
         parse_bytes(text)
 
 
-def test_a_part_of_a_byte_is_no_size() -> None:
+def test_a_fraction_of_a_byte_is_no_size() -> None:
     with pytest.raises(ValueError, match=r"`0.3kiB` is not a whole number of bytes"):
         parse_bytes("0.3kiB")
 

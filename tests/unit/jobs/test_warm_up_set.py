@@ -1,4 +1,4 @@
-"""Which connections two sets have in common, and what of the earlier one comes before the later one."""
+"""Which connections two sets have in common, and which rows of the earlier set come before the later set."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def connections(*rows: tuple[int, str, int, str | None]) -> pa.Table:
     return pa.Table.from_pylist([dict(zip(columns, row, strict=True)) for row in plain], schema)
 
 
-def test_a_connection_that_goes_on_has_one_id_and_others_keep_apart() -> None:
+def test_a_continued_connection_has_the_same_id_in_both_sets_and_others_have_different_ones() -> None:
     earlier = connections((10, "a", 1, None), (11, "a", 5, None), (20, "b", 1, None), (30, "c", 1, None),
                           (40, "d", 1, None), (50, "e", 1, None))  # fmt: skip
     own = connections((10, "a", 9, CONTINUED), (20, "b", 9, None), (30, "c", 9, DOES_NOT_FIT), (40, "d", 9, NO_REQUEST))
@@ -37,7 +37,7 @@ def test_a_connection_that_goes_on_has_one_id_and_others_keep_apart() -> None:
     assert not {10, 20, 30, 40, 50}.intersection(others)
 
 
-def test_rows_come_before_the_cut_and_wait_no_longer_than_they_did() -> None:
+def test_rows_from_before_the_cut_are_kept_and_a_fetch_waits_no_longer_than_it_did() -> None:
     columns = (F.connection_id, F.request_time, F.max_wait_ms)
     schema = pa.schema([arrow_schema(F).field(column) for column in columns])
     rows = [(11, 1_000, 500), (11, 900_000, 500), (12, 900_000, 500), (11, 1_000_000, 500), (11, None, 500)]

@@ -1,4 +1,4 @@
-"""--from and --to, `from:` and `to:`: what they spell, what is at fault, and which run they are."""
+"""--from and --to, `from:` and `to:`: what they mean, what their faults are, and which run they give."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ def scenario(begin: str | None = None, end: str | None = None, path: Path | None
         ("0s", Moment(0, True), "0s"),
     ],
 )
-def test_a_time_has_one_spelling(text: str, moment: Moment, spelt: str) -> None:
+def test_a_time_is_written_in_one_form(text: str, moment: Moment, spelt: str) -> None:
     assert (parse_moment(text), str(moment), parse_moment(spelt)) == (moment, spelt, moment)
 
 
 @pytest.mark.parametrize("text", ["5", "5x", "-5m", "yesterday", "2026-01-31", "2026-01-31T12:00:00", "0.1us", ""])
-def test_what_is_no_time_is_refused(text: str) -> None:
+def test_a_text_that_is_no_time_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"time zone|is not a time|whole number"):
         parse_moment(text)
 
 
-def test_all_faults_of_a_window_are_told_with_those_of_the_file(tmp_path: Path) -> None:
+def test_all_faults_of_a_window_are_reported_with_those_of_the_file(tmp_path: Path) -> None:
     path = tmp_path / "x.yaml"
     path.write_text("form: 5m\nfrom: 5x\nto: [1m, 2m]\nreplay: {session_cache: {}}\n")
     with pytest.raises(ScenarioError) as raised:
@@ -68,14 +68,14 @@ def test_a_window_that_ends_before_it_begins_is_refused(begin: str, end: str) ->
         scenario(begin, end)
 
 
-def test_flags_override_the_file_end_by_end(tmp_path: Path) -> None:
+def test_a_flag_overrides_that_end_in_the_file(tmp_path: Path) -> None:
     path = tmp_path / "x.yaml"
     path.write_text("from: 1m\nto: 2m\n")
     found = scenario(None, "3m", path)
     assert (found.begin, found.end) == (Moment(60 * SECOND, True), Moment(180 * SECOND, True))
 
 
-def test_one_window_is_one_run_and_without_one_the_run_is_the_same_as_ever(tmp_path: Path) -> None:
+def test_each_window_is_a_run_of_its_own_and_without_one_the_run_has_the_id_as_before(tmp_path: Path) -> None:
     ids = {scenario().scenario_id, scenario("5m").scenario_id, scenario(None, "5m").scenario_id}
     assert len(ids) == 3
     assert scenario("5m").scenario_id == scenario("300s").scenario_id
@@ -95,10 +95,10 @@ def test_one_window_is_one_run_and_without_one_the_run_is_the_same_as_ever(tmp_p
         (None, None, Window()),
     ],
 )
-def test_a_window_is_in_the_captures_times_and_has_no_end_outside(
+def test_an_end_of_a_window_outside_the_times_of_the_capture_is_no_end(
     begin: str | None, end: str | None, window: Window
 ) -> None:
-    """The capture goes from noon to 30 s later."""
+    """The capture lasts from noon to 30 s later."""
     assert with_window_as_times(scenario(begin, end), NOON, NOON + 30 * SECOND).window == window
 
 
