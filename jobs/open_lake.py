@@ -28,6 +28,7 @@ from jobs.gates.results import gate_result_rows
 from jobs.lake.capture_sets import choose_capture
 from jobs.lake.delta_tables import has_table, read_table, rows_of_driver, stored_rows
 from jobs.lake.lake_storage import check_reachable, largest_part
+from jobs.lake.listed_runs import finished_runs
 from jobs.lake.table_address import address_of
 from jobs.lake_views import DOCS, LANE_SETTINGS, VIEWS, table_of_lanes
 from jobs.paths import COMMAND, IS_CLONE
@@ -38,7 +39,7 @@ from jobs.report_page.findings import known_run
 from jobs.report_page.refusals import gate_refusals, is_of_captures, subjects_with_rules
 from jobs.scenarios.scenario_file import resolve_scenario
 from jobs.scenarios.settings import ON_REQUEST, TRIES, nearest_word_hint
-from jobs.session.spark import spark_session
+from jobs.session.spark import is_session_new, spark_session
 from jobs.session.spark_properties import Workload
 from jobs.terminal.wording import quantity
 from schemas.tables.gold import FIDELITY, GOLD, RUNS
@@ -174,7 +175,7 @@ def open_lake(
     capture set or run, and what `jobs.session.spark.spark_session` raises.
     """
     lake = absolute_lake(path or os.environ.get(LAKE_VARIABLE) or _quickstart_lake(), "open_lake:")
-    work = Workload(stored_bytes=largest_part(lake))
+    work = Workload(stored_bytes=largest_part(lake) if is_session_new() else 0)
     spark = spark_session(None, "refetch notebook", {**_NOTEBOOK_CONF, **(conf or {})}, work)
     check_reachable(spark, lake)
     if run is None:
@@ -188,10 +189,10 @@ def open_lake(
 
 
 def _newest_replays(spark: SparkSession, lake: str, capture_id: str) -> Mapping[str, Replay]:
-    if not has_table(spark, lake, RUNS):
+    of_set = [run.run_id for run in finished_runs(spark, lake) if run.capture_id == capture_id]
+    if not of_set:
         return {}
-    runs = read_table(spark, lake, RUNS).where(F.col(RUNS.capture_id) == capture_id).orderBy(RUNS.run_at, RUNS.run_id)
-    return _replays_in(runs.collect())
+    return _replays_in(read_table(spark, lake, RUNS, of_set).orderBy(RUNS.run_at, RUNS.run_id).collect())
 
 
 def _replays_in(rows: Iterable[Row]) -> Mapping[str, Replay]:

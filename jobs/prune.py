@@ -8,12 +8,11 @@ from datetime import timedelta
 
 from pydantic import BaseModel, ConfigDict
 
+from jobs.lake.listed_runs import FinishedRun, finished_runs
 from jobs.lake.pruning import (
-    FinishedRun,
     Holdings,
     Pruned,
     drop_pruned,
-    finished_runs,
     holdings_of,
     stored_tables,
     vacuum_tables,

@@ -18,7 +18,7 @@ from jobs.session.child_process import bound_command, end_at_exit
 from jobs.session.connect_server import is_server_named
 from jobs.session.driver import driver_of
 from jobs.session.kernel_cache import choose_kernel_cache, why_not_kept
-from jobs.session.spark import spark_session
+from jobs.session.spark import is_session_new, spark_session
 from jobs.session.spark_properties import Workload
 from udfs.capture.compression import estimated_unpacked_bytes
 from udfs.errors import SetupError
@@ -48,7 +48,7 @@ def begin_session(run: Run) -> SparkSession:
     content), and for whether the job replays. Raises SetupError and SparkError, and LakeError if it cannot reach the
     lake.
     """
-    is_new = SparkSession.getActiveSession() is None and not is_server_named()
+    is_new = is_session_new()
     captures = run.captures if is_new else ()
     if is_new:
         choose_kernel_cache()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC
 
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from jobs.flags import LATEST, PREVIOUS
 from jobs.lake.capture_sets import CaptureSet, capture_set
@@ -72,14 +72,11 @@ def previous_id(spark: SparkSession, lake: str, run: KnownRun) -> str:
 
     Raises ArgumentError if there is no run before it.
     """
-    t, of = RUNS, run.rows[0]
-    before = runs_on_captures(spark, lake).where(
-        (F.col(t.run_at) <= F.lit(of[t.run_at])) & (F.col(t.run_id) != run.run_id)
-    )
-    first = before.orderBy(F.col(t.capture_id) == run.capture_id, F.desc(t.run_at), t.run_id).select(t.run_id).first()
-    if first is None:
+    run_at = run.rows[0][RUNS.run_at].astimezone(UTC)
+    before = [one for one in runs_on_captures(spark, lake) if one.run_at <= run_at and one.run_id != run.run_id]
+    if not before:
         raise ArgumentError(f"{lake}: no run is older than {run.run_id}; `runs` lists those that can be compared")
-    return str(first[0])
+    return next((one for one in before if one.capture_id != run.capture_id), before[0]).run_id
 
 
 def compared_run(spark: SparkSession, lake: str, run: KnownRun) -> ComparedRun:

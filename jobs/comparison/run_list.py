@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Literal, NamedTuple
@@ -10,10 +11,10 @@ from pydantic import BaseModel, ConfigDict
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.lake.capture_sets import CaptureSet, capture_sets
+from jobs.lake.capture_sets import CaptureSet, KnownSets, known_sets
 from jobs.lake.delta_tables import has_table, read_table
+from jobs.lake.listed_runs import finished_runs
 from jobs.report_page.findings import runs_in
-from jobs.report_page.row_caps import IN_ALL, first_rows
 from jobs.terminal.screen import WIDTH, Grid, grid_lines, printable_text, share_text, with_rest_count
 from jobs.terminal.wording import utc_time
 from schemas.tables import algorithms
@@ -103,27 +104,28 @@ def run_list(spark: SparkSession, lake: str, most: int = MOST_LISTED) -> RunList
     has_captures, has_runs = (has_table(spark, lake, table) for table in (CAPTURES, RUNS))
     if not has_captures and not has_runs:
         raise LakeError(f"{lake}: no captures and no runs; run `pipeline` with captures and this --lake first")
-    sets = capture_sets(spark, lake) if has_captures else []
-    runs = newest_runs(spark, lake, most) if has_runs else []
-    by_id = {one.capture_id: one for one in sets}
-    run_ids, shown = [row[RUNS.run_id] for row in runs], sets[:most]
-    gates = gate_counts(
-        spark, lake, [*run_ids, *(row[RUNS.capture_id] for row in runs), *(s.capture_id for s in shown)]
-    )
-    checks, of_set = checked_results(spark, lake, run_ids), runs_by_set(spark, lake) if has_runs else {}
+    sets = known_sets(spark, lake) if has_captures else KnownSets()
+    finished = finished_runs(spark, lake)
+    run_ids, set_ids = [run.run_id for run in finished[:most]], sets.ids[:most]
+    of_runs = [run.capture_id for run in finished[:most]]
+    by_id = {one.capture_id: one for one in sets.of([*set_ids, *of_runs])}
+    gates, checks = gate_counts(spark, lake, [*run_ids, *of_runs, *set_ids]), checked_results(spark, lake, run_ids)
+    of_set = Counter(run.capture_id for run in finished)
+    runs = rows_of_runs(spark, lake, run_ids) if run_ids else []
     return RunList(
         lake=lake,
         runs=[listed_run(row, by_id.get(row[RUNS.capture_id]), gates, checks) for row in runs],
-        runs_in_all=runs[0][IN_ALL] if runs else 0,
-        capture_sets=[listed_set(one, gates, of_set.get(one.capture_id, 0)) for one in shown],
-        capture_sets_in_all=len(sets),
+        runs_in_all=len(finished),
+        capture_sets=[listed_set(by_id[one], gates, of_set[one]) for one in set_ids],
+        capture_sets_in_all=len(sets.ids),
     )
 
 
-def newest_runs(spark: SparkSession, lake: str, most: int) -> list[Row]:
-    """Rows (run_id, capture_id, run_at, replays) of the newest runs, with IN_ALL."""
-    runs = runs_in(read_table(spark, lake, RUNS))
-    return first_rows(runs, most, F.desc(RUNS.run_at), RUNS.run_id).collect()
+def rows_of_runs(spark: SparkSession, lake: str, runs: Collection[str]) -> list[Row]:
+    """Rows (run_id, capture_id, run_at, replays) of these runs, the newest first."""
+    t = RUNS
+    rows = read_table(spark, lake, t, runs, columns=(t.run_id, t.capture_id, t.run_at, t.algorithm))
+    return runs_in(rows).orderBy(F.desc(t.run_at), t.run_id).collect()
 
 
 def checked_results(spark: SparkSession, lake: str, runs: Collection[str]) -> dict[str, ResultCounts]:
@@ -131,15 +133,9 @@ def checked_results(spark: SparkSession, lake: str, runs: Collection[str]) -> di
     t = FIDELITY
     if not has_table(spark, lake, t):
         return {}
-    sums = read_table(spark, lake, t, runs).groupBy(t.run_id).agg(F.sum(t.checked), F.sum(t.agreed))
-    return {row[0]: ResultCounts(row[1], row[2]) for row in sums.collect()}
-
-
-def runs_by_set(spark: SparkSession, lake: str) -> dict[str, int]:
-    """How many runs there are of each capture set."""
-    t = RUNS
-    counts = read_table(spark, lake, t).groupBy(t.capture_id).agg(F.count_distinct(t.run_id))
-    return {row[0]: row[1] for row in counts.collect()}
+    rows = read_table(spark, lake, t, runs, columns=(t.run_id, t.checked, t.agreed))
+    sums = rows.groupBy(t.run_id).agg(F.sum(t.checked), F.sum(t.agreed)).collect()
+    return {row[0]: ResultCounts(row[1], row[2]) for row in sums}
 
 
 def gate_counts(spark: SparkSession, lake: str, identities: Collection[str]) -> dict[str, GateCounts]:
@@ -148,8 +144,9 @@ def gate_counts(spark: SparkSession, lake: str, identities: Collection[str]) -> 
     if not has_table(spark, lake, t):
         return {}
     refused = F.count_if((F.col(t.severity) == "critical") & ~F.col(t.passed))
-    rows = read_table(spark, lake, t, identities).groupBy(t.checked_id).agg(F.count("*"), refused).collect()
-    return {row[0]: GateCounts(row[1], row[2]) for row in rows}
+    rows = read_table(spark, lake, t, identities, columns=(t.checked_id, t.severity, t.passed))
+    counts = rows.groupBy(t.checked_id).agg(F.count("*"), refused).collect()
+    return {row[0]: GateCounts(row[1], row[2]) for row in counts}
 
 
 def combined_gate(*of_parts: GateCounts | None) -> GateVerdict:

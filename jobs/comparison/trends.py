@@ -19,7 +19,7 @@ from jobs.comparison.figures import Figure
 from jobs.comparison.incomplete_runs import incomplete_runs, incomplete_runs_text
 from jobs.comparison.named_runs import ComparedRun, compared_run
 from jobs.comparison.night_figures import night_figures
-from jobs.lake.delta_tables import has_table, read_table, run_side_by_side
+from jobs.lake.delta_tables import has_table, identities_in, read_table, run_side_by_side
 from jobs.lake.target import Target
 from jobs.report_page.findings import KnownRun, known_run, runs_on_captures
 from jobs.terminal.progress import stage
@@ -155,9 +155,8 @@ def newest_of_each(spark: SparkSession, lake: str, run: KnownRun, most: int) -> 
     """
     t = RUNS
     run_row = run.rows[0]
-    rows = read_table(spark, lake, t).where(is_whole()).join(
-        runs_on_captures(spark, lake).select(t.run_id), str(t.run_id), "left_semi"
-    )  # fmt: skip
+    candidates = [one.run_id for one in runs_on_captures(spark, lake)]
+    rows = read_table(spark, lake, t, candidates).where(is_whole())
     not_younger = rows.where((F.col(t.run_at) <= F.lit(run_row[t.run_at])) & (F.col(t.capture_id) != run.capture_id))
     this_run = rows.where(F.col(t.run_id) == run.run_id)
     by_run = this_run.unionByName(not_younger).groupBy(t.capture_id).agg(
@@ -183,7 +182,7 @@ def kept_nights(spark: SparkSession, lake: str, wanted: Mapping[str, str], most:
     if not has_table(spark, lake, t):
         return {}
     rows = read_table(spark, lake, t)
-    gone = rows.join(read_table(spark, lake, RUNS).select(RUNS.run_id), str(t.run_id), "left_anti")
+    gone = rows.join(identities_in(spark, lake, RUNS), str(t.run_id), "left_anti")
     last = gone.groupBy(t.run_id).agg(F.max(t.run_at).alias("at")).orderBy(F.desc("at"), t.run_id).limit(most)
     ids = [*wanted, *(row[0] for row in last.collect())]
     by_run: dict[str, list[Row]] = {}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import PurePosixPath
 from typing import NamedTuple
@@ -12,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from jobs.lake.delta_tables import has_table, read_table, stored_rows, table_to_read
+from jobs.lake.delta_tables import has_table, identities_in, read_table, stored_rows, table_to_read
 from jobs.lake.table_address import place_of_layers
 from jobs.scenarios.scenario import Scenario, with_names
 from jobs.terminal.screen import printable_text, with_rest_count
@@ -54,6 +55,19 @@ class CaptureSet(NamedTuple):
         return f"; {utc_time(self.first_time).removesuffix(' UTC')} to {utc_time(self.last_time)}"
 
 
+@dataclass(frozen=True)
+class KnownSets:
+    """The capture sets of a lake: their ids, the one whose rows were written last first, and how sets are read."""
+
+    ids: Sequence[str] = ()
+    read: Callable[[Sequence[str]], list[CaptureSet]] = lambda _: []
+
+    def of(self, ids: Iterable[str]) -> list[CaptureSet]:
+        """The sets with these ids, each once, the one written last first. The rows of other sets are not read."""
+        wanted = {*ids}
+        return self.read([one for one in self.ids if one in wanted])
+
+
 def check_names(spark: SparkSession, lake: str, pseudonyms: Pseudonyms | None) -> None:
     """Raises LakeError if the lake has a capture set with names of another kind: with pseudonyms under another key
     than these, or, without pseudonyms here, under any key.
@@ -62,15 +76,24 @@ def check_names(spark: SparkSession, lake: str, pseudonyms: Pseudonyms | None) -
     if not has_table(spark, lake, t):
         return
     key_id = "" if pseudonyms is None else pseudonyms.key_id
-    decoders = read_table(spark, lake, t).select(t.capture_id, t.decoder).distinct().collect()
     others = sorted(
         (capture_id, pseudonym_key_in(decoder))
-        for capture_id, decoder in decoders
+        for capture_id, decoder in _decoders(spark, lake)
         if pseudonym_key_in(decoder) != key_id
     )
     if others:
         ids = ", ".join(with_rest_count((capture_id for capture_id, _ in others[:MOST_OTHERS]), len(others)))
         raise LakeError(_other_names_text(lake, ids, key_id, {key for _, key in others}))
+
+
+def _decoders(spark: SparkSession, lake: str) -> set[tuple[str, str]]:
+    """(capture_id, decoder) of each capture set of a lake that has the table `captures`."""
+    t = CAPTURES
+    local, names = table_to_read(spark, lake, t), (t.capture_id, t.decoder)
+    if local is None:
+        return {(row[0], row[1]) for row in read_table(spark, lake, t).select(*names).distinct().collect()}
+    values = local.different_values(pa.schema([arrow_schema(t).field(name) for name in names]), t.capture_id)
+    return {(str(row[t.capture_id]), str(row[t.decoder])) for row in values.to_pylist()}
 
 
 def decoder_of_set(spark: SparkSession, lake: str, capture_id: str) -> str:
@@ -125,7 +148,7 @@ def check_captures(spark: SparkSession, lake: str) -> None:
     """Raises LakeError if the lake has no captures because only `size` has written it; the message says what it has."""
     if has_table(spark, lake, CAPTURES) or not has_table(spark, lake, RUNS):
         return
-    runs = sorted(row[0] for row in read_table(spark, lake, RUNS).select(RUNS.run_id).distinct().collect())
+    runs = sorted(row[0] for row in identities_in(spark, lake, RUNS).collect())
     listed = ", ".join(with_rest_count(runs[:MOST_OTHERS], len(runs)))
     raise LakeError(
         f"{lake} has no captures, only runs of `size`: {listed}. The same `size` prints its answer again, and "
@@ -134,12 +157,33 @@ def check_captures(spark: SparkSession, lake: str) -> None:
     )
 
 
+def known_sets(spark: SparkSession, lake: str) -> KnownSets:
+    """The capture sets of a lake. Raises LakeError if there is no table of captures.
+
+    When a set was written is in Delta's log, and in no column, so that tables do not depend on the wall clock. It does
+    not come from Delta's transactions, because the log forgets transactions after a month.
+    """
+    check_captures(spark, lake)
+    local, column = table_to_read(spark, lake, CAPTURES), str(CAPTURES.capture_id)
+    if local is None:
+        sets = {one.capture_id: one for one in sets_of_files(_files_by_spark(spark, lake))}
+        return KnownSets(tuple(sets), lambda ids: [sets[one] for one in ids])
+    written, schema = local.written(column), pa.schema([arrow_schema(CAPTURES).field(name) for name in _OF_FILES])
+
+    def read(ids: Sequence[str]) -> list[CaptureSet]:
+        rows = local.rows(local.files_of(column, ids), schema, column)
+        at = pa.array([written[str(one)] for one in rows[column].to_pylist()], pa.int64())
+        return sets_of_files(rows.append_column(WRITTEN, at))
+
+    return KnownSets(tuple(sorted(written, key=lambda one: (-written[one], one))), read)
+
+
 def capture_sets(spark: SparkSession, lake: str) -> list[CaptureSet]:
     """The capture sets of a lake; the one whose rows were written last comes first. Raises LakeError if there is no
     table of captures.
     """
-    check_captures(spark, lake)
-    return sets_of_files(files_of_sets(spark, lake))
+    sets = known_sets(spark, lake)
+    return sets.of(sets.ids)
 
 
 def capture_set(spark: SparkSession, lake: str, capture_id: str) -> CaptureSet:
@@ -158,7 +202,10 @@ def capture_ids(spark: SparkSession, lake: str) -> set[str]:
 
 
 def sets_of_files(files: pa.Table) -> list[CaptureSet]:
-    """The capture sets of files; the one that was written last comes first. files: as `files_of_sets` returns them."""
+    """The capture sets of files; the one that was written last comes first.
+
+    files: columns of `captures`, and WRITTEN, when the file with the row was written.
+    """
     t = CAPTURES
     in_order = files.sort_by([(str(t.capture_id), "ascending"), (str(t.file_no), "ascending")])
     sets = in_order.group_by(str(t.capture_id), use_threads=False).aggregate(
@@ -174,17 +221,8 @@ def sets_of_files(files: pa.Table) -> list[CaptureSet]:
     ]  # fmt: skip
 
 
-def files_of_sets(spark: SparkSession, lake: str) -> pa.Table:
-    """Some columns of the rows of `captures`, and WRITTEN: when the row's file was written, by Delta's log.
-
-    WRITTEN is no column of the table, so that tables do not depend on the wall clock. It does not come from Delta's
-    transactions, because the log forgets transactions after a month.
-    """
-    local = table_to_read(spark, lake, CAPTURES)
-    if local is not None:
-        schema, column = pa.schema([arrow_schema(CAPTURES).field(name) for name in _OF_FILES]), str(CAPTURES.capture_id)
-        rows, written = local.rows(local.all_files(), schema, column), local.written(column)
-        return rows.append_column(WRITTEN, pa.array([written[str(of)] for of in rows[column].to_pylist()], pa.int64()))
+def _files_by_spark(spark: SparkSession, lake: str) -> pa.Table:
+    """As `sets_of_files` takes them, in a lake that only Spark reaches."""
     stored = read_table(spark, lake, CAPTURES, with_files=True)
     if not stored.inputFiles():  # the case while the only set is ingested again
         return stored.select(*_OF_FILES, F.lit(0).alias(WRITTEN)).toArrow()
@@ -197,18 +235,17 @@ def choose_capture(spark: SparkSession, lake: str, named: str | None, how: str =
     If the lake has several, stderr says which one is used. how: the flag or argument by which a user names another one.
     Raises LakeError if there is none, ArgumentError if the named one does not exist.
     """
-    sets = capture_sets(spark, lake)
-    if not sets:
+    sets = known_sets(spark, lake)
+    if not sets.ids:
         raise LakeError(f"{lake}: no capture was ingested; run `ingest` with captures and this --lake first")
-    chosen = next((capture_set for capture_set in sets if named in (None, capture_set.capture_id)), None)
-    if chosen is None:
-        raise ArgumentError("\n  ".join([f"{lake}: no capture set {named}; it has", *_set_lines(sets, MOST_SETS)]))
-    if len(sets) > 1:
+    chosen = sets.ids[0] if named is None else named
+    if chosen not in sets.ids:
+        shown = with_rest_count(map(str, sets.of(sets.ids[:MOST_SETS])), len(sets.ids))
+        raise ArgumentError("\n  ".join([f"{lake}: no capture set {named}; it has", *shown]))
+    if len(sets.ids) > 1:
         why = "written last" if named is None else "as named"
-        others = ", ".join(_set_lines([capture_set for capture_set in sets if capture_set is not chosen], MOST_OTHERS))
-        sys.stderr.write(f"refetch: capture set {chosen}, {why}; {how} names another of this lake's: {others}\n")
-    return chosen.capture_id
-
-
-def _set_lines(sets: Sequence[CaptureSet], most: int) -> list[str]:
-    return with_rest_count(map(str, sets[:most]), len(sets))
+        others = [one for one in sets.ids if one != chosen]
+        texts = {one.capture_id: str(one) for one in sets.of([chosen, *others[:MOST_OTHERS]])}
+        listed = ", ".join(with_rest_count([texts[one] for one in others[:MOST_OTHERS]], len(others)))
+        sys.stderr.write(f"refetch: capture set {texts[chosen]}, {why}; {how} names another of this lake's: {listed}\n")
+    return chosen

@@ -72,22 +72,31 @@ def has_table(spark: SparkSession, lake: str, table: Table) -> bool:
 
 
 def read_table(
-    spark: SparkSession, lake: str, table: Table, identities: Collection[str] | None = None, *, with_files: bool = False
+    spark: SparkSession,
+    lake: str,
+    table: Table,
+    identities: Collection[str] | None = None,
+    *,
+    columns: Collection[str] = (),
+    with_files: bool = False,
 ) -> DataFrame:
     """The table's rows. Raises LakeError if it is not there, or has other columns than declared.
 
-    identities: the capture sets or, in gold, the runs whose rows are wanted; None for all. with_files: the rows have
-    Spark's column `_metadata`, which says in which file a row is and when that was written.
+    identities: the capture sets or, in gold, the runs whose rows are wanted; None for all. columns: those that are
+    wanted, including the one by which the table is partitioned; all if none is named. with_files: the rows have Spark's
+    column `_metadata`, which says in which file a row is and when that was written.
     """
     local, column = table_to_read(spark, lake, table), table.replaced_by
     files: tuple[str, ...] = ()
     if local is not None:
-        wanted = [None] if identities is None else [(str(column), identity) for identity in sorted(set(identities))]
-        files = tuple(file for partition in wanted for file in local.all_files(partition))
+        files = local.all_files() if identities is None else local.files_of(str(column), identities)
     if local is None or (len(files) > FEW_FILES and not _are_small(local, files)):
         rows = rows_by_delta(spark, address_of(lake, table), table)
-        return rows if identities is None else rows.where(F.col(column).isin(*identities))
-    return rows_in(spark, local.path, table, files) if with_files else local_rows(spark, local, table, files)
+        wanted = rows if identities is None else rows.where(F.col(column).isin(*identities))
+        return wanted.select(*columns) if columns else wanted
+    if with_files:
+        return rows_in(spark, local.path, table, files)
+    return local_rows(spark, local, table, files, columns)
 
 
 def _are_small(local: LocalTable, files: Collection[str]) -> bool:
@@ -220,13 +229,17 @@ def rows_in(spark: SparkSession, folder: str, table: Table, files: Collection[st
     return read.parquet(*map(literal_pattern, files)).select(*table.columns)
 
 
-def local_rows(spark: SparkSession, local: LocalTable, table: Table, files: Collection[str]) -> DataFrame:
+def local_rows(
+    spark: SparkSession, local: LocalTable, table: Table, files: Collection[str], columns: Collection[str] = ()
+) -> DataFrame:
     """The rows in some files of a table that this process sees. It reads up to ONE_TASK_ROWS rows itself, because for
-    so few rows each query of Spark takes longer.
+    so few rows each query of Spark takes longer. columns: as for `read_table`.
     """
+    named = columns or table.columns
     if local.row_count(files) > ONE_TASK_ROWS:
-        return rows_in(spark, local.path, table, files)
-    rows = local.rows(files, arrow_schema(table), str(table.replaced_by))
+        return rows_in(spark, local.path, table, files).select(*named)
+    schema = pa.schema([arrow_schema(table).field(column) for column in named])
+    rows = local.rows(files, schema, str(table.replaced_by))
     return rows_of_driver(spark, rows).coalesce(1)
 
 

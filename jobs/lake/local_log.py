@@ -51,6 +51,9 @@ NOT_READ = "its log could not be read"
 _PARQUET = ParquetFileFormat(ParquetReadOptions(dictionary_columns=None, coerce_int96_timestamp_unit="us"))
 """With the unit for times that Spark may have written as INT96."""
 _COMMIT = re.compile(r"\d{20}\.json")
+_OF_ONE_VALUE = "min", "max", "null_count"
+"""The statistics of a column that show whether all rows of a file have the same value; delta-rs has a column of each.
+"""
 _TABLES_KEPT = 128
 """How many logs stay in memory after they were read: enough for all tables of two lakes, which `compare` may read."""
 _TRIES = 20
@@ -109,6 +112,13 @@ class LocalTable:
         """The files with the table's rows, or with the partition's, however many there are."""
         return tuple(f"{self.path}/{path}" for path in self._paths(partition))
 
+    def files_of(self, column: str, values: Collection[str]) -> tuple[str, ...]:
+        """The files with the rows of several partitions. values: theirs, of the column that partitions the table."""
+        if self.log is None or not len(self._listed):
+            return ()
+        wanted = pc.field(f"partition.{column}").isin([*values])
+        return tuple(f"{self.path}/{path}" for path in sorted(map(str, self._listed.filter(wanted)["path"])))
+
     def values(self, column: str) -> list[str]:
         """The values of the column by which the table is partitioned."""
         if self.log is None:
@@ -125,6 +135,27 @@ class LocalTable:
         value, at = f"partition.{column}", "modification_time"
         newest: Any = self._listed.group_by(value, use_threads=False).aggregate([(at, "max")])
         return dict(zip(newest[value].to_pylist(), newest[f"{at}_max"].cast(pa.int64()).to_pylist(), strict=True))
+
+    def different_values(self, schema: pa.Schema, partitioned_by: str) -> pa.Table:
+        """The values that a few columns have in the table's rows; each combination of values at least once.
+
+        A file is not opened if its statistics say that all of its rows have the same values, and which. Times from
+        statistics are cut to milliseconds. schema: the columns, including `partitioned_by`, by which the table is
+        partitioned. Raises LakeError if a file cannot be read.
+        """
+        if self.log is None:
+            return schema.empty_table()
+        files, in_file = self._listed, [name for name in schema.names if name != partitioned_by]
+        if not {f"{kind}.{name}" for name in in_file for kind in _OF_ONE_VALUE} <= {*files.column_names}:
+            return self.rows(self.all_files(), schema, partitioned_by)
+        known = files
+        for name in in_file:
+            least, greatest, nulls = (pc.field(f"{kind}.{name}") for kind in _OF_ONE_VALUE)
+            known = known.filter((least == greatest) & (nulls == 0))
+        stated = [known[f"partition.{name}" if name == partitioned_by else f"min.{name}"] for name in schema.names]
+        to_open = sorted({*map(str, files["path"])} - {*map(str, known["path"])})
+        opened = self.rows([f"{self.path}/{path}" for path in to_open], schema, partitioned_by)
+        return pa.concat_tables([pa.table(stated, schema.names).cast(schema), opened])
 
     def row_count(self, files: Collection[str]) -> int:
         """How many rows some of the table's files have, by the log. For files about which the log says nothing it is by

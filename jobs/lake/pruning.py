@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
-from typing import NamedTuple
 
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
-from jobs.lake.delta_tables import has_table, read_table, run_side_by_side
+from jobs.lake.delta_tables import run_side_by_side
+from jobs.lake.listed_runs import FinishedRun
 from jobs.lake.stored_tables import Holding, StoredTable, stored_table, vacuums_allowed
 from jobs.terminal.screen import with_rest_count
 from schemas.tables.gold import GOLD, RUNS
@@ -34,14 +33,6 @@ UNFINISHED_FOR = timedelta(days=1)
 MOST_NAMED = 20
 Stored = Mapping[Table, StoredTable]
 Holdings = Mapping[Table, Mapping[str, Holding]]
-
-
-class FinishedRun(NamedTuple):
-    """A run in the table `runs`: its id, its capture set, and its clock, which is when it was last asked for."""
-
-    run_id: str
-    capture_id: str
-    run_at: datetime
 
 
 @dataclass(frozen=True)
@@ -81,16 +72,6 @@ def stored_tables(spark: SparkSession, lake: str) -> Stored:
 def holdings_of(spark: SparkSession, stored: Stored) -> Holdings:
     """What each table has of each capture set and run."""
     return dict(zip(stored, run_side_by_side(spark, [table.holdings for table in stored.values()]), strict=True))
-
-
-def finished_runs(spark: SparkSession, lake: str) -> list[FinishedRun]:
-    """The finished runs of a lake, the newest first."""
-    t = RUNS
-    if not has_table(spark, lake, t):
-        return []
-    rows = read_table(spark, lake, t).groupBy(t.run_id, t.capture_id).agg(F.max(t.run_at).alias("at"))
-    runs = rows.orderBy(F.desc("at"), t.run_id).collect()
-    return [FinishedRun(run_id, capture_id, at.astimezone(UTC)) for run_id, capture_id, at in runs]
 
 
 def what_goes_with_run(run_id: str, runs: Sequence[FinishedRun], holdings: Holdings) -> Pruned:

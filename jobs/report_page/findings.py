@@ -15,6 +15,7 @@ from jobs.captures.kafka_release import releases
 from jobs.gates.results import gate_result_rows
 from jobs.lake.capture_sets import capture_ids, check_captures
 from jobs.lake.delta_tables import read_table, rows_for_queries, run_side_by_side
+from jobs.lake.listed_runs import FinishedRun, finished_runs
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.algorithms import ALGORITHMS
 from jobs.replays.capture_window import rows_in_window
@@ -125,35 +126,31 @@ def known_run(spark: SparkSession, lake: str, run_id: str | None, capture_id: st
     """
     t = RUNS
     of_set = "" if capture_id is None else f" of capture set {capture_id}"
-    everything = rows_on_captures(spark, lake, capture_id)
-    newest = tuple(runs_in(everything).orderBy(F.desc(t.run_at), t.run_id).limit(MOST_RUNS).collect())
-    if not newest:
+    runs = runs_on_captures(spark, lake, capture_id)
+    if not runs:
         raise LakeError(
             f"{lake}: no run{of_set or ' on captures'} is finished; run `pipeline` or `replay` with this --lake first"
         )
-    chosen = run_id or newest[0][t.run_id]
-    rows = tuple(everything.where(F.col(t.run_id) == chosen).orderBy(t.algorithm).collect())
+    newest_ids = [run.run_id for run in runs[:MOST_RUNS]]
+    chosen = run_id or newest_ids[0]
+    stored = read_table(spark, lake, t, {chosen, *newest_ids})
+    on_captures = F.col(t.capture_id).isin(*{run.capture_id for run in runs})
+    rows = tuple(stored.where((F.col(t.run_id) == chosen) & on_captures).orderBy(t.algorithm).collect())
     if not rows:
-        known = ", ".join(row[t.run_id] for row in newest)
-        runs = read_table(spark, lake, t)
-        is_known = capture_id is None and not runs.where(F.col(t.run_id) == chosen).isEmpty()
+        is_known = capture_id is None and not stored.where(F.col(t.run_id) == chosen).isEmpty()
         message = f"run {chosen} is of `size`, and not on captures" if is_known else f"no run {chosen}{of_set}"
-        raise ArgumentError(f"{lake}: {message}; the newest are {known}")
-    return KnownRun(rows, newest)
+        raise ArgumentError(f"{lake}: {message}; the newest are {', '.join(newest_ids)}")
+    newest = runs_in(stored.where(F.col(t.run_id).isin(*newest_ids))).orderBy(F.desc(t.run_at), t.run_id)
+    return KnownRun(rows, tuple(newest.collect()))
 
 
-def rows_on_captures(spark: SparkSession, lake: str, capture_id: str | None = None) -> DataFrame:
-    """The rows of `runs` that replay captures, or this capture set. Runs of `size` are left out, since they replay a
-    cluster file and no capture. Raises LakeError if the lake has no captures.
+def runs_on_captures(spark: SparkSession, lake: str, capture_id: str | None = None) -> list[FinishedRun]:
+    """The finished runs that replay captures, or this capture set, the newest first. Runs of `size` are left out, since
+    they replay a cluster file and no capture. Raises LakeError if the lake has no captures.
     """
     check_captures(spark, lake)
     replayable = capture_ids(spark, lake) if capture_id is None else {capture_id} & capture_ids(spark, lake)
-    return read_table(spark, lake, RUNS).where(F.col(RUNS.capture_id).isin(*sorted(replayable)))
-
-
-def runs_on_captures(spark: SparkSession, lake: str) -> DataFrame:
-    """(run_id, capture_id, run_at, replays) of each run on captures."""
-    return runs_in(rows_on_captures(spark, lake))
+    return [run for run in finished_runs(spark, lake) if run.capture_id in replayable]
 
 
 def runs_in(rows: DataFrame) -> DataFrame:

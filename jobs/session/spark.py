@@ -93,6 +93,11 @@ def spark_session(
     return session
 
 
+def is_session_new() -> bool:
+    """Whether `spark_session` would start a Spark, since there is no active session and no Spark Connect server."""
+    return SparkSession.getActiveSession() is None and not is_server_named()
+
+
 def existing_session(master: str | None) -> SparkSession | None:
     """A session of a Spark that somebody else has started: the active session, else one of the server that SPARK_REMOTE
     names; None if there is neither. Raises SetupError and SparkError if the server cannot be used.

@@ -15,10 +15,10 @@ import jobs.lake.packed_tables
 import jobs.replay
 from jobs.captures.earlier_sets import read_earlier
 from jobs.lake.delta_tables import read_table, stored_rows
+from jobs.lake.listed_runs import finished_runs
 from jobs.lake.packed_tables import write_packed
 from jobs.lake.pruning import (
     drop_pruned,
-    finished_runs,
     holdings_of,
     stored_tables,
     what_goes_with_run,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from schemas.tables.table import Table
+from schemas.tables.gold import RUNS
+from schemas.tables.silver import CAPTURES
+from schemas.tables.table import Column, Table
 from udfs.errors import LakeError
 from udfs.facts.arrow_tables import arrow_schema, unpack_columns, unpack_rows
 from udfs.facts.cluster_names import ClusterNames, with_names
@@ -39,6 +41,9 @@ DICTIONARY, DIFFERENCES, PLAIN = "RLE_DICTIONARY", "DELTA_BINARY_PACKED", "PLAIN
 _DICTIONARY_BITS = 64
 """Whole numbers with fewer bits get no dictionary."""
 _SAMPLE_ROWS = 8192
+IN_LOG: Mapping[Table, tuple[Column, ...]] = {CAPTURES: (CAPTURES.decoder,), RUNS: (RUNS.capture_id,)}
+"""Texts that get statistics in Delta's log if all rows of a file have the same one. Commands ask for them of all
+capture sets or runs, and need not open a file for each."""
 
 
 class TableFile:
@@ -81,7 +86,8 @@ class TableFile:
         self._writer.close()
         size = (self._folder / self._path).stat().st_size
         footer = self._footer[0]
-        stats = json.dumps(file_statistics(footer, self._schema), separators=(",", ":"))
+        texts = IN_LOG.get(self._table, ())
+        stats = json.dumps(file_statistics(footer, self._schema, texts), separators=(",", ":"))
         return {
             "table": self._table.name,
             "path": self._path.as_posix(),
@@ -181,19 +187,20 @@ def _leaf_paths(field: pa.Field[Any]) -> Iterator[str]:
         yield field.name
 
 
-def file_statistics(footer: pq.FileMetaData, schema: pa.Schema) -> dict[str, object]:
+def file_statistics(footer: pq.FileMetaData, schema: pa.Schema, texts: Collection[str] = ()) -> dict[str, object]:
     """The statistics of a file in Delta's log (its protocol, "Per-file Statistics").
 
     They are the number of rows and, for whole numbers and times, how many are null, and the least and greatest value.
-    Times are cut to milliseconds, as readers expect.
+    Times are cut to milliseconds, as readers expect. texts: columns of texts that get statistics, too, if all rows have
+    the same text.
     """
     stats: dict[str, dict[str, object]] = {"minValues": {}, "maxValues": {}, "nullCount": {}}
     for number in range(footer.num_columns):
         name = footer.schema.column(number).path
-        bounds = (
-            _column_bounds(footer, number) if name in schema.names and _is_ordered(schema.field(name).type) else None
-        )
-        if bounds is not None:
+        is_text = name in texts
+        has_statistics = is_text or (name in schema.names and _is_ordered(schema.field(name).type))
+        bounds = _column_bounds(footer, number) if has_statistics else None
+        if bounds is not None and not (is_text and (bounds[0] or len({*bounds[1]}) != 1)):
             stats["nullCount"][name], values = bounds
             if values:
                 stats["minValues"][name], stats["maxValues"][name] = _as_json(min(values)), _as_json(max(values))
@@ -218,7 +225,7 @@ def _is_ordered(kind: pa.DataType) -> bool:
     return pa.types.is_integer(kind) or pa.types.is_timestamp(kind)
 
 
-def _as_json(bound: int | datetime) -> object:
+def _as_json(bound: int | str | datetime) -> object:
     if isinstance(bound, datetime):
         return bound.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return bound

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from schemas.tables.silver import CONNECTIONS, EXCHANGES, RECORD_BATCHES
+from schemas.tables.gold import RUNS
+from schemas.tables.silver import CAPTURES, CONNECTIONS, EXCHANGES, RECORD_BATCHES
 from schemas.tables.table import Table
 from tests.full_disk import files_of_at_most
 from udfs.errors import LakeError
@@ -31,7 +32,7 @@ def packed(table: Table, *rows: Row) -> list[pa.RecordBatch]:
 
 
 def written(folder: Path, *parts: list[pa.RecordBatch]) -> list[Row]:
-    """What is told of the files in which the packed rows were written."""
+    """Rows of FILES for the files to which the packed rows were written."""
     folders = {EXCHANGES: str(folder / "exchanges"), CONNECTIONS: str(folder / "connections")}
     return write_files(unpacked_rows(chain(*parts), folders, NAMES), folders, "abc").to_pylist()
 
@@ -89,6 +90,20 @@ def test_texts_have_no_bounds_in_the_log(tmp_path: Path) -> None:
     assert "orders-service" not in json.dumps(stats)
 
 
+def test_the_log_has_the_capture_set_of_a_run_and_the_decoder_of_a_set(tmp_path: Path) -> None:
+    """Commands ask for these of all runs or sets, and take them from the log."""
+    runs = pa.RecordBatch.from_pylist([{"run_id": "r", "capture_id": "abc"}] * 2, schema=arrow_schema(RUNS))
+    (file,) = write_files([(RUNS, runs)], {RUNS: str(tmp_path)}, "r").to_pylist()
+    stats = json.loads(file["stats"])
+    assert stats["minValues"] == stats["maxValues"] == {"capture_id": "abc"}
+    assert stats["nullCount"]["capture_id"] == 0
+    files = [{"capture_id": "abc", "decoder": decoder} for decoder in ("one", "another")]
+    for held, of_all in (files[:1], {"decoder": "one"}), (files, {}):
+        batch = pa.RecordBatch.from_pylist(held, schema=arrow_schema(CAPTURES))
+        (file,) = write_files([(CAPTURES, batch)], {CAPTURES: str(tmp_path)}, "abc").to_pylist()
+        assert json.loads(file["stats"])["minValues"] == of_all
+
+
 def test_a_task_that_fails_leaves_no_file(tmp_path: Path) -> None:
     broken = pa.RecordBatch.from_pydict({"table": ["connections"], "rows": [b"no rows"]})
     with pytest.raises(pa.ArrowInvalid):
@@ -102,13 +117,13 @@ def test_rows_of_another_capture_set_are_refused(tmp_path: Path) -> None:
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
-def test_a_file_tells_its_rows(tmp_path: Path) -> None:
+def test_the_number_of_a_files_rows_is_returned(tmp_path: Path) -> None:
     (file,) = written(tmp_path, packed(EXCHANGES, {}, {}), packed(EXCHANGES, {}))
     assert file["rows"] == 3
 
 
-def test_values_that_are_there_twice_are_kept_once(tmp_path: Path) -> None:
-    """Those of lists and maps, too, but not times."""
+def test_repeated_values_are_stored_once_in_a_dictionary(tmp_path: Path) -> None:
+    """This holds for lists and maps, too, but not for times."""
     rows = [{"record_sizes": [100, 100], "codec": "zstd", "request_time": datetime(2026, 1, 31, tzinfo=UTC)}] * 2
     (file,) = write_files(
         unpacked_rows(packed(RECORD_BATCHES, *rows), [RECORD_BATCHES], None), {RECORD_BATCHES: str(tmp_path)}, "abc"
@@ -131,7 +146,7 @@ def test_times_and_numbers_that_hardly_repeat_are_kept_as_differences(tmp_path: 
     assert not {DIFFERENCES, DICTIONARY} & encoded["api_key"]
 
 
-def test_where_a_disk_is_full_the_lake_is_named_and_no_file_left(tmp_path: Path) -> None:
+def test_if_the_disk_is_full_the_message_names_the_lake_and_no_file_is_left(tmp_path: Path) -> None:
     rows = packed(EXCHANGES, {"exchange_no": 1}, {"exchange_no": 2})
     with files_of_at_most(10), pytest.raises(LakeError, match=r"not be written: Error writing .*too large") as raised:
         written(tmp_path, rows)

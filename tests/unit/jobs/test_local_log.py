@@ -1,4 +1,4 @@
-"""Tables in folders, by delta-rs: a partition's files take the place of those before, and nobody else's."""
+"""Tables in folders, by delta-rs: a partition's files replace those that it had, and no other partition's."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def at(folder: Path) -> LocalTable:
 
 
 def replace(table: LocalTable, value: str, *names: str) -> None:
-    """Have files of these names be the partition's."""
+    """Replace the partition's files by files of these names."""
     files = [DataFile(f"id={value}/{name}.parquet", 1, 1, '{"numRecords":1}') for name in names]
     table.replace(SCHEMA, ("id", value), files)
 
@@ -50,7 +50,7 @@ def logged(folder: Path, *actions: dict[str, Any]) -> None:
     (folder / f"_delta_log/{version:020}.json").write_text(text, encoding="utf-8")
 
 
-def test_files_take_the_place_of_those_of_their_partition(tmp_path: Path) -> None:
+def test_files_replace_those_of_their_own_partition(tmp_path: Path) -> None:
     assert not tmp_path.joinpath("_delta_log").exists()
     assert at(tmp_path).schema is None
     replace(at(tmp_path), "a", "1", "2")
@@ -61,7 +61,7 @@ def test_files_take_the_place_of_those_of_their_partition(tmp_path: Path) -> Non
     assert len(at(tmp_path).files() or ()) == 2
 
 
-def test_no_files_in_the_place_of_none_are_no_version(tmp_path: Path) -> None:
+def test_replacing_no_files_by_none_adds_no_version(tmp_path: Path) -> None:
     replace(at(tmp_path), "a")
     assert len(commits(tmp_path)) == 1, "the table is made"
     replace(at(tmp_path), "a")
@@ -90,7 +90,7 @@ def test_of_two_who_make_a_table_with_the_same_rows_the_second_fails(tmp_path: P
 
 
 @pytest.mark.parametrize("there", [[], ["0"]], ids=["first rows", "rows that are there"])
-def test_those_who_replace_other_rows_are_no_hindrance(tmp_path: Path, there: list[str]) -> None:
+def test_two_may_replace_different_rows_at_the_same_time(tmp_path: Path, there: list[str]) -> None:
     for value in "ab":
         replace(at(tmp_path), value, *there)
     both = [at(tmp_path), at(tmp_path)]
@@ -99,14 +99,14 @@ def test_those_who_replace_other_rows_are_no_hindrance(tmp_path: Path, there: li
     assert names_of(tmp_path, "a", "b") == {"a": ["of-a"], "b": ["of-b"]}
 
 
-def test_two_may_make_a_table_with_other_rows(tmp_path: Path) -> None:
+def test_two_may_make_the_same_table_with_different_rows(tmp_path: Path) -> None:
     both = [at(tmp_path), at(tmp_path)]
     for table, value in zip(both, "ab", strict=True):
         replace(table, value, f"of-{value}")
     assert names_of(tmp_path, "a", "b") == {"a": ["of-a"], "b": ["of-b"]}
 
 
-def test_what_delta_rs_says_of_another_fault_is_told(tmp_path: Path) -> None:
+def test_the_message_on_another_fault_has_what_delta_rs_says(tmp_path: Path) -> None:
     replace(at(tmp_path), "a", "1")
     (metadata,) = (action["metaData"] for action in commits(tmp_path)[0] if "metaData" in action)
     logged(tmp_path, {"metaData": {**metadata, "configuration": {"delta.appendOnly": "true"}}})
@@ -115,15 +115,66 @@ def test_what_delta_rs_says_of_another_fault_is_told(tmp_path: Path) -> None:
     assert "run the command again" not in str(raised.value)
 
 
-def test_other_words_for_a_column_are_no_reason_to_change_a_table(tmp_path: Path) -> None:
+def test_another_comment_of_a_column_does_not_change_a_table(tmp_path: Path) -> None:
     replace(at(tmp_path), "a", "1")
     said = StructType([StructField("id", StringType(), metadata={"comment": "In other words"}), SCHEMA["size"]])
     at(tmp_path).replace(said, ("id", "a"), [DataFile("id=a/2.parquet", 1, 1, "{}")])
     assert at(tmp_path).schema == SCHEMA
 
 
+def add_file(folder: Path, value: str, sizes: list[int | None], stats: dict[str, Any] | None) -> Path:
+    """Make a file with these rows the partition's, with these statistics in the log; returns its path."""
+    path = folder / f"id={value}/0.parquet"
+    path.parent.mkdir(parents=True)
+    pq.write_table(pa.table({"size": pa.array(sizes, pa.int64())}), path)
+    logged_stats = json.dumps({"numRecords": len(sizes), **(stats or {})})
+    at(folder).replace(SCHEMA, ("id", value), [DataFile(f"id={value}/0.parquet", 1, len(sizes), logged_stats)])
+    return path
+
+
+def bounds(least: int, greatest: int, nulls: int = 0) -> dict[str, Any]:
+    return {"minValues": {"size": least}, "maxValues": {"size": greatest}, "nullCount": {"size": nulls}}
+
+
+def values_in(folder: Path) -> set[tuple[str, int | None]]:
+    columns: list[pa.Field[Any]] = [pa.field("id", pa.string()), pa.field("size", pa.int64())]
+    rows = at(folder).different_values(pa.schema(columns), "id").to_pylist()
+    return {(row["id"], row["size"]) for row in rows}
+
+
+def test_values_come_from_statistics_if_all_rows_of_a_file_have_the_same(tmp_path: Path) -> None:
+    for number, value in enumerate("abc"):
+        add_file(tmp_path, value, [number, number], bounds(number, number)).unlink()
+    assert values_in(tmp_path) == {("a", 0), ("b", 1), ("c", 2)}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "stats"),
+    [
+        ([1, 2], bounds(1, 2)),
+        ([1, None], bounds(1, 1, nulls=1)),
+        ([None], {"nullCount": {"size": 1}}),
+        ([7], None),
+    ],
+    ids=["several values", "one value and null", "only null", "no statistics"],
+)
+def test_values_come_from_the_rows_of_files_whose_statistics_do_not_tell(
+    tmp_path: Path, sizes: list[int | None], stats: dict[str, Any] | None
+) -> None:
+    add_file(tmp_path, "a", sizes, stats)
+    assert values_in(tmp_path) == {("a", size) for size in sizes}, "no other file has statistics"
+    add_file(tmp_path, "b", [9], bounds(9, 9)).unlink()
+    assert values_in(tmp_path) == {("b", 9), *(("a", size) for size in sizes)}
+
+
+def test_a_table_without_files_has_no_values(tmp_path: Path) -> None:
+    assert values_in(tmp_path) == set()
+    replace(at(tmp_path), "a")
+    assert values_in(tmp_path) == set()
+
+
 @pytest.mark.parametrize("path", ["id%3Da/2.parquet", "file:///elsewhere/id=a/2.parquet", "/elsewhere/2.parquet"])
-def test_a_table_with_files_that_others_have_logged_otherwise_is_deltas_own(tmp_path: Path, path: str) -> None:
+def test_a_table_whose_log_has_absolute_or_encoded_paths_is_left_to_delta(tmp_path: Path, path: str) -> None:
     replace(at(tmp_path), "a", "1")
     added = {"partitionValues": {"id": "a"}, "size": 1, "modificationTime": 0, "dataChange": True, "stats": None}
     logged(tmp_path, {"add": {**added, "path": path}})
@@ -135,31 +186,31 @@ def test_a_table_with_files_that_others_have_logged_otherwise_is_deltas_own(tmp_
     {"minReaderVersion": 4, "minWriterVersion": 7},
     {"minReaderVersion": 1, "minWriterVersion": 4},
 ])  # fmt: skip
-def test_a_table_with_features_is_deltas_own(tmp_path: Path, protocol: dict[str, Any]) -> None:
+def test_a_table_with_features_is_left_to_delta(tmp_path: Path, protocol: dict[str, Any]) -> None:
     replace(at(tmp_path), "a", "1")
     logged(tmp_path, {"protocol": protocol})
     assert open_local_table(str(tmp_path)) is None
 
 
-def test_a_broken_log_is_for_delta_to_tell(tmp_path: Path) -> None:
+def test_a_broken_log_is_left_to_delta(tmp_path: Path) -> None:
     replace(at(tmp_path), "a", "1")
     next((tmp_path / "_delta_log").glob("*.json")).write_text("no log", encoding="utf-8")
     assert open_local_table(str(tmp_path)) is None
 
 
 @pytest.mark.parametrize("name", ["a%25", "a\\b", "a\tb", "a\x7f"])
-def test_a_path_that_delta_rs_takes_for_another_is_not_given_to_it(tmp_path: Path, name: str) -> None:
+def test_a_path_that_delta_rs_mistakes_for_another_is_not_given_to_it(tmp_path: Path, name: str) -> None:
     assert open_local_table(str(tmp_path / name)) is None
 
 
 @pytest.mark.parametrize("name", ["a%b", "a b", "ü#1?", "[*]{}", "relative/../a"])
-def test_other_paths_are(tmp_path: Path, name: str) -> None:
+def test_other_paths_are_given_to_delta_rs(tmp_path: Path, name: str) -> None:
     replace(at(tmp_path / name), "a", "1")
     assert names_of(tmp_path / name, "a") == {"a": ["1"]}
     assert (tmp_path / name / "_delta_log").is_dir()
 
 
-def test_javas_checksum_of_a_checkpoint_does_not_outlive_it(tmp_path: Path) -> None:
+def test_hadoops_checksum_of_a_checkpoint_is_removed_before_the_log_changes(tmp_path: Path) -> None:
     replace(at(tmp_path), "a", "1")
     left = tmp_path / "_delta_log/._last_checkpoint.crc"
     left.write_bytes(b"crc")
@@ -174,7 +225,7 @@ def test_a_log_is_read_from_its_last_checkpoint_on(tmp_path: Path) -> None:
     assert names_of(tmp_path, "a") == {"a": ["11"]}
 
 
-def test_many_files_are_for_delta_to_pass_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_many_files_is_left_to_delta_which_skips_some(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobs.lake.local_log, "FEW_FILES", 1)
     replace(at(tmp_path), "a", "1", "2")
     replace(at(tmp_path), "b", "3")
@@ -183,7 +234,7 @@ def test_many_files_are_for_delta_to_pass_over(tmp_path: Path, monkeypatch: pyte
     assert names_of(tmp_path, "b") == {"b": ["3"]}
 
 
-def test_a_log_that_a_full_disk_does_not_take_is_named_in_one_plain_line(tmp_path: Path) -> None:
+def test_a_log_that_does_not_fit_on_a_full_disk_gives_one_plain_line(tmp_path: Path) -> None:
     replace(at(tmp_path), "a", "1")
     with files_of_at_most(10), pytest.raises(LakeError, match=r"its log could not be written: .*too large") as raised:
         replace(at(tmp_path), "a", "2")
@@ -202,7 +253,7 @@ def test_a_log_is_read_once_while_it_has_no_newer_version(tmp_path: Path) -> Non
     assert [Path(file).stem for file in before.all_files()] == ["1"], "it stays as it was when it was opened"
 
 
-def test_a_table_that_is_made_anew_in_the_same_place_is_read_anew(tmp_path: Path) -> None:
+def test_a_table_that_is_made_again_in_the_same_place_is_read_again(tmp_path: Path) -> None:
     replace(at(tmp_path), "a", "1")
     assert names_of(tmp_path, "a") == {"a": ["1"]}
     shutil.rmtree(tmp_path / "_delta_log")
@@ -210,7 +261,7 @@ def test_a_table_that_is_made_anew_in_the_same_place_is_read_anew(tmp_path: Path
     assert names_of(tmp_path, "a") == {"a": ["2"]}
 
 
-def test_files_are_opened_for_their_numbers_of_rows_where_the_log_lacks_them(tmp_path: Path) -> None:
+def test_files_are_opened_for_their_numbers_of_rows_if_the_log_lacks_them(tmp_path: Path) -> None:
     (tmp_path / "id=b").mkdir()
     pq.write_table(pa.table({"size": [1, 2, 3]}), tmp_path / "id=b/2.parquet")
     replace(at(tmp_path), "a", "1")

@@ -1,4 +1,4 @@
-"""What leaves a lake by age and by id, and what stays."""
+"""What is removed from a lake by age and by id, and what stays."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from jobs.lake.pruning import FinishedRun, Holdings, Pruned, what_goes_by_age, what_goes_with_run, what_goes_with_set
+from jobs.lake.listed_runs import FinishedRun
+from jobs.lake.pruning import Holdings, Pruned, what_goes_by_age, what_goes_with_run, what_goes_with_set
 from jobs.lake.stored_tables import Holding
 from jobs.report_page.run_pages import pages_of_runs, remove_pages
 from schemas.tables.gold import FIDELITY, RUNS
@@ -25,7 +26,7 @@ def ago(days: int) -> datetime:
 
 
 def written(**days: int) -> dict[str, Holding]:
-    """One file each, written so many days ago."""
+    """For each id, one file that was written this many days ago."""
     return {identity: Holding(1, 100, ago(of)) for identity, of in days.items()}
 
 
@@ -51,13 +52,13 @@ def test_what_killed_jobs_left_goes_by_age_and_what_has_just_begun_stays() -> No
     assert "c_begun" not in what_goes_by_age(timedelta(0), NOW, RUNS_THERE, HELD).unfinished
 
 
-def test_age_takes_no_prediction_and_an_id_takes_those_of_its_run() -> None:
+def test_predictions_are_removed_by_the_id_of_their_run_and_never_by_age() -> None:
     checks = HELD[PREDICTIONS_CHECKED]
     assert what_goes_by_age(MONTH, NOW, RUNS_THERE, HELD).identities_in(PREDICTIONS_CHECKED, checks) == []
     assert what_goes_with_run("older", RUNS_THERE, HELD).identities_in(PREDICTIONS_CHECKED, checks) == ["older-old"]
 
 
-def test_a_capture_set_takes_its_runs_and_what_gates_found_with_it() -> None:
+def test_with_a_capture_set_its_runs_and_results_of_gates_are_removed() -> None:
     found = what_goes_with_set("c_used", RUNS_THERE, HELD)
     assert found == Pruned(runs=("new", "old"), capture_sets=("c_used",))
     assert {table: found.identities_in(table, of) for table, of in HELD.items() if table.layer == "gold"} == {
@@ -67,12 +68,12 @@ def test_a_capture_set_takes_its_runs_and_what_gates_found_with_it() -> None:
     assert found.identities_in(EXCHANGES, HELD[EXCHANGES]) == ["c_used"]
 
 
-def test_what_was_ended_before_it_was_finished_can_be_named() -> None:
+def test_unfinished_runs_and_sets_can_be_removed_by_their_ids() -> None:
     assert what_goes_with_run("killed", RUNS_THERE, HELD) == Pruned(unfinished=("killed",))
     assert what_goes_with_set("c_killed", RUNS_THERE, HELD) == Pruned(unfinished=("c_killed",))
 
 
-def test_an_id_that_is_not_there_is_told_with_those_that_are() -> None:
+def test_the_message_on_an_unknown_id_lists_those_that_exist() -> None:
     with pytest.raises(ArgumentError, match="no run c_used; the newest are new, old, older"):
         what_goes_with_run("c_used", RUNS_THERE, HELD)
     with pytest.raises(ArgumentError, match="no capture set new; it has c_used, c_old"):
@@ -80,14 +81,14 @@ def test_an_id_that_is_not_there_is_told_with_those_that_are() -> None:
 
 
 def pages_at(folder: Path, *runs: str) -> Path:
-    """Pages of runs, and the first one's as the newest."""
+    """Pages of runs; report.html is the first one's."""
     for name in (*(f"-{run}" for run in runs), ""):
         folder.joinpath(f"report{name}.html").write_text(name or f"-{runs[0]}")
         folder.joinpath(f"summary{name}.json").write_text(f'{{"run_id": "{name[1:] or runs[0]}"}}')
     return folder / "report.html"
 
 
-def test_the_page_of_the_newest_run_that_stays_takes_the_place_of_one_that_went(tmp_path: Path) -> None:
+def test_the_page_of_a_removed_run_is_replaced_by_that_of_the_newest_run_left(tmp_path: Path) -> None:
     page = pages_at(tmp_path, "new", "old", "older")
     gone = pages_of_runs(page, ["new", "older"])
     assert {path.name for path in gone} == {
@@ -100,7 +101,7 @@ def test_the_page_of_the_newest_run_that_stays_takes_the_place_of_one_that_went(
     assert page.read_text() == "-old"
 
 
-def test_the_newest_page_stays_where_its_run_does(tmp_path: Path) -> None:
+def test_the_newest_page_stays_if_its_run_stays(tmp_path: Path) -> None:
     page = pages_at(tmp_path, "new", "old")
     assert remove_pages(page, pages_of_runs(page, ["old"]), ["new"]) is None
     assert page.read_text() == "-new"
