@@ -48,16 +48,8 @@ from jobs.terminal.progress import stage
 from jobs.terminal.screen import printable_text, with_rest_count
 from jobs.version import decoder_version
 from schemas.tables import algorithms
-from schemas.tables.silver import (
-    CAPTURE_QUALITY,
-    CAPTURES,
-    CONNECTIONS,
-    DECODED,
-    EXCHANGES,
-    LOG_AGREEMENT,
-    QUARANTINE,
-    SILVER,
-)
+from schemas.tables.silver import CAPTURES, CONNECTIONS, DECODED, EXCHANGES, QUARANTINE, SILVER
+from schemas.tables.silver_quality import CAPTURE_QUALITY, LOG_AGREEMENT
 from schemas.tables.steps import EXCHANGE_COUNTS, REPEATED_LINES
 from schemas.tables.table import Table
 from udfs.facts.arrow_tables import arrow_schema

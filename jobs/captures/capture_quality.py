@@ -5,7 +5,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from schemas.tables.silver import CAPTURE_QUALITY, CONNECTIONS
+from schemas.tables.silver import CONNECTIONS
+from schemas.tables.silver_quality import CAPTURE_QUALITY
 from schemas.tables.values import CONTINUED, DOES_NOT_FIT, NOT_THERE
 from udfs.facts.cluster_names import ClusterNames
 

@@ -12,7 +12,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from jobs.lake.declared_columns import spark_schema
-from schemas.tables.silver import CONNECTIONS, EXCHANGES, LOG_AGREEMENT, QUARANTINE
+from schemas.tables.silver import CONNECTIONS, EXCHANGES, QUARANTINE
+from schemas.tables.silver_quality import LOG_AGREEMENT
 from schemas.tables.table import Column as TableColumn
 from udfs.facts.exchange_rows import LOG_COLUMNS
 

@@ -17,7 +17,8 @@ from jobs.report_page.share_groups import share_groups_text
 from jobs.report_page.useless_captures import no_traffic_text, one_sided_text, one_way_text
 from jobs.terminal.screen import MOST_LINES, size_text, with_rest_count
 from jobs.terminal.wording import quantity
-from schemas.tables.silver import CAPTURE_QUALITY, CAPTURES, CONNECTIONS, EXCHANGES, LOG_AGREEMENT, QUARANTINE
+from schemas.tables.silver import CAPTURES, CONNECTIONS, EXCHANGES, QUARANTINE
+from schemas.tables.silver_quality import CAPTURE_QUALITY, LOG_AGREEMENT
 from udfs.capture.frame_dump import ARROW, PARQUET
 from udfs.capture.request_log_head import REQUEST_LOG
 

@@ -10,7 +10,7 @@ from pyspark.sql import Row
 from jobs.captures.capture_quality import MOST_BROKERS
 from jobs.terminal.wording import capitalized, quantity
 from schemas.tables.algorithms import FETCH_MAX_BYTES, SESSION_CACHE
-from schemas.tables.silver import CAPTURE_QUALITY
+from schemas.tables.silver_quality import CAPTURE_QUALITY
 from schemas.wire.vendors import AUTOMQ, CONFLUENT, OTHER, REDPANDA
 
 WHOSE: Mapping[str, str] = {

@@ -42,7 +42,8 @@ from jobs.terminal.wording import duration, lanes_phrase, percent, printable_val
 from schemas.tables.gold import RUNS
 from schemas.tables.gold_aims import AIM_SETTINGS
 from schemas.tables.metrics import METRICS
-from schemas.tables.silver import CAPTURE_QUALITY, CAPTURES
+from schemas.tables.silver import CAPTURES
+from schemas.tables.silver_quality import CAPTURE_QUALITY
 
 MOST_ROWS = 200
 """The most rows of a table on the page; the lake has all."""

@@ -25,7 +25,7 @@ from jobs.terminal.wording import LEAST_CASES, capitalized, percent, quantity
 from schemas.tables.fidelity_reasons import reason_of
 from schemas.tables.gold import FIDELITY
 from schemas.tables.reason import FidelityReason
-from schemas.tables.silver import CAPTURE_QUALITY
+from schemas.tables.silver_quality import CAPTURE_QUALITY
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,8 @@ from jobs.terminal.screen import WIDTH, printable_text, share_text, wrapped_line
 from jobs.terminal.wording import client_name, percent, quantity
 from schemas.tables import algorithms
 from schemas.tables.gold_aims import AIM_SETTINGS
-from schemas.tables.silver import CAPTURE_QUALITY, CAPTURES
+from schemas.tables.silver import CAPTURES
+from schemas.tables.silver_quality import CAPTURE_QUALITY
 from schemas.tables.values import CHANGE, KEEP, OF_CLIENT, OF_CLUSTER, OF_LIMIT, WITHHELD
 
 HEAD, NAME = 10, 25

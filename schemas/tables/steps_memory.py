@@ -12,7 +12,7 @@ GROUP_FETCHES = table(
     group_id=C("string", "The group"),
     topic=C("string", "As in fetch_partitions", nullable=True),
     partition=C("int", "As in fetch_partitions"),
-    time=C("bigint", "When the request had come", "us since 1970"),
+    time=C("bigint", "When the request had arrived", "us since 1970"),
     connection_id=C("bigint", "As in fetch_partitions"),
     exchange_no=C("bigint", "As in fetch_partitions"),
     client_id=C("string", "As in fetch_partitions; empty for none"),
@@ -31,8 +31,8 @@ LOG_BATCHES = table(
     is_produced=C("boolean", "A produce request brought the batch"),
     connection_id=C("bigint", "As in record_batches"),
     exchange_no=C("bigint", "As in record_batches"),
-    request_time=C("bigint", "When the request had come", "us since 1970", nullable=True),
-    response_time=C("bigint", "When the response had come", "us since 1970", nullable=True),
+    request_time=C("bigint", "When the request had arrived", "us since 1970", nullable=True),
+    response_time=C("bigint", "When the response had arrived", "us since 1970", nullable=True),
 )  # fmt: skip
 
 MEMORY_EVENTS = table(
@@ -45,19 +45,19 @@ MEMORY_EVENTS = table(
     side=C("string", "consumer, broker or producer"),
     unit=C("string", "client.id, empty for none, or the broker"),
     unit_address=C("string", "The client's IP address; empty for a broker"),
-    time=C("bigint", "When the request had come, or a producer's first record was appended", "us since 1970"),
+    time=C("bigint", "When the request had arrived, or a producer's first record was appended", "us since 1970"),
     connection_id=C("bigint", "As in exchanges"),
     exchange_no=C("bigint", "As in exchanges"),
     kind=C("tinyint", "-1 when a fetch first returned a produced batch, 0 an exchange, 1 a partition, 2 a batch, "
                       "3 responses of the closed loop, 4 a partition that another member of the group fetched next, "
                       "5 records in a response of kind 3 that the consumer gives up before it takes them, 6 a "
                       "connection whose captured fetches the closed loop replaces"),
-    started=C("bigint", "When the first byte of the message whose memory counts had come, null if that is not known; "
+    started=C("bigint", "When the first byte of the message whose memory counts had arrived, null if not known; "
                         "when a produced batch was sent. Kind 4: when the member that took the partition over had last "
                         "asked to join the group, null for never. Kind 5: when the captured consumer last requested "
                         "the partition", "us since 1970", nullable=True),
-    came=C("bigint", "When that message had come; when a produced batch was answered, null without an answer. Kind 4: "
-                     "when the member's request to join was answered. Kind 5: when the consumer begins with the "
+    came=C("bigint", "When that message had arrived; when a produced batch was answered, null without an answer. "
+                     "Kind 4: when the member's request to join was answered. Kind 5: when the consumer begins with the "
                      "records", "us since 1970", nullable=True),
     size=C("bigint", "Bytes of that message without its size field, or of a batch", "bytes", nullable=True),
     held=C("bigint", "Time from a broker's request to its response, 0 without a response; null in other rows", "us",
@@ -105,7 +105,7 @@ CLOSED_RESPONSES = table(
     number=C("bigint", "Its index among the responses of the client in the lane"),
     connection_id=C("bigint", "As in exchanges; if a connection was opened anew, that of the first one"),
     time=C("bigint", "When the request was sent", "us since 1970"),
-    came=C("bigint", "When the response had come", "us since 1970"),
+    came=C("bigint", "When the response had arrived", "us since 1970"),
     held=C("bigint", "How long its memory is held; null if it is held until all records that are given up are gone",
            "us", nullable=True),
     returned_bytes=C("bigint", "Record bytes in the response", "bytes"),

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from jobs.cli import run_command
-from schemas.tables.silver import CAPTURE_QUALITY, CAPTURES, CONNECTIONS, EXCHANGES, FETCH_PARTITIONS
+from schemas.tables.silver import CAPTURES, CONNECTIONS, EXCHANGES, FETCH_PARTITIONS
+from schemas.tables.silver_quality import CAPTURE_QUALITY
 from schemas.tables.table import Table
 from tests.lakes import queried
 from tests.unit.capture.capture_files import sample_capture, store

@@ -13,7 +13,8 @@ from jobs.replay import replay
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
 from schemas.tables.gold_sessions import SESSION_CACHE
-from schemas.tables.silver import CAPTURE_QUALITY, CONNECTIONS, EXCHANGES
+from schemas.tables.silver import CONNECTIONS, EXCHANGES
+from schemas.tables.silver_quality import CAPTURE_QUALITY
 from tests.e2e.conftest import IN_FORCE, RUN_AT, SLOTS
 from tests.e2e.other_listeners import with_other_listeners
 from tests.lakes import queried

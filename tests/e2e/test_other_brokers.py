@@ -13,7 +13,7 @@ from jobs.replay import main
 from jobs.run import Output, Run
 from jobs.scenarios.scenario_file import resolve_scenario
 from schemas.tables.gold_recommendations import RECOMMENDATIONS
-from schemas.tables.silver import CAPTURE_QUALITY
+from schemas.tables.silver_quality import CAPTURE_QUALITY
 from tests.e2e.conftest import IN_FORCE, RUN_AT, SLOTS
 from tests.lakes import queried
 

@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 from jobs.ingest import ingest
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
-from schemas.tables.silver import CAPTURES, EXCHANGES, FETCH_PARTITIONS, LOG_AGREEMENT, QUARANTINE, RECORD_BATCHES
+from schemas.tables.silver import CAPTURES, EXCHANGES, FETCH_PARTITIONS, QUARANTINE, RECORD_BATCHES
+from schemas.tables.silver_quality import LOG_AGREEMENT
 from tests.e2e.conftest import RUN_AT, CapturedLake, Rows
 from tests.e2e.request_log import read_request_logs
 from udfs.facts.exchange_rows import LOG_COLUMNS

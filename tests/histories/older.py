@@ -12,7 +12,8 @@ from deltalake import DeltaTable
 
 from jobs.lake.table_address import table_path
 from schemas.tables.gold import GOLD
-from schemas.tables.silver import CAPTURES, LOG_AGREEMENT, SILVER
+from schemas.tables.silver import CAPTURES, SILVER
+from schemas.tables.silver_quality import LOG_AGREEMENT
 from schemas.tables.table import Table
 
 VERSION_DIGITS = 20

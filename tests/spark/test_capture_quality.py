@@ -6,7 +6,8 @@ from pyspark.sql import SparkSession
 
 from jobs.captures.capture_quality import quality_rows
 from jobs.lake.delta_tables import table_without_rows
-from schemas.tables.silver import CAPTURE_QUALITY, CONNECTIONS
+from schemas.tables.silver import CONNECTIONS
+from schemas.tables.silver_quality import CAPTURE_QUALITY
 from schemas.tables.steps import EXCHANGE_COUNTS
 from tests.gate_rows import CAPTURE, frame
 from udfs.facts.cluster_names import ClusterNames

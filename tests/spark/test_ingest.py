@@ -26,16 +26,8 @@ from jobs.lake.table_address import table_path
 from jobs.lake.target import keep_files
 from jobs.run import Decoding, Run
 from jobs.scenarios.scenario_file import resolve_scenario
-from schemas.tables.silver import (
-    CAPTURE_QUALITY,
-    CAPTURES,
-    CONNECTIONS,
-    DECODED,
-    EXCHANGES,
-    FETCH_PARTITIONS,
-    RECORD_BATCHES,
-    SILVER,
-)
+from schemas.tables.silver import CAPTURES, CONNECTIONS, DECODED, EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES, SILVER
+from schemas.tables.silver_quality import CAPTURE_QUALITY
 from schemas.tables.table import Column, Table
 from tests.lakes import Row, lake_rows, queried
 from udfs.capture.file_index import CaptureIndex, index_capture

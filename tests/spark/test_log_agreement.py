@@ -18,7 +18,8 @@ from jobs.captures.log_agreement import (
     with_log_columns,
 )
 from jobs.lake.declared_columns import spark_schema
-from schemas.tables.silver import CONNECTIONS, EXCHANGES, LOG_AGREEMENT
+from schemas.tables.silver import CONNECTIONS, EXCHANGES
+from schemas.tables.silver_quality import LOG_AGREEMENT
 from schemas.tables.table import Table
 
 START = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)

@@ -10,7 +10,8 @@ import pytest
 
 from jobs.flags import COMPARE, GATE, INGEST, LATEST, MIGRATE, PIPELINE, PRUNE, REPLAY, REPORT, RUNS
 from schemas.tables.gold_gates import GATE_RESULTS
-from schemas.tables.silver import CAPTURES, LOG_AGREEMENT, SILVER
+from schemas.tables.silver import CAPTURES, SILVER
+from schemas.tables.silver_quality import LOG_AGREEMENT
 from tests.histories.check import Hashes, settled, told_badly
 from tests.histories.model import (
     BY_GATE,

@@ -37,9 +37,9 @@ class ClientSoftware:
 class Reports(NamedTuple):
     """What requests report about the client's software, by connection and in order.
 
-    request: int64[n], row of the chunk's requests; the first report, with UNKNOWN, is that of earlier chunks for
-    connection 0. connection: int64[n]. is_open: bool[n], whether the request waits for a response. hashes: int64[2, n],
-    of name and version.
+    request: int64[n], row of the chunk's requests. The first report is the one of earlier chunks for connection 0; its
+    request is UNKNOWN. connection: int64[n]. is_open: bool[n], whether the request waits for a response. hashes:
+    int64[2, n], of name and version.
     """
 
     request: Ints
@@ -48,7 +48,7 @@ class Reports(NamedTuple):
     hashes: Ints
 
     def of_connections(self, report: Ints, connection: Ints) -> Ints:
-        """The hashes of one report for each connection, ABSENT if it is another connection's: int64[2, n]."""
+        """For each connection, the hashes of a report, ABSENT if the report is another connection's: int64[2, n]."""
         return np.where(self.connection[report] == connection, self.hashes[:, report], ABSENT)
 
 

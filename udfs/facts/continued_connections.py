@@ -75,8 +75,8 @@ class EarlierSet:
 
 @dataclass
 class ContinuedConnections:
-    """The connections of an earlier set, and whether this set continues them. `fit`: for each row NOT_YET, FITS or
-    DOES_NOT_FIT.
+    """The connections of an earlier set, and whether this set continues them. fit: NOT_YET, FITS or DOES_NOT_FIT for
+    each of them.
     """
 
     earlier: EarlierSet

@@ -72,8 +72,8 @@ def line_numbers(lines: pa.RecordBatch) -> Ints:
 
 
 def connection_runs(names: pa.Array[Any], carried: str) -> tuple[Ints, list[str]]:
-    """(the number of each line's run of lines with the same connection, int64[lines]; the names of the runs), as from
-    `number_runs`.
+    """(for each line, the number of its run of lines with the same connection, int64[lines]; the names of the runs).
+    They are numbered by `number_runs`.
 
     names: the name of each line's connection. carried: the name of the connection that goes on; empty if there is none.
     """

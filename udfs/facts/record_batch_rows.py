@@ -125,8 +125,9 @@ def places_of_keys(wanted: Ints, keys: Ints) -> Ints:
 
 
 def first_errors(exchanges: Exchanges, rows: Ints, errors: Ints) -> None:
-    """Note the first error of its partitions with each exchange, or 0. rows, errors: int64[partitions], the exchange
-    and the error of each partition.
+    """Note with each exchange the first error of its partitions, 0 if there is none.
+
+    rows, errors: int64[partitions], the exchange and the error of each partition.
     """
     exchanges.error[rows] = np.maximum(exchanges.error[rows], 0)
     wrong = np.flatnonzero(errors != 0)[::-1]

@@ -19,7 +19,7 @@ IDENTITY = ("connection", "completed", "correlation_id")
 
 @dataclass
 class LastRequest:
-    """The last request of the previous chunk, empty if there was none, and the first file that has it."""
+    """The last request of the previous chunk, and the first file that has it. Empty if there was no previous chunk."""
 
     request: tuple[object, ...] = ()
     file_no: int = 0

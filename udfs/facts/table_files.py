@@ -1,6 +1,6 @@
 """Writes rows of tables into the Parquet files of Delta tables, in the workers that decode the rows.
 
-This is twenty times as fast as sending rows through Spark one by one. Spark gets a single row for each file.
+This is twenty times as fast as sending the rows through Spark one by one. Spark only gets a row for each file.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ def file_statistics(footer: pq.FileMetaData, schema: pa.Schema, texts: Collectio
     """The statistics of a file in Delta's log (its protocol, "Per-file Statistics").
 
     They are the number of rows and, for whole numbers and times, how many are null, and the least and greatest value.
-    Times are cut to milliseconds, as readers expect. texts: columns of texts that get statistics, too, if all rows have
+    Times are cut to milliseconds, as readers expect. texts: columns of texts that also get statistics if all rows have
     the same text.
     """
     stats: dict[str, dict[str, object]] = {"minValues": {}, "maxValues": {}, "nullCount": {}}

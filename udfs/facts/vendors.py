@@ -13,7 +13,7 @@ NOT_OFFERED = -1
 APACHE = -1
 VENDORS = (*(own.vendor for own in OWN_KEYS), OTHER)
 NEWER = 1 + np.iinfo(np.int16).max
-"""Above all versions: what a release that is newer than all known releases may offer."""
+"""A version above all others. It stands for what a release that is newer than all known ones may offer."""
 _ALWAYS = np.array([API_KEYS[api] for api in ALWAYS_OFFERED])
 _NEWEST = np.array(list(NEWEST_VERSIONS.values()))
 

@@ -19,7 +19,7 @@ from udfs.wire.reader_code import CAPACITY, CELL_BYTES, LEVEL_WIDTH, USED
 
 _LEAST_ROWS = 1024
 _CACHE_LINE = 64 // CELL_BYTES
-# The room that a batch probably needs is estimated from the bytes that are already decoded, with this margin. If these
+# The room that a batch probably needs is estimated from the bytes that are already decoded, with this margin. If they
 # are a smaller share of the batch than _LEAST_SHARE, they count as that share.
 _MARGIN = 1.1
 _LEAST_SHARE = 0.01

@@ -52,7 +52,7 @@ def _emit_call(
 
 
 def _call_reader(address: int, *arguments: int) -> int:
-    """Call a reader by its address from plain Python: for use if numba compiles nothing."""
+    """Call a reader by its address from plain Python. This is used if numba compiles nothing (NUMBA_DISABLE_JIT)."""
     function = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * len(READER.args))
     return int(function(int(address))(*map(int, arguments)))
 

@@ -65,7 +65,7 @@ def _compile(symbol: str, write: Callable[[ir.Module, str], None]) -> bytes:
 
 
 def _read_code(file: Path, symbol: str) -> bytes | None:
-    """The code in a file; None if its digest is not that of this function's code, because LLVM would run any bytes."""
+    """The code in a file. None if the file cannot be read, or if its digest is wrong: LLVM would run any bytes."""
     with suppress(OSError):
         content = file.read_bytes()
         digest, code = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]

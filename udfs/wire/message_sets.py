@@ -119,13 +119,14 @@ def note_messages(batches: RecordBatches, row: int, messages: Ints) -> None:
     if not 0 <= last - first <= _MOST_DELTA:
         raise RecordsError(RecordsFault.BAD_RECORDS)
     shift = 0
-    if batches.magic[row] == 1 and batches.base_offset[row] != 0:  # 0: a producer may set no offsets, as old librdkafka
+    # Producers that set no offsets, such as old librdkafka, leave the wrapper's 0.
+    if batches.magic[row] == 1 and batches.base_offset[row] != 0:
         shift = int(batches.base_offset[row]) - last
         if shift < 0:
             raise RecordsError(RecordsFault.BAD_RECORDS)
     batches.base_offset[row], batches.last_offset_delta[row] = first + shift, last - first
     batches.record_count[row] = count
-    if batches.magic[row] == 1 and batches.timestamp_type[row] == 0:  # else the wrapper's time is that of all
+    if batches.magic[row] == 1 and batches.timestamp_type[row] == 0:  # otherwise all messages have the wrapper's time
         batches.base_timestamp[row] = timestamp
 
 

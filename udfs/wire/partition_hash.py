@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from udfs.kernels.kernel import kernel
 
-# Odd 64-bit constants of splitmix64 and xorshift64*, as int64: they spread a key over the table.
+# Odd 64-bit constants of splitmix64 and xorshift64*, as int64. They spread keys over the whole table.
 MIX_PARTITION, MIX_BOTH = -7046029254386353131, 2685821657736338717
 
 

@@ -21,7 +21,7 @@ INT = 4
 _TRUNCATED = -int(DecodeFault.TRUNCATED)
 _BAD_VARINT = -int(DecodeFault.BAD_VARINT)
 MAX_INT32 = 0x7FFFFFFF
-VARINT_BYTES = 5  # at most
+VARINT_BYTES = 5  # the most bytes of a varint
 
 
 @kernel

@@ -107,7 +107,7 @@ class ReaderCode:
         self.go_to(self.behind(self.builder.select(self.compare(size, "<", 0), int64_constant(0), size)))
 
     def behind(self, size: Any) -> Any:
-        """The offset after this many bytes from the cursor on."""
+        """The offset that is this many bytes after the cursor."""
         return self.builder.add(self.offset, size, flags=_NO_OVERFLOW)
 
     def compare(self, left: Any, comparison: str, right: Any) -> Any:

@@ -146,7 +146,7 @@ def _decompress_snappy_block(block: bytes, limit: int) -> bytes:
 
 _stream_of: Any = pa.CompressedInputStream
 _codec: Any = pa.Codec
-"""Both without their stubs, which accept only literals as names of codecs."""
+"""Two classes of pyarrow without their stubs, which accept only literals as names of codecs."""
 
 
 def record_sizes(records: bytes, record_count: int) -> RecordSizes:

@@ -16,7 +16,7 @@ from jobs.ingest import is_ingested
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
 from jobs.version import decoder_version
-from schemas.tables.silver import CAPTURE_QUALITY
+from schemas.tables.silver_quality import CAPTURE_QUALITY
 from udfs.facts.pseudonyms import Pseudonyms
 from udfs.facts.record_sampling import RecordSampling
 

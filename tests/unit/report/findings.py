@@ -23,7 +23,8 @@ from jobs.report_page.row_caps import IN_ALL
 from jobs.report_page.trust import fidelity_by_reason
 from jobs.report_page.verdict import Verdict
 from schemas.tables.gold import FIDELITY, RUNS
-from schemas.tables.silver import CAPTURE_QUALITY, CAPTURES
+from schemas.tables.silver import CAPTURES
+from schemas.tables.silver_quality import CAPTURE_QUALITY
 from schemas.tables.table import Table
 
 KAFKA = "4.3, from the API versions that brokers offer"

@@ -28,7 +28,7 @@ from jobs.report_page.trust import fidelity_by_reason
 from schemas.tables import algorithms
 from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_SLOTS
-from schemas.tables.silver import CAPTURE_QUALITY
+from schemas.tables.silver_quality import CAPTURE_QUALITY
 from tests.unit.report.findings import agreement, findings, row_of
 from udfs.replay.session_cache.settings import SLOTS
 

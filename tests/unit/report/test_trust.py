@@ -25,7 +25,8 @@ from jobs.report_page.semantics import semantics_text
 from jobs.report_page.trust import fidelity_by_reason, glossary, semantics_table, trust_answer
 from schemas.tables.fetch_reasons import CLOSED_FETCHES, OPEN_FETCHES
 from schemas.tables.gold import RUNS
-from schemas.tables.silver import CAPTURE_QUALITY, CAPTURES, LOG_AGREEMENT
+from schemas.tables.silver import CAPTURES
+from schemas.tables.silver_quality import CAPTURE_QUALITY, LOG_AGREEMENT
 from schemas.wire.vendors import AUTOMQ, CONFLUENT, OTHER, OWN_KEYS
 from tests.unit.report.findings import agreement, findings, one_of_one, row_of
 from udfs.capture.request_log_head import REQUEST_LOG

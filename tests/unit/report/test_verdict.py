@@ -22,7 +22,8 @@ from jobs.scenarios.settings import settings
 from schemas.tables.algorithms import FETCH_MAX_BYTES as FETCH_LIMITS
 from schemas.tables.gold_aims import AIM_SETTINGS
 from schemas.tables.gold_gates import GATE_RESULTS
-from schemas.tables.silver import CAPTURE_QUALITY, CAPTURES
+from schemas.tables.silver import CAPTURES
+from schemas.tables.silver_quality import CAPTURE_QUALITY
 from tests.unit.report.findings import findings, known, one_of_one, row_of, verdict
 from udfs.capture.request_log_head import REQUEST_LOG
 
