@@ -263,8 +263,8 @@ SENT = table(
     "sent", "silver",
     "One row per batch of a produce request, in the order in which a client began to fill the batches.",
     ("client_id", "client_address", "append_from"), "topic",
-    client_id=C("string", "As in record_batches; empty for none, and for all clients if those of an address count as one "
-                          "process"),
+    client_id=C("string", "As in record_batches; empty for none, and for all clients if those of an address count as "
+                          "one process"),
     client_address=C("string", "As in record_batches"),
     topic=C("string", "As in record_batches"),
     partition=C("int", "As in record_batches"),

@@ -57,8 +57,8 @@ MEMORY_EVENTS = table(
                         "asked to join the group, null for never. Kind 5: when the captured consumer last requested "
                         "the partition", "us since 1970", nullable=True),
     came=C("bigint", "When that message had arrived; when a produced batch was answered, null without an answer. "
-                     "Kind 4: when the member's request to join was answered. Kind 5: when the consumer begins with the "
-                     "records", "us since 1970", nullable=True),
+                     "Kind 4: when the member's request to join was answered. Kind 5: when the consumer begins with "
+                     "the records", "us since 1970", nullable=True),
     size=C("bigint", "Bytes of that message without its size field, or of a batch", "bytes", nullable=True),
     held=C("bigint", "Time from a broker's request to its response, 0 without a response; null in other rows", "us",
            nullable=True),

@@ -20,7 +20,7 @@ _SLICES = 16
 
 
 def _remainder_table(polynomial: int) -> Table:
-    """Remainders of each byte value at each distance from a slice's end, by a reflected polynomial: uint32[16 * 256]."""
+    """Remainders of each byte value at each distance from a slice's end; reflected polynomial: uint32[16 * 256]."""
     remainders = np.arange(256, dtype=np.uint32)
     for _ in range(8):
         halved = remainders >> 1
