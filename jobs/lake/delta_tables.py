@@ -250,33 +250,10 @@ def write_table(rows: DataFrame, lake: str, table: Table, replaced: str) -> None
     """
     address = address_of(lake, table)
     check_declared_columns(rows.schema, table, f"what is to be written to {address}")
-    address.replace_rows(_described_rows(rows, table), str(table.replaced_by), replaced)
-
-
-def _described_rows(rows: DataFrame, table: Table) -> DataFrame:
-    """The rows with the table's types, and with comments on its columns."""
     # Through Spark Connect, texts that workers make are `string collate UTF8_BINARY`, which delta-rs does not read.
     typed = {c: F.col(c).cast(c.type) for c in table.columns}
-    return rows.select(*(typed[c].alias(c, metadata={"comment": column_comment(c)}) for c in table.columns))
-
-
-def remove_rows(spark: SparkSession, lake: str, table: Table, removed: str) -> None:
-    """Remove the rows whose `replaced_by` column is `removed` from a table that only Spark reaches. A missing table is
-    made. A table that has no such rows is not written, since Delta takes about a second for that.
-    """
-    address, no_rows = address_of(lake, table), table_without_rows(spark, table)
-    if address.columns(spark) is None:
-        address.make(_described_rows(no_rows, table), str(table.replaced_by))
-    elif _has_rows(spark, address, table, removed):
-        write_table(no_rows, lake, table, removed)
-
-
-def _has_rows(spark: SparkSession, address: TableAddress, table: Table, identity: str) -> bool:
-    """Whether a table that only Spark reaches has rows of this capture set or run."""
-    held = delta_log.partition_files(spark, address, (str(table.replaced_by), identity))
-    if held is not None:
-        return bool(held.first)
-    return not rows_by_delta(spark, address, table).where(F.col(table.replaced_by) == identity).isEmpty()
+    described = rows.select(*(typed[c].alias(c, metadata={"comment": column_comment(c)}) for c in table.columns))
+    address.replace_rows(described, str(table.replaced_by), replaced)
 
 
 def check_tables(spark: SparkSession, lake: str, tables: Iterable[Table], *, makes_missing: bool = False) -> None:

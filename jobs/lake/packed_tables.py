@@ -26,19 +26,9 @@ def write_packed(spark: SparkSession, packed: DataFrame, tables: Collection[Tabl
     lake has one of them with other columns.
     """
     opened = {table: table_to_write(spark, to.lake, table) for table in tables}
-    by_spark = [table for table, local in opened.items() if local is None]
-    filled = tables_with_rows(packed, by_spark)
-    by_target = filled + write_by_workers(spark, packed, {table: local for table, local in opened.items() if local}, to)
-    written = [partial(to.write, unpack_table(packed, table, to.names), table) for table in by_target]
-    run_side_by_side(spark, [*written, *(partial(to.write_nothing, spark, t) for t in by_spark if t not in filled)])
-
-
-def tables_with_rows(packed: DataFrame, tables: Collection[Table]) -> list[Table]:
-    """Those of these tables that have packed rows."""
-    if not tables:
-        return []
-    names = {name for (name,) in packed_rows_of(packed, tables).select(PACKED_TABLE).distinct().collect()}
-    return [table for table in tables if table.name in names]
+    by_target = [table for table, local in opened.items() if local is None]
+    by_target += write_by_workers(spark, packed, {table: local for table, local in opened.items() if local}, to)
+    run_side_by_side(spark, [partial(to.write, unpack_table(packed, table, to.names), table) for table in by_target])
 
 
 def unpack_table(packed: DataFrame, table: Table, names: ClusterNames | None = None) -> DataFrame:

@@ -58,19 +58,10 @@ class TableAddress:
             written.option("replaceWhere", f"{column} = '{value}'").save(self.path)
             return
         # `saveAsTable` would replace another table of this name, and fails if it replaces rows.
-        self._make_named(rows.sparkSession, rows.schema, column)
+        self._make(rows.sparkSession, rows.schema, column)
         rows.writeTo(self.sql).overwrite(F.col(column) == value)
 
-    def make(self, no_rows: DataFrame, column: str) -> None:
-        """Make the table if it is missing. no_rows: a DataFrame without rows, with the table's columns and comments.
-        column: the column by which the table is partitioned.
-        """
-        if self.path is None:
-            self._make_named(no_rows.sparkSession, no_rows.schema, column)
-        else:
-            no_rows.write.format("delta").mode("append").partitionBy(column).save(self.path)
-
-    def _make_named(self, spark: SparkSession, columns: StructType, column: str) -> None:
+    def _make(self, spark: SparkSession, columns: StructType, column: str) -> None:
         """Make a table that has a name, and its schema, if they are missing."""
         if spark.catalog.tableExists(self.sql):
             return

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from jobs.lake.declared_columns import check_declared_columns, described_schema
-from jobs.lake.delta_tables import remove_rows, rows_of_driver, table_to_write, write_table
+from jobs.lake.delta_tables import rows_of_driver, table_to_write, write_table
 from jobs.lake.local_log import DataFile, LocalTable, has_files
 from jobs.lake.row_watch import RowWatch, Unwatched
 from schemas.tables.table import Table
@@ -63,9 +63,6 @@ class Target:
     def write_here(self, spark: SparkSession, rows: pa.Table, table: Table) -> None:
         """Write an Arrow table's rows. Raises LakeError if their columns are not the table's."""
         local = table_to_write(spark, self.lake, table)
-        if local is None and not rows.num_rows:
-            self.write_nothing(spark, table)
-            return
         if local is None or self.watch.has_rules(table):
             self.write(rows_of_driver(spark, rows), table)
             return
@@ -73,11 +70,6 @@ class Target:
         written = write_files(((table, batch) for batch in rows.to_batches()), {table: local.path}, self.identity)
         keep_files(local, table, self, files_by_table(pa.Table.from_batches([written]), [table])[table])
         self.watch.note(table, rows.num_rows)
-
-    def write_nothing(self, spark: SparkSession, table: Table) -> None:
-        """Write no rows to a table that only Spark reaches: it then has none of this identity."""
-        remove_rows(spark, self.lake, table, self.identity)
-        self.watch.note(table, 0)
 
     def clear(self, spark: SparkSession, table: Table) -> None:
         """Delete the table's rows of this identity, and make the table if it is missing. Rules are not applied."""

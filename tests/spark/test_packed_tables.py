@@ -13,8 +13,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.gates.row_rules import Watch
-from jobs.lake import delta_tables
-from jobs.lake.declared_columns import described_schema
 from jobs.lake.delta_tables import read_table, rows_by_delta, rows_of_driver, stored_rows, write_table
 from jobs.lake.lake_storage import workers_folder
 from jobs.lake.packed_tables import write_packed
@@ -85,36 +83,6 @@ def test_rows_take_the_place_of_those_of_their_capture_set_alone(spark: SparkSes
     assert numbers_in(tmp_path) == [("a", 3), ("b", 7)]
     write(spark, tmp_path, "b")
     assert numbers_in(tmp_path) == [("a", 3)]
-
-
-@pytest.mark.parametrize("lake", ["{}", "catalog:spark_catalog.packed_tables"])
-def test_where_only_spark_reaches_the_lake_a_table_without_rows_is_made_and_then_left_alone(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lake: str
-) -> None:
-    monkeypatch.setattr(delta_tables, "workers_folder", lambda *_: None)
-    lake = lake.format(tmp_path)
-    address, watch = address_of(lake, EXCHANGES), Watch()
-
-    def wrote(capture_id: str, *numbers: int) -> list[tuple[str, int]]:
-        rows = packed(spark, exchanges(capture_id, numbers), EXCHANGES)
-        write_packed(spark, rows, [EXCHANGES], Target(lake, capture_id, watch))
-        return sorted((row.capture_id, row.exchange_no) for row in address.rows(spark).collect())
-
-    def versions() -> int:
-        return spark.sql(f"DESCRIBE HISTORY {address.sql}").count()
-
-    try:
-        assert wrote("a") == []
-        assert described_schema(EXCHANGES) == address.columns(spark)
-        assert wrote("a", 1, 2) == [("a", 1), ("a", 2)]
-        before = versions()
-        assert wrote("b") == [("a", 1), ("a", 2)]
-        assert versions() == before
-        assert watch.counts()[EXCHANGES].checked == 0
-        assert wrote("a") == []
-        assert versions() > before
-    finally:
-        spark.sql("DROP SCHEMA IF EXISTS spark_catalog.packed_tables CASCADE")
 
 
 def test_rows_that_spark_wrote_are_replaced_as_well(spark: SparkSession, tmp_path: Path) -> None:
