@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from jobs.captures.clusters import choose_cluster
 from jobs.captures.kafka_release import BrokerRelease, find_broker_release
+from jobs.captures.named_brokers import check_named_brokers
 from jobs.chosen_scenario import with_chosen_grids
 from jobs.find.conclusions import Settled
 from jobs.find.rows import rows_of_aims
@@ -70,10 +71,11 @@ def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False
 
     keep: leave the tables as they are if the same code has already written them from the same silver rows.
 
-    Raises ArgumentError if the capture set does not show the named cluster, if it has no request in the window, or if
-    it is pseudonymised and the scenario names its topics. Raises GateError if the captures hold nothing to replay, and
-    CaptureError if the captures show too little for every algorithm that is asked for. Raises LakeError if tables are
-    missing or have other columns, or if the capture set is ingested again meanwhile.
+    Raises ArgumentError if the capture set does not show the named cluster or a broker for which a setting is stated,
+    if it has no request in the window, or if it is pseudonymised and the scenario names its topics. Raises GateError if
+    the captures hold nothing to replay, and CaptureError if the captures show too little for every algorithm that is
+    asked for. Raises LakeError if tables are missing or have other columns, or if the capture set is ingested again
+    meanwhile.
     """
     check_tables(spark, run.lake, SILVER)
     ingested = files_of_set(spark, run.lake, capture_id)
@@ -85,6 +87,7 @@ def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False
     run_name = make_run_id(capture_id, run.scenario, run.cluster_id)
     decoded = decoder_of_set(spark, run.lake, capture_id)
     check_topic_names(run.lake, decoded, run.scenario)
+    check_named_brokers(spark, run, capture_id)
     made_by = replayer_version(decoded)
     kept = kept_run(spark, run, run_name, made_by) if keep else None
     if kept is not None:

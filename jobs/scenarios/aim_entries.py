@@ -213,7 +213,7 @@ def _target_of_aim(located: LocatedYaml, algorithm: str, text: AimText, faults: 
 
 
 def _settings_of_replay(algorithm: str) -> list[Setting]:
-    return [setting for setting in settings().values() if algorithm in setting.algorithms]
+    return [setting.in_lanes for setting in settings().values() if algorithm in setting.algorithms]
 
 
 def _constraint_of_text(place: Place, algorithm: str, text: str, faults: list[Fault]) -> Constraint | None:

@@ -142,7 +142,11 @@ def with_grids(scenario: Scenario, grids: Grids) -> Scenario:
     in_force = {key: setting.default_value for key, setting in needed.items()} | dict(scenario.stated)
     return replace(
         scenario,
-        captured={key: value for key, value in in_force.items() if value not in (None, NO_LIMIT)},
+        captured={
+            key: value
+            for key, value in in_force.items()
+            if value is not None and (value != NO_LIMIT or setting_of(key).is_of_one_broker)
+        },
         replay=grids,
         assumed=tuple(key for key in in_force if key not in scenario.stated),
         names_replays=True,

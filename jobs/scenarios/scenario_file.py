@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +31,7 @@ from jobs.scenarios.moment import Moment, parse_moment
 from jobs.scenarios.scenario import MOST_LANES, Scenario, lane_count, with_grids
 from jobs.scenarios.setting_entries import Entry, file_entries, flag_entries, look_up_settings, parse_values
 from jobs.scenarios.settings import (
+    BROKER,
     ON_REQUEST,
     Setting,
     Value,
@@ -232,13 +234,13 @@ def _replay_grids(
     """
     names = [*dict.fromkeys(name for name in (*text.replay, *aims) if name in algorithms())]
     names = names if text.replay else [*algorithms()]
-    varied = [setting for setting in settings().values() if set(setting.algorithms) & set(names)]
+    varied = [setting.in_lanes for setting in settings().values() if set(setting.algorithms) & set(names)]
     in_flags = look_up_settings(flags, varied, faults, _why_not_taken(", ".join(names)))
     taken_by = [setting_of(key).algorithms for key in (*in_flags, *stated)]
     requested = {names[0] for names in taken_by if names} | {*aims}
     grids = {}
     for name in _wanted_replays(located, text, requested, aims, faults):
-        takes = [setting for setting in settings().values() if name in setting.algorithms]
+        takes = [setting.in_lanes for setting in settings().values() if name in setting.algorithms]
         entries = file_entries(located, ("replay", name), text.replay.get(name, {}))
         in_file = look_up_settings(entries, takes, faults, _why_not_taken(name))
         given_settings = in_file | {key: pair for key, pair in in_flags.items() if name in pair[0].algorithms}
@@ -275,8 +277,23 @@ def _why_not_captured(name: str) -> str:
     try:
         setting = find_setting(name, settings().values())
     except KeyError:
-        return ""
+        return _of_no_broker(name)
     return f"{setting.key} is in the capture, so it cannot be stated; to replay others, vary it (replay:, --set)"
+
+
+def _of_no_broker(name: str) -> str:
+    """Why a setting cannot be given for one broker; empty if the name has not the form broker.ID.SETTING."""
+    spelt = re.fullmatch(r"broker\.([^.]+)\.(.+)", name)
+    known = [setting for setting in settings().values() if setting.named == BROKER]
+    if spelt is None or spelt[1] in {setting.name.partition(".")[0] for setting in known}:
+        return ""
+    if of_broker := next((setting for setting in known if spelt[2] in (setting.name, setting.key)), None):
+        right = f"broker.{spelt[1] if spelt[1].isdecimal() else 'ID'}.{of_broker.name}"
+        return f"{name}: expected {right}, in which ID is the broker's node id, a number"
+    if any(spelt[2] == setting.key and not setting.captured for setting in settings().values()):
+        return f"{name}: {spelt[2]} is in the capture, for each broker, so it cannot be stated"
+    names = ", ".join(f"broker.ID.{setting.name}" for setting in known)
+    return f"{name} cannot be stated for one broker; what can be is {names}"
 
 
 def _why_not_taken(replays: str) -> Callable[[str], str]:
@@ -288,7 +305,9 @@ def _why_not_taken(replays: str) -> Callable[[str], str]:
         try:
             setting = find_setting(name, settings().values())
         except KeyError:
-            return ""
+            return _of_no_broker(name)
+        if setting.is_of_one_broker and setting.algorithms:
+            return f"{name}: a lane has one value for all brokers; vary {setting.of_all.key}, or state this as captured"
         return f"{name} is no setting of {replays}: {_where_it_belongs(setting)}"
 
     return why_not

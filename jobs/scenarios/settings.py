@@ -47,6 +47,8 @@ NOT_REPLAYED: Mapping[str, str] = {
     "worked on a request; QUOTA lines say whom it held back in the capture"
 }
 """Why a setting that operators use cannot be varied or stated, as the end of a message, by the setting's name."""
+BROKER = "broker"
+"""The value of `named` of settings that can be for one broker."""
 Called = Callable[[str, str], str]
 """A function from a kind of thing (topic, user, client) and a name to the lake's name for it."""
 _NAME = r"[^\s,=]{1,249}"
@@ -112,6 +114,21 @@ class Setting(BaseModel):
             return f"{self.one}.{self.name}"
         is_in_name = self.set_on is None or f".{self.set_on}." in f".{self.name}"
         return self.name if is_in_name else f"{self.set_on}.{self.name}"
+
+    @property
+    def is_of_one_broker(self) -> bool:
+        """Whether the setting is for one broker, as in broker.2.fetch.max.bytes."""
+        return self.named == BROKER and self.one is not None
+
+    @property
+    def of_all(self) -> Setting:
+        """The same setting for all topics, brokers, clients or users."""
+        return self.model_copy(update={"one": None})
+
+    @property
+    def in_lanes(self) -> Setting:
+        """The setting as lanes take it: only --captured states one for a single broker."""
+        return self.model_copy(update={"named": None}) if self.named == BROKER else self
 
     @property
     def can_be_set(self) -> bool:
@@ -268,7 +285,7 @@ def setting_of(key: str) -> Setting:
 def key_with_names(key: str, called: Called) -> str:
     """The key of a setting, with other names for its topic, user and client.id. Keys without these stay unchanged."""
     setting = setting_of(key)
-    if setting.one is None or setting.named == "broker":
+    if setting.one is None or setting.named == BROKER:
         return key
     if setting.named == "user.client":
         user, _, client = f"{setting.one}.".removeprefix("user").partition(".client.")
@@ -291,7 +308,7 @@ def in_catalogue_order(keys: Iterable[str]) -> list[str]:
 
     def place(key: str) -> tuple[int, str]:
         setting = setting_of(key)
-        return places[setting.model_copy(update={"one": None}).key], setting.one or ""
+        return places[setting.of_all.key], setting.one or ""
 
     return sorted(keys, key=place)
 

@@ -24,8 +24,9 @@ RACK = (
 )
 QUOTA = "Capture while no quota holds the client back, or raise its quota for that time."
 STATE_BROKER = (
-    "State the broker's limit if it is not Kafka's default: `--captured=broker.fetch.max.bytes=...`, and a client's "
-    "quota: `--captured=consumer_byte_rate=...`. If that was done, trust the lanes of such readers as a direction "
+    "State the broker's limit if it is not Kafka's default: `--captured=broker.fetch.max.bytes=...`, or "
+    "`--captured=broker.2.fetch.max.bytes=...` if only broker 2 has it; and a client's quota: "
+    "`--captured=consumer_byte_rate=...`. If that was done, trust the lanes of such readers as a direction "
     "only."
 )
 

@@ -39,14 +39,17 @@ def distinct_fetch_limits(lanes: Sequence[Lane], captured: Mapping[str, Value]) 
 
 
 def limits_of_consumers(limits: FetchLanes) -> Records:
-    """FETCH_LIMITS: the limits for a consumer that has no quota by name."""
-    of, consumers = limits.limits(Reader("", "", CONSUMER)), limits.consumer_client["readers"]
+    """FETCH_LIMITS: the limits for a consumer that has no quota by name. If brokers have different fetch.max.bytes, the
+    largest counts, because these limits are bounds for all brokers.
+    """
+    reader = Reader("", "", CONSUMER)
+    of, consumers = limits.limits(reader), limits.consumer_client["readers"]
     return new_records(
         FETCH_LIMITS,
         len(limits.names),
         max_bytes=of["max_bytes"],
         partition_max_bytes=of["partition_max_bytes"],
-        broker_max_bytes=of["broker_max_bytes"],
+        broker_max_bytes=limits.limits_by_row(reader)["broker_max_bytes"].max(axis=0),
         consumers=np.where(consumers == AS_CAPTURED, 1, consumers),
         speed=limits.traffic_speed,
     )

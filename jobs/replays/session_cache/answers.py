@@ -13,6 +13,7 @@ from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.terminal.lane_rows import BETWEEN, grid_by_lane, settings_in_name, with_other_traffic
 from jobs.terminal.screen import Grid, grid_lines, share_text, size_text
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_SLOTS
+from udfs.columns.time_units import NEVER
 from udfs.replay.session_cache.settings import SHARE_LIMIT
 
 TITLE = (
@@ -72,13 +73,17 @@ def sums_by_lane(rows: DataFrame) -> DataFrame:
 
 def slot_needs(own_rows: OwnRows) -> DataFrame:
     """A row for each number of shards: the slots that the worst broker needs for the captured traffic, and the slots
-    that the captured brokers can have had.
+    that the captured brokers can have had. If brokers have different numbers of slots, these are the brokers with the
+    fewest.
     """
-    s = SESSION_SLOTS
+    s, is_captured = SESSION_SLOTS, F.col(SESSION_SLOTS.scenario) == CAPTURED_LANE
+    slots, at_most = F.col(s.slots), F.coalesce(F.col(s.slots_at_most), F.lit(NEVER))
+    least = F.max(F.when(is_captured, F.struct((-slots).alias("fewer"), F.col(s.slots_at_least).alias("of"))))["of"]
+    most = F.min(F.when(is_captured, F.struct(slots.alias("slots"), at_most.alias("of"))))["of"]
     return own_rows(s).where(~has_grown()).groupBy(s.shards).agg(
         F.max(s.zero_harm_slots).alias(s.zero_harm_slots), F.max(s.enough_slots).alias(s.enough_slots),
-        F.max(s.slots_at_least).alias(s.slots_at_least), F.min(s.slots_at_most).alias(s.slots_at_most),
-        F.max(F.when(F.col(s.scenario) == CAPTURED_LANE, F.col(s.slots))).alias(s.slots),
+        least.alias(s.slots_at_least), F.nullif(most, F.lit(NEVER)).alias(s.slots_at_most),
+        F.min(F.when(is_captured, slots)).alias(s.slots),
     ).orderBy(s.shards)  # fmt: skip
 
 

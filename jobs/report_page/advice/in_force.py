@@ -18,10 +18,22 @@ CLIENT_COUNTS = ("checked", "agreed", "unknown")
 
 
 def value_in_force(findings: Findings, key: str) -> InForce:
-    """The value of a setting that captures do not show: the stated one, else Kafka's default."""
-    value = findings.captured.get(key, setting_of(key).default_value)
+    """The value of a setting that captures do not show: the stated one, else Kafka's default. If brokers differ, it is
+    the smallest value, because the advice is for all brokers.
+    """
+    setting = setting_of(key)
+    value = findings.captured.get(key, setting.default_value)
     source = STATED if key in findings.captured and key not in findings.assumed else DEFAULT
+    own = [findings.captured[of] for of in findings.captured if setting_of(of).is_of_one_broker and of_all(of) == key]
+    least = min(own, key=setting.order, default=None)
+    if least is not None and (value is None or setting.order(least) < setting.order(value)):
+        value, source = least, STATED
     return InForce(None if value is None else str(value), source)
+
+
+def of_all(key: str) -> str:
+    """The key of the same setting for all brokers."""
+    return setting_of(key).of_all.key
 
 
 def confidence_in_replay(findings: Findings, algorithm: str, readers: Iterable[str] = ()) -> Confidence:

@@ -462,3 +462,32 @@ def test_a_setting_that_only_matters_with_another_one_is_listed_only_with_that_o
     assert scenario(write, quota).captured[windows] == 11
     stated = GRID.replace("captured:", "captured:\n  consumer_byte_rate: 1MiB")
     assert scenario(write, stated).captured[windows] == 11
+
+
+@pytest.mark.parametrize(
+    ("stated", "fault"),
+    [
+        ("broker.x.fetch.max.bytes=1MiB", "expected broker.ID.fetch.max.bytes, in which ID is the broker's node id"),
+        ("broker.2.broker.fetch.max.bytes=1MiB", "expected broker.2.fetch.max.bytes, in which ID is"),
+        ("broker.2.linger.ms=5", "broker.2.linger.ms cannot be stated for one broker; what can be is broker.ID.fetch"),
+        ("broker.2.replica.fetch.max.bytes=1MiB", "replica.fetch.max.bytes is in the capture, for each broker"),
+        ("broker.2.fetch.max.bytes=5", "broker.2.fetch.max.bytes: `5` is below the minimum, 1024"),
+        ("broker.2.fetch.max.bytes=1MiB,2MiB", "one value was in force, and 2 are given"),
+    ],
+)
+def test_what_cannot_be_stated_for_one_broker_is_refused_with_what_can(write: Path, stated: str, fault: str) -> None:
+    (found,) = faults(write, "", captured=(stated,))
+    assert fault in found
+
+
+def test_a_lane_has_one_value_for_all_brokers(write: Path) -> None:
+    (found,) = faults(write, "", sets=("broker.2.fetch.max.bytes=1MiB",))
+    assert "a lane has one value for all brokers; vary broker.fetch.max.bytes, or state this as captured" in found
+
+
+def test_no_bound_can_be_stated_for_one_broker() -> None:
+    stated = ["queued.max.request.bytes=200MiB", "broker.2.queued.max.request.bytes=none"]
+    captured = resolve_scenario(None, [], stated).captured
+    assert captured["broker.queued.max.request.bytes"] == 200 * MiB
+    assert captured["broker.2.queued.max.request.bytes"] == "none"
+    assert "broker.queued.max.request.bytes" not in resolve_scenario(None, [], []).captured

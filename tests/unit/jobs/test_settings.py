@@ -98,6 +98,8 @@ def test_a_bare_name_means_the_consumers_setting_among_lanes_and_the_brokers_amo
         ("user.client.my.app.consumer_byte_rate", "user.client.consumer_byte_rate"),
         ("user.ann.client.my.app.consumer_byte_rate", "user.client.consumer_byte_rate"),
         ("topic.orders.max.message.bytes", "topic.max.message.bytes"),
+        ("broker.2.fetch.max.bytes", "broker.fetch.max.bytes"),
+        ("broker.12.queued.max.request.bytes", "broker.queued.max.request.bytes"),
     ],
 )
 def test_a_setting_for_one_is_the_setting_for_all_with_a_name(spelt: str, for_all: str) -> None:

@@ -259,6 +259,14 @@ def test_too_few_slots_are_raised_to_the_number_that_harms_nobody() -> None:
     assert found == ("change", "stated", "16", "75.0 % of fetches that want a session refused -> none")
 
 
+def test_the_fewest_slots_that_are_stated_for_a_broker_are_the_ones_in_force() -> None:
+    """The advice is for all brokers."""
+    found = sessions(enough=16, taken=8)
+    own = {"broker.2.max.incremental.fetch.session.cache.slots": 8, "broker.3.fetch.max.bytes": 60_000}
+    (one,) = make_recommendations(replace(found, captured={SLOTS: 1000, **own}, assumed=(SLOTS,)))
+    assert (one.verdict, one.now.value, one.now.source, one.recommended) == ("change", "8", "stated", "16")
+
+
 def test_stated_slots_are_shown_as_stated_with_how_shards_share_them() -> None:
     (one,) = make_recommendations(sessions(enough=8, taken=8, stated=12))
     assert one.now.value == "12"

@@ -69,7 +69,7 @@ def replay_brokers(units: Units, parts: Parts, lanes: MemoryLanes) -> Rows:
         events.add(rows, unit)
     exchanges, count = events.gathered.records, len(units)
     traces = traces_of_requests(exchanges, count)
-    replayed = replay_units(traces, seeded(lanes.broker, units, lanes), lanes.window)
+    replayed = replay_units(traces, seeded(lanes.pools_of_brokers(units.names), units, lanes), lanes.window)
     handled = handled_by(exchanges[lanes.window.has(exchanges["requested_at"])], count)
     yield from broker_memory_rows(units, traces, replayed, lanes, handled, events.left_out(count))
 
@@ -93,9 +93,10 @@ def replay_sends(units: Units, parts: Parts, lanes: MemoryLanes) -> Rows:
 def seeded(settings: Records, units: Units, lanes: MemoryLanes) -> Records:
     """The lanes' settings for each unit, with a seed from the names of unit and lane: POOL_SETTINGS[units, lanes].
 
-    So a unit's results do not depend on the other units of a replay. settings: POOL_SETTINGS[lanes].
+    So a unit's results do not depend on the other units of a replay. settings: POOL_SETTINGS[lanes], or
+    POOL_SETTINGS[units, lanes] if units differ.
     """
-    by_unit = np.tile(settings, (len(units), 1))
+    by_unit = np.array(np.broadcast_to(settings, (len(units), len(lanes.names))))
     for unit, (name, address) in enumerate(zip(units.names, units.addresses, strict=True)):
         by_unit["seed"][unit] = [seed_from_names(units.side, name, address, lane) for lane in lanes.names]
     return by_unit

@@ -219,7 +219,9 @@ def broker_memory_rows(
     by_response, by_fetch, by_log = handled_by[unit].T
     columns: Mapping[str, Cell] = {
         **key_columns(units, t, unit, pa.array(lanes.names, pa.string()), lane),
-        **pool_columns(outcomes, lanes.broker["size"][lane], received.connections[unit], ratio),
+        **pool_columns(
+            outcomes, lanes.pools_of_brokers(units.names)["size"][unit, lane], received.connections[unit], ratio
+        ),
         t.requests: outcomes["messages"],
         t.request_bytes: outcomes["bytes"],
         t.held_until_response: by_response,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -22,6 +22,7 @@ MOST_CONSUMER_ALLOCATION = (1 << 31) - 1
 """KIP-81's prototype grants at most min(buffer.memory, Integer.MAX_VALUE) at once."""
 MAX_KBYTES, MIN_MESSAGES = "consumer.queued.max.messages.kbytes", "consumer.queued.min.messages"
 QUEUE_BACKOFF = "consumer.fetch.queue.backoff.ms"
+QUEUED_BYTES = "broker.queued.max.request.bytes"
 QUEUE_KEYS = (MAX_KBYTES, MIN_MESSAGES, QUEUE_BACKOFF)
 """The settings of a librdkafka consumer's queue."""
 MOST_BLOCK_MS = 1 << 40
@@ -74,7 +75,8 @@ class MemoryLanes:
     fetch_limits: FETCH_LIMITS[limits], those in force first. fetch_number: int64[lanes], the index in fetch_limits of
     each lane's limits. default_kbytes: the default of queued.max.messages.kbytes. older_kbytes: (a release of
     librdkafka as 1000 x major + minor, the default in the releases before it), the oldest first. window: the time that
-    counts.
+    counts. own_pools: the bytes of the pool in each lane, int64[lanes], of each broker for which another bound is
+    stated than for all, by its name.
     """
 
     names: tuple[str, ...]
@@ -87,6 +89,15 @@ class MemoryLanes:
     default_kbytes: int = 0
     older_kbytes: tuple[tuple[int, int], ...] = ()
     window: Window = WHOLE
+    own_pools: Mapping[str, Ints] = field(default_factory=dict)
+
+    def pools_of_brokers(self, brokers: Sequence[str]) -> Records:
+        """POOL_SETTINGS[brokers, lanes]. brokers: their names."""
+        pools = np.tile(self.broker, (len(brokers), 1))
+        for broker, name in enumerate(brokers):
+            if name in self.own_pools:
+                pools["size"][broker] = self.own_pools[name]
+        return pools
 
     @property
     def with_captured_traffic(self) -> MemoryLanes:
@@ -103,6 +114,7 @@ class MemoryLanes:
             producer=self.producer[kept],
             queue=self.queue[kept],
             fetch_number=self.fetch_number[kept],
+            own_pools={broker: sizes[kept] for broker, sizes in self.own_pools.items()},
         )
 
 
@@ -122,6 +134,9 @@ def memory_lanes(
         queue=consumer_queues(lanes, assumed),
         fetch_limits=fetch_limits,
         fetch_number=fetch_number,
+        own_pools={
+            broker: lanes.of_broker(broker).ints(QUEUED_BYTES, UNBOUNDED) for broker in lanes.brokers_with(QUEUED_BYTES)
+        },
     )
 
 
@@ -146,7 +161,7 @@ def broker_pools(lanes: LaneSettings) -> Records:
     return new_records(
         POOL_SETTINGS,
         len(lanes.names),
-        size=lanes.ints("broker.queued.max.request.bytes", UNBOUNDED),
+        size=lanes.ints(QUEUED_BYTES, UNBOUNDED),
         max_allocation=lanes.ints("broker.socket.request.max.bytes"),
         variant=MEMORY_POOL,
         us_per_record=AS_CAPTURED,

@@ -20,7 +20,7 @@ _R = OPEN_FETCHES
 def judge_fetches(fetches: Reads, captured: Records, reader: str) -> Ints:
     """The verdict on each fetch: AGREED or a code of OPEN_FETCHES, int64[fetches].
 
-    captured: FETCH_LIMITS[1]. reader: the kind of reader that sent the fetches.
+    captured: FETCH_LIMITS[rows, 1], or FETCH_LIMITS[1]. reader: the kind of reader that sent the fetches.
     """
     fetch, count = fetch_of_reads(fetches), len(fetches.first_read) - 1
     reads, returned = fetches.reads, fetches.reads["returned_bytes"]
@@ -102,7 +102,7 @@ def fetch_of_reads(fetches: Reads) -> Ints:
 def captured_bytes(fetches: Reads, available: Ints, captured: Records) -> tuple[Ints, Bools]:
     """(bytes, depends on unknown batches) of each read under the captured limits: int64[reads] and bool[reads].
 
-    available: int64[reads], the bytes that could be read. captured: FETCH_LIMITS[1].
+    available: int64[reads], the bytes that could be read. captured: FETCH_LIMITS[rows, 1], or FETCH_LIMITS[1].
     """
     (answers,) = answers_to(fetches, available, captured)
     return answers["returned"], answers["unknown"] == 1

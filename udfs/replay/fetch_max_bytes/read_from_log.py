@@ -83,19 +83,24 @@ def answer_fetch(fetches: Reads, available: Ints, fetch: int, limits: Record, an
 def answer_all(fetches: Reads, available: Ints, limits: Records, answers: Records) -> None:
     """Answer every fetch in every lane.
 
-    available: int64[reads], bytes that the log held for each read. limits: FETCH_LIMITS[lanes]. answers: ANSWER[lanes,
-    reads], written in place.
+    available: int64[reads], bytes that the log held for each read. limits: FETCH_LIMITS[rows, lanes]. answers:
+    ANSWER[lanes, reads], written in place.
     """
     for fetch in range(len(fetches.first_read) - 1):
-        for lane in range(len(limits)):
-            answer_fetch(fetches, available, fetch, limits[lane], answers[lane])
+        if fetches.first_read[fetch] == fetches.first_read[fetch + 1]:
+            continue  # there is no read that names a row
+        row = fetches.reads[fetches.first_read[fetch]].limits_row
+        for lane in range(len(answers)):
+            answer_fetch(fetches, available, fetch, limits[row, lane], answers[lane])
 
 
 def answers_to(fetches: Reads, available: Ints, limits: Records) -> Records:
     """What every fetch returns in every lane: ANSWER[lanes, reads].
 
-    available: int64[reads], bytes that the log held for each read. limits: FETCH_LIMITS[lanes].
+    available: int64[reads], bytes that the log held for each read. limits: FETCH_LIMITS[rows, lanes], of which each
+    read names a row; FETCH_LIMITS[lanes] if there is only one row.
     """
-    answers = np.zeros((len(limits), len(fetches.reads)), ANSWER)
-    answer_all(Reads(*all_read_only(fetches)), read_only(available), read_only(limits), answers)
+    by_row = np.atleast_2d(limits)
+    answers = np.zeros((by_row.shape[1], len(fetches.reads)), ANSWER)
+    answer_all(Reads(*all_read_only(fetches)), read_only(available), read_only(by_row), answers)
     return answers

@@ -131,8 +131,9 @@ def reads_in_window(reads: pa.RecordBatch, window: Window) -> pa.RecordBatch:
 
 def take_fetches(progress: ReaderInProgress, rows: pa.RecordBatch, lanes: FetchLanes) -> None:
     """Answer, judge and sum up some whole fetches of the reader, and keep what closed loop needs of them."""
-    limits, fetches = lanes.limits(progress.reader), reads_of(rows)
-    verdicts = judge_fetches(fetches, limits[CAPTURED : CAPTURED + 1], progress.reader.kind)
+    limits, fetches = lanes.limits_by_row(progress.reader), reads_of(rows)
+    fetches.reads["limits_row"] = rows_of_limits(lanes, rows)
+    verdicts = judge_fetches(fetches, limits[:, CAPTURED : CAPTURED + 1], progress.reader.kind)
     note_verdicts(progress, rows, fetches, verdicts)
     fetches.reads["throttled"] |= (verdicts == REPLICATION_THROTTLED)[fetch_of_reads(fetches)]
     fetches = note_for_closed_loop(progress.captured, fetches, rows)
@@ -143,6 +144,17 @@ def take_fetches(progress: ReaderInProgress, rows: pa.RecordBatch, lanes: FetchL
     progress.max_bytes = max(progress.max_bytes, int(reads["max_bytes"].max(initial=0)))
     largest = int(reads["partition_max_bytes"].max(initial=0))
     progress.partition_max_bytes = max(progress.partition_max_bytes, largest)
+
+
+def rows_of_limits(lanes: FetchLanes, rows: pa.RecordBatch) -> Ints | int:
+    """The row of `limits_by_row` for each read, int64[reads]; one value for all if brokers do not differ. rows: of
+    READS.
+    """
+    if not lanes.own_max_bytes:
+        return 0
+    brokers = rows[READS.broker].to_pylist()
+    row_of = {broker: lanes.row_of_broker(broker) for broker in set(brokers)}
+    return np.array([row_of[broker] for broker in brokers], np.int64)
 
 
 def note_for_closed_loop(captured: CapturedFetches, fetches: Reads, rows: pa.RecordBatch) -> Reads:
@@ -173,16 +185,15 @@ def rows_of_group(
     """The rows of readers, once all of their fetches have come, in open loop and in closed loop."""
     of_members, bounds_of = list[tuple[Labels, Member]](), list[BoundsOf]()
     for progress in group:
-        reader, limits = progress.reader, lanes.limits(progress.reader)
+        reader = progress.reader
         partitions = [partition_of(key) for key in progress.captured.partitions]
         labels = Labels(run_id, lanes.names, reader, partitions, lanes.user_of(reader))
         bounds = partial(
-            memory_bounds, limits=limits, max_bytes=progress.max_bytes,
+            memory_bounds, limits_at=partial(lanes.limits, reader), max_bytes=progress.max_bytes,
             partition_max_bytes=progress.partition_max_bytes,
         )  # fmt: skip
         yield from open_rows(progress, labels, bounds(labels))
-        broker_max_bytes = int(limits["broker_max_bytes"][CAPTURED])
-        intent = intent_of(progress.captured, reader.kind, broker_max_bytes, lanes.lossy, lanes.replayed_until())
+        intent = intent_of(progress.captured, reader, lanes)
         if intent is not None:
             room = response_room(intent, reader, responses_under) if responses_under else 0
             of_members.append((labels, Member(intent, reader, room)))
@@ -249,8 +260,7 @@ def replay_responses(batches: Iterable[pa.RecordBatch], limits: FetchLanes) -> I
                 rows = reads_in_window(reads, limits.window)
                 if rows.num_rows:
                     note_for_closed_loop(captured, reads_of(rows), rows)
-            broker_max_bytes = int(limits.limits(reader)["broker_max_bytes"][CAPTURED])
-            intent = intent_of(captured, reader.kind, broker_max_bytes, limits.lossy, limits.replayed_until())
+            intent = intent_of(captured, reader, limits)
             if intent is not None and (room := response_room(intent, reader, limits)):
                 members.append(Member(intent, reader, room))
         if members:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,9 +42,14 @@ class Labels(NamedTuple):
     user: str | None = None
 
     @property
+    def broker_names(self) -> list[str]:
+        """The brokers from which the reader fetched."""
+        return sorted({broker for broker, _, _ in self.partitions})
+
+    @property
     def brokers(self) -> int:
         """How many brokers the reader fetched from."""
-        return len({broker for broker, _, _ in self.partitions})
+        return len(self.broker_names)
 
     @property
     def distinct_partitions(self) -> int:
@@ -95,16 +100,21 @@ class LaneBounds(NamedTuple):
     fetchers: Ints | None = None
 
 
-def memory_bounds(labels: Labels, limits: Records, max_bytes: int, partition_max_bytes: int) -> Ints:
+def memory_bounds(
+    labels: Labels, limits_at: Callable[[str | None], Records], max_bytes: int, partition_max_bytes: int
+) -> Ints:
     """KIP-74, int64[lanes]: N parallel fetches take at most min(N x max_bytes, partitions x partition max bytes).
 
-    limits: FETCH_LIMITS[lanes]. max_bytes, partition_max_bytes: the largest that the reader asked for.
+    limits_at: FETCH_LIMITS[lanes] of a broker. max_bytes, partition_max_bytes: the largest that the reader asked for.
     """
+    limits = limits_at(None)
     of_response = np.where(limits["max_bytes"] == AS_CAPTURED, max_bytes, limits["max_bytes"])
     of_partition = np.where(
         limits["partition_max_bytes"] == AS_CAPTURED, partition_max_bytes, limits["partition_max_bytes"]
     )
-    of_all = labels.brokers * np.minimum(of_response, limits["broker_max_bytes"])
+    of_all = np.zeros(len(limits), np.int64)
+    for broker in labels.broker_names:
+        of_all += np.minimum(of_response, limits_at(broker)["broker_max_bytes"])
     return np.minimum(of_all, labels.distinct_partitions * of_partition)
 
 

@@ -99,7 +99,8 @@ class FetchLanes:
     captured. window: only fetches sent in this time are replayed. quotas: the quotas of consumers in each lane,
     bytes/s; empty if no lane has any. users: the user that each consumer is to brokers, by client.id and address, as
     far as that is known. lossy: the ids of connections of which the capture lacks bytes. captured_until: the last time
-    at which the capture shows each broker (us), by its name.
+    at which the capture shows each broker (us), by its name. own_max_bytes: the fetch.max.bytes in each lane,
+    int64[lanes], of each broker for which another value is stated than for all, by its name.
     """
 
     names: tuple[str, ...]
@@ -113,12 +114,28 @@ class FetchLanes:
     users: Mapping[tuple[str, str], str] = field(default_factory=dict)
     lossy: frozenset[int] = frozenset()
     captured_until: Mapping[str, int] = field(default_factory=dict)
+    own_max_bytes: Mapping[str, Ints] = field(default_factory=dict)
 
-    def limits(self, reader: Reader) -> Records:
-        """The fetch limits of this reader, with its quotas: FETCH_LIMITS[lanes]."""
-        if reader.kind == FOLLOWER:
-            return self.follower
-        return self.consumer if not self.quotas else with_quotas(self.consumer, self.quotas_of(reader))
+    def limits(self, reader: Reader, broker: str | None = None) -> Records:
+        """The fetch limits of this reader, with its quotas: FETCH_LIMITS[lanes].
+
+        broker: the one that answers; by default any for which no other fetch.max.bytes is stated than for all.
+        """
+        limits = self.follower if reader.kind == FOLLOWER else self.consumer
+        if broker is not None and broker in self.own_max_bytes:
+            limits = limits.copy()
+            limits["broker_max_bytes"] = self.own_max_bytes[broker]
+        return with_quotas(limits, self.quotas_of(reader)) if self.quotas and reader.kind != FOLLOWER else limits
+
+    def limits_by_row(self, reader: Reader) -> Records:
+        """The fetch limits of this reader: FETCH_LIMITS[rows, lanes]. The first row is for most brokers; each further
+        one is for a broker in `own_max_bytes`.
+        """
+        return np.stack([self.limits(reader, broker) for broker in (None, *self.own_max_bytes)])
+
+    def row_of_broker(self, broker: str | None) -> int:
+        """The row of `limits_by_row` that is for this broker."""
+        return [None, *self.own_max_bytes].index(broker) if broker in self.own_max_bytes else 0
 
     def quotas_of(self, reader: Reader) -> list[OwnQuota | None]:
         """The quota of a reader in each lane; None if it has none."""
@@ -151,7 +168,8 @@ class FetchLanes:
         """
         shuffles = bool((self.client(reader.kind)["order"] == SHUFFLED_ORDER).any())
         return (
-            np.array_equal(self.limits(reader), others.limits(reader))
+            np.array_equal(self.limits_by_row(reader), others.limits_by_row(reader))
+            and [*self.own_max_bytes] == [*others.own_max_bytes]
             and np.array_equal(self.client(reader.kind), others.client(reader.kind))
             and np.array_equal(self.traffic_speed, others.traffic_speed)
             and (not shuffles or self.names == others.names)
@@ -170,6 +188,9 @@ def fetch_lanes(lanes: LaneSettings) -> FetchLanes:
         follower_client=client_settings(lanes, FOLLOWER),
         traffic_speed=lanes.traffic_speed,
         quotas=quotas if any(quotas) else (),
+        own_max_bytes={
+            broker: lanes.of_broker(broker).ints(BROKER_MAX_BYTES) for broker in lanes.brokers_with(BROKER_MAX_BYTES)
+        },
     )
 
 

@@ -56,6 +56,7 @@ READ: Kind = np.dtype(
         ("first_size", np.int64),  # sizes of the batches from the fetch offset on: sizes[first_size:end_size]
         ("end_size", np.int64),
         ("number", np.int64),  # of the partition, among the reader's partitions
+        ("limits_row", np.int64),  # of the limits: 0, or the row of a broker with limits of its own
     ],
     align=True,
 )

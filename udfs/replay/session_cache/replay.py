@@ -63,7 +63,8 @@ def rows_of_brokers(
     """The rows of one broker after the other, some brokers at a time."""
     keys, results = Keys(), list[BrokerResult]()
     for broker, parts in groupby(parts_by_life(batches, keys), key=lambda part: int(part.fetches["broker"][0])):
-        replay = new_broker(list(keys.brokers)[broker], lanes, seed)
+        name = list(keys.brokers)[broker]
+        replay = new_broker(name, lanes.of_broker(name), seed)
         for part in parts:
             take_fetches(replay, part)
             if replay.lanes.buckets.used[0] > BUCKETS_AT_ONCE:
@@ -75,7 +76,7 @@ def rows_of_brokers(
         play_until(replay, None)
         if not replay.in_window:
             begin_window(replay)
-        results.append(result_of(replay, keys, lanes.settings))
+        results.append(result_of(replay, keys, lanes.of_broker(name).settings))
         if len(results) >= BROKERS_AT_ONCE:
             yield from all_rows(results, lanes, run_id)
             results.clear()

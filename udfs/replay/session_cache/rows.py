@@ -165,7 +165,7 @@ def slot_rows(results: Sequence[BrokerResult], lanes: SessionLanes, run_id: str)
             t.run_id: repeated_text_column(run_id, rows),
             t.scenario: dictionary_column(pa.array(lanes.names, pa.string()), np.tile(np.arange(n), len(results))),
             t.broker: pa.array(np.repeat([result.broker for result in results], n), pa.string()),
-            t.slots: np.tile(lanes.settings["slots"] * shards, len(results)),
+            t.slots: np.concatenate([lanes.of_broker(result.broker).settings["slots"] * shards for result in results]),
             t.shards: np.tile(shards, len(results)),
             t.most_sessions: fullest[:, :n].ravel(),
             t.zero_harm_slots: zero_harm.ravel(),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -54,11 +55,22 @@ CACHE_SETTINGS = np.dtype(
 
 @dataclass(frozen=True)
 class SessionLanes:
-    """The lanes of a replay. settings: CACHE_SETTINGS[lanes]. window: the time that counts."""
+    """The lanes of a replay. settings: CACHE_SETTINGS[lanes]. window: the time that counts. own_slots: the slots of
+    each shard in each lane, int64[lanes], of each broker for which another number is stated than for all, by its name.
+    """
 
     names: tuple[str, ...]
     settings: Records
     window: Window = WHOLE
+    own_slots: Mapping[str, Ints] = field(default_factory=dict)
+
+    def of_broker(self, broker: str) -> SessionLanes:
+        """The lanes at one broker."""
+        if broker not in self.own_slots:
+            return self
+        settings = self.settings.copy()
+        settings["slots"] = self.own_slots[broker]
+        return replace(self, settings=settings)
 
 
 @dataclass(frozen=True)
@@ -98,7 +110,10 @@ def session_lanes(lanes: LaneSettings) -> SessionLanes:
     consumers = lanes.ints(TRAFFIC_CONSUMERS, unset=1)
     eviction_ms = np.rint(lanes.ints(EVICTION_MS) * lanes.traffic_speed).astype(np.int64)
     settings = cache_settings(lanes.ints(SLOTS), shards, eviction_ms, rules, consumers, speed=lanes.traffic_speed)
-    return SessionLanes(lanes.names, settings)
+    own_slots = {
+        broker: lanes.of_broker(broker).ints(SLOTS) // settings["shards"] for broker in lanes.brokers_with(SLOTS)
+    }
+    return SessionLanes(lanes.names, settings, own_slots=own_slots)
 
 
 def shards_of_release(release: Value | None) -> int:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,6 +13,8 @@ CAPTURED = 0
 """The index of the lane with the settings in force, in every array by lane."""
 AS_CAPTURED = -1
 """Stands for the value of a setting in a lane that leaves it as captured."""
+BROKER = "broker."
+"""How the key of a broker's setting begins; if it is for one broker, a node id and a dot follow."""
 NO_LIMIT = "none"
 """The value of a setting that sets no bound."""
 KAFKA_RELEASE, PROPOSAL = "kafka", "kip"
@@ -42,6 +44,17 @@ class LaneSettings:
         """A setting's value in each lane: the lane's own, otherwise the one in force; None if the capture shows it."""
         return [lane.get(key, self.in_force.get(key)) for lane in self.changed]
 
+    def of_broker(self, broker: str) -> LaneSettings:
+        """The lanes at one broker. Where a value in force is stated for this broker, it replaces the value for all."""
+        prefix = f"{BROKER}{broker}."
+        own = {key.removeprefix(prefix): value for key, value in self.in_force.items() if key.startswith(prefix)}
+        of_all = {name if name.startswith(BROKER) else f"{BROKER}{name}": value for name, value in own.items()}
+        return replace(self, in_force={**self.in_force, **of_all})
+
+    def brokers_with(self, key: str) -> list[str]:
+        """The brokers for which a value of their own is stated for a broker's setting. key: that for all brokers."""
+        return brokers_with(key, self.in_force)
+
     def ints(self, key: str, unset: int = 0) -> Ints:
         """A setting's value in each lane: int64[lanes], `unset` if there is no value or no bound."""
         return np.array(
@@ -65,6 +78,21 @@ class LaneSettings:
         """The code of each lane's choice: int64[lanes], `unset` if there is none. In a sequence, it is the index."""
         known = codes if isinstance(codes, Mapping) else {name: code for code, name in enumerate(codes)}
         return np.array([known.get(str(value), unset) for value in self.values(key)], np.int64)
+
+
+def brokers_with(key: str, in_force: Iterable[str]) -> list[str]:
+    """The node ids of the brokers for which a value of their own is stated, in ascending order.
+
+    key: of a broker's setting, for all brokers. in_force: the keys of settings.
+
+    >>> brokers_with("broker.fetch.max.bytes", ["broker.fetch.max.bytes", "broker.12.fetch.max.bytes"])
+    ['12']
+    """
+    ending = f".{key.removeprefix(BROKER)}"
+    nodes = [
+        of.removeprefix(BROKER).removesuffix(ending) for of in in_force if of.startswith(BROKER) and of.endswith(ending)
+    ]
+    return sorted((node for node in nodes if node.isdecimal()), key=int)
 
 
 def stated_release_numbers(value: Value | None) -> tuple[int, ...] | None:

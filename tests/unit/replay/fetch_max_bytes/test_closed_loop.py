@@ -184,6 +184,13 @@ def test_a_reader_leaves_all_brokers_that_it_stops_asking_at_the_same_time() -> 
     assert both["lane 1", "2"] == PARTITIONS * SIZE // 2
 
 
+@pytest.mark.parametrize(("broker", "largest"), [("1", SIZE), ("2", 2 * SIZE)])
+def test_a_broker_with_a_limit_of_its_own_answers_under_it_in_both_loops(broker: str, largest: int) -> None:
+    """Only broker 1 answers. Under the limit for all brokers, its responses have two batches."""
+    rows = gold(EVENTS, replace(lanes_of(AS_CAPTURED), own_max_bytes={broker: np.array([SIZE])}))["fetch_consumers"]
+    assert [row["response_bytes_max"] for row in rows] == [largest] * 2
+
+
 def test_the_catch_up_at_two_brokers_lasts_from_the_first_fetch_at_one_to_the_last_at_the_other() -> None:
     for broker in ("1", "2"):
         rows = gold(batch_rows() + catch_up(reconnects=8, broker=broker), lanes_of(AS_CAPTURED, SIZE, 10 * SIZE))

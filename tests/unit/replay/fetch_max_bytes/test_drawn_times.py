@@ -7,12 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from schemas.tables.values import CONSUMER
 from tests.unit.replay.fetch_max_bytes.captured_reader import (
     BEGIN,
     MS,
     PARTITIONS,
     batch_rows,
     catch_up,
+    lanes_of,
     read_row,
     reads_of,
 )
@@ -34,6 +36,8 @@ from udfs.replay.fetch_max_bytes.closed_loop.state import STOP, Unit
 from udfs.replay.fetch_max_bytes.events import logs_and_reads
 from udfs.replay.fetch_max_bytes.events import reads_of as reads_of_rows
 from udfs.replay.fetch_max_bytes.replay import groups_of_readers, note_for_closed_loop
+from udfs.replay.fetch_max_bytes.settings import Reader
+from udfs.replay.shared import lanes
 
 HORIZON = 20_000 * MS
 AS_CAPTURED = DrawnTimes(1.0, 1.0, np.zeros(3))
@@ -62,7 +66,7 @@ def captured_intent(
             for logs, reads in map(logs_and_reads, parts):
                 captured.note_logs(logs)
                 note_for_closed_loop(captured, reads_of_rows(reads), reads)
-    intent = intent_of(captured, "consumer", 1 << 30)
+    intent = intent_of(captured, Reader("app", "10.0.0.1", CONSUMER), lanes_of(lanes.AS_CAPTURED))
     assert intent is not None
     batches = intent.unit.batches.copy()
     batches["visible_at"][:-1] = produced_at

@@ -31,3 +31,20 @@ def test_a_consumers_quota_caps_its_responses_at_ten_seconds_of_it_and_no_follow
 def test_without_a_quota_the_brokers_limit_holds() -> None:
     lanes = lanes_of({}, {"broker.fetch.max.bytes": 1 << 20})
     assert lanes.limits(APP)["broker_max_bytes"].tolist() == [55 << 20, 1 << 20]
+
+
+def test_a_broker_with_a_limit_of_its_own_has_it_in_every_lane_that_sets_none() -> None:
+    lanes = lanes_of({"broker.2.fetch.max.bytes": 60_000}, {"broker.fetch.max.bytes": 1 << 20})
+    assert lanes.limits(APP, "2")["broker_max_bytes"].tolist() == [60_000, 1 << 20]
+    assert lanes.limits(FETCHER, "2")["broker_max_bytes"].tolist() == [60_000, 1 << 20]
+    assert lanes.limits(APP, "1")["broker_max_bytes"].tolist() == [55 << 20, 1 << 20]
+    assert [lanes.row_of_broker(broker) for broker in ("1", "2", None)] == [0, 1, 0]
+    assert lanes.limits_by_row(APP)["broker_max_bytes"].tolist() == [[55 << 20, 1 << 20], [60_000, 1 << 20]]
+    assert not lanes.equals(lanes_of({}, {"broker.fetch.max.bytes": 1 << 20}), APP)
+
+
+def test_the_smaller_of_a_quota_and_of_a_brokers_own_limit_counts() -> None:
+    rates: dict[str, Value] = {"consumer_byte_rate": 1000}
+    lanes = lanes_of({"broker.2.fetch.max.bytes": 6000}, rates)
+    assert lanes.limits(APP, "2")["broker_max_bytes"].tolist() == [6000, 6000]
+    assert lanes.limits(APP, "1")["broker_max_bytes"].tolist() == [55 << 20, 10_000]

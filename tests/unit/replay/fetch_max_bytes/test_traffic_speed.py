@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from schemas.tables.values import CONSUMER
 from tests.unit.replay.fetch_max_bytes.captured_reader import batch_rows, catch_up, lanes_of, reads_of
-from tests.unit.replay.fetch_max_bytes.closed_units import MOST, MS, PACE, Client, Part, replayed
+from tests.unit.replay.fetch_max_bytes.closed_units import MS, PACE, Client, Part, replayed
 from udfs.replay.fetch_max_bytes import events
 from udfs.replay.fetch_max_bytes.closed_loop.events import CapturedFetches
 from udfs.replay.fetch_max_bytes.closed_loop.intent import intent_of
@@ -82,7 +82,7 @@ def test_a_lane_reads_at_its_own_speed_and_waits_as_long_by_its_clients_clock() 
     for logs, reads in map(events.logs_and_reads, reads_of([*batch_rows(), *catch_up()]).to_batches()):
         captured.note_logs(logs)
         note_for_closed_loop(captured, events.reads_of(reads), reads)
-    intent = intent_of(captured, CONSUMER, MOST)
+    intent = intent_of(captured, Reader("app", "10.0.0.1", CONSUMER), lanes_of(AS_CAPTURED))
     assert intent
     lanes = replace(lanes_of(AS_CAPTURED, AS_CAPTURED), traffic_speed=np.array([1.0, 2.5]))
     rules = lane_rules(intent, Reader("app", "10.0.0.1", CONSUMER), lanes)

@@ -62,3 +62,10 @@ def test_a_lane_changes_only_what_it_sets() -> None:
     assert lanes.settings["slots"].tolist() == [125, 10, 1000, 125]
     assert lanes.settings["shards"].tolist() == [8, 8, 1, 8]
     assert lanes.settings["eviction_ms"].tolist() == [120_000, 120_000, 120_000, 5]
+
+
+def test_a_broker_with_a_number_of_slots_of_its_own_has_it_in_every_lane_that_sets_none() -> None:
+    in_force = IN_FORCE | {"broker.2.max.incremental.fetch.session.cache.slots": 16}
+    lanes = session_lanes(LaneSettings(("captured", "more"), ({}, {SLOTS: 80}), in_force))
+    assert lanes.of_broker("1").settings["slots"].tolist() == [125, 10]
+    assert lanes.of_broker("2").settings["slots"].tolist() == [2, 10]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from udfs.replay.shared.lanes import AS_CAPTURED, NO_LIMIT, LaneSettings
+from udfs.replay.shared.lanes import AS_CAPTURED, NO_LIMIT, LaneSettings, Value
 
 LANES = LaneSettings(("captured", "more", "none"), ({}, {"step": 0.5, "bytes": 7}, {"bytes": NO_LIMIT}), {"bytes": 5})
 
@@ -19,3 +19,20 @@ def test_a_lane_has_its_own_value_else_the_one_in_force() -> None:
 def test_a_number_that_nobody_sets_is_0() -> None:
     singles = LANES.singles("step")
     assert (singles.tolist(), singles.dtype) == ([0, 0.5, 0], np.float32)
+
+
+LIMIT, RACK = "broker.fetch.max.bytes", "broker.rack"
+IN_FORCE: dict[str, Value] = {LIMIT: 5, "broker.2.fetch.max.bytes": 3, "broker.12.broker.rack": "b"}
+OF_BROKERS = LaneSettings(("captured", "more"), ({}, {LIMIT: 7}), IN_FORCE)
+
+
+def test_a_value_that_is_stated_for_one_broker_is_in_force_there_and_a_lane_has_one_value_for_all() -> None:
+    assert {broker: OF_BROKERS.of_broker(broker).ints(LIMIT).tolist() for broker in ("1", "2", "12")} == {
+        "1": [5, 7], "2": [3, 7], "12": [5, 7],
+    }  # fmt: skip
+    assert OF_BROKERS.of_broker("12").values(RACK) == ["b", "b"]
+
+
+def test_only_brokers_with_a_value_of_their_own_are_named() -> None:
+    assert OF_BROKERS.brokers_with(LIMIT) == ["2"]
+    assert OF_BROKERS.brokers_with("broker.queued.max.request.bytes") == []

@@ -4,8 +4,6 @@ all lanes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -45,7 +43,8 @@ from udfs.replay.fetch_max_bytes.closed_loop.placing import (
 )
 from udfs.replay.fetch_max_bytes.closed_loop.settings import CapturedWork, profiles_of_nodes
 from udfs.replay.fetch_max_bytes.closed_loop.state import NODE, Unit
-from udfs.replay.fetch_max_bytes.settings import JAVA_3, JAVA_4, LIBRDKAFKA
+from udfs.replay.fetch_max_bytes.settings import JAVA_3, JAVA_4, LIBRDKAFKA, FetchLanes, Reader
+from udfs.replay.shared.lanes import CAPTURED
 
 REQUESTS_A_FETCH, MORE_REQUESTS = 64, 1000
 """A node's replay in a lane ends after REQUESTS_A_FETCH requests for each captured fetch and each batch, plus
@@ -81,35 +80,28 @@ class Intent(NamedTuple):
     lost_fetches: Bools
 
 
-def intent_of(
-    captured: CapturedFetches,
-    reader: str,
-    broker_max_bytes: int,
-    lossy: frozenset[int] = frozenset(),
-    captured_until: Mapping[str, int] = MappingProxyType({}),
-) -> Intent | None:
-    """The intent of a reader, once all of its fetches are known; None if none of them was answered.
-
-    reader: its kind. broker_max_bytes: the broker's fetch.max.bytes in force. lossy: the ids of connections of which
-    the capture lacks bytes. captured_until: the last time at which the capture shows each broker (us), by its name. A
-    reader does not leave a broker that is not in it.
+def intent_of(captured: CapturedFetches, reader: Reader, lanes: FetchLanes) -> Intent | None:
+    """The intent of a reader, once all of its fetches are known; None if none of them was answered. lanes: only what
+    they say of the capture counts, and the limits of the captured lane.
     """
-    nodes, keys = nodes_of(captured, reader), list(captured.partitions)
+    nodes, keys = nodes_of(captured, reader.kind), list(captured.partitions)
     if nodes is None:
         return None
     reads = node_reads(captured, nodes)
     handovers = handovers_of(reads, nodes, keys)
     logs = build_logs(reads, readable_logs(captured, nodes, reads, handovers), handovers)
-    dealt = fetcher_hashes(keys) if reader == FOLLOWER else places_in_deal(keys)
+    dealt = fetcher_hashes(keys) if reader.kind == FOLLOWER else places_in_deal(keys)
     logs.partitions["dealt"] = dealt[logs.partitions["number"]]
-    servings, max_bytes = servings_of(reads, logs), np.minimum(nodes.nodes["max_bytes"], broker_max_bytes)
+    of_brokers = [int(lanes.limits(reader, broker)["broker_max_bytes"][CAPTURED]) for broker in captured.brokers]
+    max_bytes = np.minimum(nodes.nodes["max_bytes"], np.array(of_brokers, np.int64)[nodes.nodes["broker"]])
+    servings = servings_of(reads, logs)
     logs.batches["segment_end"][:-1] = segment_ends_of_batches(reads, logs, servings, max_bytes)
     fetches, left_at = fetches_for_changes(reads, nodes), when_left(handovers, reads)
     leaves_nothing_out = nodes.nodes["profile"] == JAVA_4
     gone = np.zeros(len(reads.partitions), np.bool_)
     gone[partitions_given_up(reads, fetches, leaves_nothing_out)] = True
     wanted = ~gone & (left_at == NEVER)
-    left = departures(captured, nodes, fetches, reads.node[wanted & has_unread(reads, logs, fetches)], captured_until)
+    left = departures(captured, nodes, fetches, reads.node[wanted & has_unread(reads, logs, fetches)], lanes)
     changes = changes_of_nodes(
         reads, fetches, destinations_of(reads, logs), left_at, leaves_nothing_out,
         abandoned=np.flatnonzero(wanted & left[reads.node]),
@@ -132,18 +124,19 @@ def intent_of(
         throttled=np.add.reduceat(is_throttled & (paced.size == 0), first, dtype=np.int64),
         is_delayed=np.logical_or.reduceat(is_throttled & (paced.size != 0), first),
         lost_seeks=changes.lost,
-        lost_fetches=lossy_nodes(captured, nodes, lossy) & (changes.gaps > 0),
+        lost_fetches=lossy_nodes(captured, nodes, lanes.lossy) & (changes.gaps > 0),
     )
 
 
 def departures(
-    captured: CapturedFetches, nodes: Nodes, fetches: ReaderFetches, unread: Ints, captured_until: Mapping[str, int]
+    captured: CapturedFetches, nodes: Nodes, fetches: ReaderFetches, unread: Ints, lanes: FetchLanes
 ) -> Bools:
     """Which nodes the reader leaves before it has read everything: bool[nodes].
 
-    unread: int64[n], the nodes of partitions of which the last fetch could have returned more. captured_until: as in
-    `intent_of`.
+    unread: int64[n], the nodes of partitions of which the last fetch could have returned more. A reader does not leave
+    a broker of which `lanes` does not say how long the capture shows it.
     """
+    captured_until = lanes.replayed_until()
     until = np.array([captured_until.get(broker, ALWAYS) for broker in captured.brokers], np.int64)
     max_wait_us = nodes.nodes["max_wait_ms"] * US_PER_MS
     silent = is_silent(fetches, max_wait_us, until[nodes.nodes["broker"]])

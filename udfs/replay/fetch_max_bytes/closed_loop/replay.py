@@ -131,7 +131,7 @@ def threads_of(members: Sequence[Member]) -> list[tuple[str, Sequence[str]]]:
 
 def lane_rules(intent: Intent, reader: Reader, lanes: FetchLanes) -> Records:
     """The rules of each node of a reader in each lane: RULES[nodes, lanes]."""
-    return rules_by_node(intent.nodes, intent.profiles, intent.work, lanes, reader)
+    return rules_by_node(intent.nodes, intent.profiles, intent.work, lanes, reader, intent.brokers)
 
 
 def backlogs_of_partitions(unit: Unit, numbers: int) -> Ints:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -73,9 +74,11 @@ class CapturedWork(NamedTuple):
     is_at_work: bool
 
 
-def rules_by_node(nodes: Nodes, profiles: Ints, work: CapturedWork, lanes: FetchLanes, reader: Reader) -> Records:
+def rules_by_node(
+    nodes: Nodes, profiles: Ints, work: CapturedWork, lanes: FetchLanes, reader: Reader, brokers: Sequence[str]
+) -> Records:
     """The rules of each node in each lane: RULES[nodes, lanes]. profiles: int64[nodes], which rules each node follows
-    in the capture.
+    in the capture. brokers: the names of the brokers, by the numbers in `nodes`.
 
     If records are produced twice as fast, the capture's clock runs twice as fast for a client: 1 ms of the client's
     time is 2 ms of that clock. max_wait_us is by the capture's clock. All lanes have the same seed, so lanes with the
@@ -84,8 +87,9 @@ def rules_by_node(nodes: Nodes, profiles: Ints, work: CapturedWork, lanes: Fetch
     limits, clients, captured = lanes.limits(reader), lanes.client(reader.kind), nodes.nodes
     lane_rules = np.zeros((len(captured), len(limits)), RULES)
     profile = set_or_captured(clients["profile"], profiles)
+    of_brokers = np.stack([lanes.limits(reader, broker)["broker_max_bytes"] for broker in brokers])
     lane_rules["limit"] = np.minimum(
-        set_or_captured(limits["max_bytes"], captured["max_bytes"]), limits["broker_max_bytes"]
+        set_or_captured(limits["max_bytes"], captured["max_bytes"]), of_brokers[captured["broker"]]
     )
     # In a lane that sets max_bytes, the client's Fetch version has max_bytes.
     is_old = (captured["api_version"] > NONE) & (captured["api_version"] < FIRST_WITH_MAX_BYTES)
