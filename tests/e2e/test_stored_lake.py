@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +21,8 @@ from jobs.lake.delta_tables import read_table
 from jobs.lake.pruning import stored_tables
 from jobs.lake.table_address import table_path
 from jobs.open_lake import open_lake
-from schemas.tables.gold import FETCH_FAIRNESS, GOLD, RUNS
+from schemas.tables.algorithms import SESSION_CACHE as OF_SESSIONS
+from schemas.tables.gold import FETCH_FAIRNESS, GOLD, RUNS, TABLES_OF_REPLAY
 from schemas.tables.gold_limits import LIMIT_TABLES, PARTITION_LIMIT_HEADROOM, PARTITIONS_PER_BROKER
 from schemas.tables.gold_memory import BROKER_MEMORY
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_TABLES
@@ -149,8 +151,20 @@ def test_a_migrated_lake_has_todays_rows_in_the_columns_that_both_have(migrated:
         assert own == part_of(table, all_rows(of_today, table), columns), table.name
 
 
+@pytest.fixture(scope="module")
+def few(migrated: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The migrated lake, as a run of one replay leaves it: for each table that only Spark reaches, it takes seconds."""
+    lake = str(tmp_path_factory.mktemp("few") / "lake")
+    shutil.copytree(migrated, lake)
+    for name, tables in TABLES_OF_REPLAY.items():
+        for table in tables if name != OF_SESSIONS else ():
+            shutil.rmtree(table_path(lake, table), ignore_errors=True)
+    DeltaTable(table_path(lake, RUNS)).delete(f"{RUNS.algorithm} <> '{OF_SESSIONS}'")
+    return lake
+
+
 @pytest.fixture(params=["a folder", "an object store", "Spark's catalog", "Unity"])
-def place(request: pytest.FixtureRequest, migrated: str, in_schema: str, monkeypatch: pytest.MonkeyPatch) -> str:
+def place(request: pytest.FixtureRequest, few: str, in_schema: str, monkeypatch: pytest.MonkeyPatch) -> str:
     """The flag that names the migrated lake, in each kind of place where jobs find a lake.
 
     Unity does not say which files a table has, so only the rows show what they lack.
@@ -159,16 +173,16 @@ def place(request: pytest.FixtureRequest, migrated: str, in_schema: str, monkeyp
         monkeypatch.setattr(delta_tables, "workers_folder", lambda *_: None)
     if request.param == "Unity":
         monkeypatch.setattr(delta_log, "jvm_of_delta_spark", lambda _: None)
-    return f"--catalog={in_schema}" if request.param in ("Spark's catalog", "Unity") else f"--lake={migrated}"
+    return f"--catalog={in_schema}" if request.param in ("Spark's catalog", "Unity") else f"--lake={few}"
 
 
 @pytest.fixture(scope="module")
-def in_schema(migrated: str, spark: SparkSession) -> Iterator[str]:
+def in_schema(few: str, spark: SparkSession) -> Iterator[str]:
     """A schema of Spark's catalog that has the tables of the migrated lake."""
     schema = "spark_catalog.older"
     spark.sql(f"CREATE SCHEMA {schema}")
-    for table in tables_in(migrated):
-        spark.sql(f"CREATE TABLE {schema}.{table.name} USING delta LOCATION '{table_path(migrated, table)}'")
+    for table in tables_in(few):
+        spark.sql(f"CREATE TABLE {schema}.{table.name} USING delta LOCATION '{table_path(few, table)}'")
     yield schema
     spark.sql(f"DROP SCHEMA {schema} CASCADE")
 
