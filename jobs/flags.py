@@ -202,7 +202,7 @@ def not_taken_text(job: str, arguments: Sequence[str]) -> str:
     """
     flags = list(dict.fromkeys(argument.partition("=")[0] for argument in arguments))
     messages = [
-        f"{name} belongs behind the job: {job} {name}"
+        f"{name} belongs after the job: {job} {name}"
         if job in FLAGS[name].jobs
         else f"{job} does not read {name}, which {_takers_text(FLAGS[name].jobs)}"
         for name in flags

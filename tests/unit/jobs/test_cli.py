@@ -195,7 +195,7 @@ def test_if_a_scenarios_lake_is_a_file_the_message_says_where_it_is_named(
             "and size take; report does not read --log-zone, which ingest and pipeline take; unrecognized arguments: "
             "--lakes=x",
         ),
-        (["--lake=x", "pipeline"], "--lake belongs behind the job: pipeline --lake; see refetch pipeline --help"),
+        (["--lake=x", "pipeline"], "--lake belongs after the job: pipeline --lake; see refetch pipeline --help"),
         (["replay", "--strict=maybe"], "argument --strict: takes no value, and is given 'maybe'"),
         (["gate", "--on=silver", "--run=1f2e"], "--run names the run that the gold gate checks"),
         (["gate", "--on=gold", "--junit=."], "--junit .: this is a folder; name the file in it"),
