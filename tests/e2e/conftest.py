@@ -116,7 +116,7 @@ def made(spark: SparkSession, capture: Path, lake: Path) -> tuple[str, str]:
 
 @contextmanager
 def pages_left_out() -> Iterator[None]:
-    """While the block runs, commands write no page: drawing it takes longer than a small replay."""
+    """While the block runs, commands write no page. Drawing it takes about a second."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(jobs.report, "write_report", lambda *_: None)
         yield

@@ -30,7 +30,6 @@ from schemas.tables.gold_trends import TRENDS
 from schemas.tables.silver import CAPTURES, EXCHANGES, SILVER
 from schemas.tables.silver_shares import SHARE_FETCHES
 from schemas.tables.table import Table
-from tests.e2e.conftest import pages_left_out
 from tests.lakes import rows_by_key
 
 SCHEMA = "spark_catalog.refetch"
@@ -73,8 +72,8 @@ def rows_at(path: str, table: Table) -> list[Any]:
 
 @pytest.fixture(scope="module")
 def places(spark: SparkSession, repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Places]:
-    """The lakes, each with two nights. Nights have no page, since a report of tables in a schema takes Spark as long as
-    the whole replay. The second night is made by the command.
+    """The lakes, each with two nights. The first night has no page, since a report of tables in a schema takes Spark as
+    long as the whole replay. The second night is made by the command.
     """
     folder = tmp_path_factory.mktemp("catalog")
     warehouse = Path(urlparse(str(spark.conf.get("spark.sql.warehouse.dir"))).path, "refetch.db")
@@ -85,9 +84,8 @@ def places(spark: SparkSession, repository: Path, tmp_path_factory: pytest.TempP
         scenario = resolve_scenario(str(made.scenario))
         first = Run(scenario, (sample(repository, capture),), lake, datetime.fromisoformat(at))
         replay(spark, first, ingest(spark, first))
-    with pages_left_out():
-        for place in made.flags:
-            assert run_command([*pipeline(made, repository, *NIGHTS[1]), place]) == 0
+    for place in made.flags:
+        assert run_command([*pipeline(made, repository, *NIGHTS[1]), place]) == 0
     yield made
     spark.sql(f"DROP SCHEMA {SCHEMA} CASCADE")
 
@@ -144,7 +142,7 @@ def test_runs_compare_and_migrate_print_the_same(places: Places) -> None:
     assert told["runs"]["runs_in_all"] == 2
 
 
-@pytest.mark.usefixtures("no_page")
+@pytest.mark.usefixtures("tables_alone")
 def test_the_same_run_is_not_made_again(places: Places, repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     capture, at = NIGHTS[1]
     for place in places.flags:

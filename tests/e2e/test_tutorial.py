@@ -72,7 +72,7 @@ def begun(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Begu
     return Begun(folder / "lake", first, out.getvalue(), err.getvalue())
 
 
-@pytest.mark.usefixtures("no_page")
+@pytest.mark.usefixtures("tables_alone")
 def test_all_five_are_replayed_and_the_stored_scenario_gives_the_same_run(
     begun: Begun, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
