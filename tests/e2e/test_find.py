@@ -34,7 +34,7 @@ from udfs.facts.arrow_tables import arrow_schema
 
 KiB = 1 << 10
 FETCH, PARTITION = "consumer.fetch.max.bytes", "consumer.max.partition.fetch.bytes"
-SIZES = tuple(int(size) // KiB for size in np.geomspace(64 * KiB, 4096 * KiB, 12))
+SIZES = tuple(int(size) // KiB for size in np.geomspace(64 * KiB, 4096 * KiB, 24))
 OVER = ",".join(f"{size}KiB" for size in SIZES)
 AIM = f"fetch_max_bytes: least catch_up where held <= 700KiB and longest_wait <= 50ms over {FETCH}={OVER}"
 A, T = AIM_SETTINGS, TRADE_OFF
