@@ -114,7 +114,7 @@ class LocalTable:
 
     def files_of(self, column: str, values: Collection[str]) -> tuple[str, ...]:
         """The files with the rows of several partitions. values: theirs, of the column that partitions the table."""
-        if self.log is None or not len(self._listed):
+        if self.log is None or not values or not len(self._listed):
             return ()
         wanted = pc.field(f"partition.{column}").isin([*values])
         return tuple(f"{self.path}/{path}" for path in sorted(map(str, self._listed.filter(wanted)["path"])))

@@ -275,8 +275,8 @@ def test_of_a_lake_that_is_ingested_and_not_replayed_a_replay_is_asked_for(
 ) -> None:
     plant(str(tmp_path), CAPTURES, whole(CAPTURES, [{"capture_id": "c", "path": "/a.pcap"}]))
     assert run_command([*job, f"--lake={tmp_path}"]) == 1
-    assert capsys.readouterr().err.endswith(
-        f"gold/runs: no such table; run `replay --lake={tmp_path}` first, or `pipeline` with captures and this --lake\n"
+    assert capsys.readouterr().err == (
+        f"refetch: {tmp_path}: no run on captures is finished; run `pipeline` or `replay` with this --lake first\n"
     )
 
 

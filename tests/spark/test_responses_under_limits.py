@@ -28,7 +28,7 @@ LIMITED = ["replay", "--lake=no-lake", "--set=consumer.fetch.max.bytes=1MiB"]
 
 @pytest.fixture
 def reads(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> list[Source]:
-    """The sources whose reads are replayed again. They have no reads, and the capture lacks bytes of no connection."""
+    """The sources whose reads are replayed again. They have no reads, and nothing is known of connections."""
     sources: list[Source] = []
 
     def dealt_reads(source: Source, shards: int, groups: Mapping[tuple[str, str], str]) -> DataFrame:
@@ -36,7 +36,7 @@ def reads(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> list[Source]:
         return spark.createDataFrame([], from_arrow_schema(DEALT))
 
     monkeypatch.setattr(jobs.replays.consumer_memory.job, "dealt_reads", dealt_reads)
-    monkeypatch.setattr(jobs.replays.consumer_memory.job, "lossy_connections", lambda source: frozenset())
+    monkeypatch.setattr(jobs.replays.consumer_memory.job, "with_connections", lambda source, lanes: lanes)
     return sources
 
 
