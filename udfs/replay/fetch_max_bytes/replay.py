@@ -152,9 +152,9 @@ def rows_of_limits(lanes: FetchLanes, rows: pa.RecordBatch) -> Ints | int:
     """
     if not lanes.own_max_bytes:
         return 0
-    brokers = rows[READS.broker].to_pylist()
-    row_of = {broker: lanes.row_of_broker(broker) for broker in set(brokers)}
-    return np.array([row_of[broker] for broker in brokers], np.int64)
+    brokers = rows[READS.broker].dictionary_encode()
+    row_of_broker = np.array([lanes.row_of_broker(broker) for broker in brokers.dictionary.to_pylist()], np.int64)
+    return row_of_broker[brokers.indices.to_numpy()]
 
 
 def note_for_closed_loop(captured: CapturedFetches, fetches: Reads, rows: pa.RecordBatch) -> Reads:
