@@ -13,6 +13,7 @@ from udfs.columns.records import new_records
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.fetch_max_bytes.partition_log.events import LOG_EVENT, NO_BOUND
 from udfs.replay.fetch_max_bytes.partition_log.log import (
+    DELIVERY_TIMEOUT_US,
     PartitionLog,
     build_log,
     dated_by_followers,
@@ -76,6 +77,14 @@ def test_a_produce_request_after_a_fetch_that_returned_its_batch_does_not_date_t
     """An idempotent producer sends a batch again whose first answer was an error, though the leader had appended it."""
     log = log_of((0, 9, 5, 20, 30), (10, 19, 5, 90, 95), (10, 19, 5, ALWAYS, 50), (20, 29, 5, 97, 99))
     assert (log.after.tolist(), log.before.tolist()) == ([20, 20, 97], [30, 50, 99])
+
+
+def test_a_produce_request_long_after_a_fetch_that_returned_its_batch_dates_the_append() -> None:
+    """No producer sends a batch again after delivery.timeout.ms, so other records were appended at these offsets."""
+    later = 50 + DELIVERY_TIMEOUT_US
+    fetched, last = (10, 19, 5, ALWAYS, 50), (10, 19, 5, later, later + 9)
+    assert log_of(fetched, last).after.tolist() == [ALWAYS]
+    assert log_of(fetched, (10, 19, 5, later + 1, later + 9)).after.tolist() == [later + 1]
 
 
 def test_a_run_ends_where_an_offset_is_missing() -> None:

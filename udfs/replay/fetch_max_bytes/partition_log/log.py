@@ -15,10 +15,12 @@ import numpy as np
 from udfs.columns.arrays import Bools, Ints, Records, stretch_edges
 from udfs.columns.records import new_records
 from udfs.columns.sentinels import NONE
-from udfs.columns.time_units import ALWAYS, NEVER
+from udfs.columns.time_units import ALWAYS, NEVER, US_PER_MS
 from udfs.replay.fetch_max_bytes.partition_log.events import NO_BOUND
 from udfs.replay.fetch_max_bytes.state import READABLE_BATCH
+from udfs.replay.shared.silver_columns import DELIVERY_TIMEOUT_MS
 
+DELIVERY_TIMEOUT_US = DELIVERY_TIMEOUT_MS * US_PER_MS
 END, BEGIN, DATA = range(3)
 """Events of a producer, in their order at the same offset: a transaction ends, a transaction begins, records."""
 
@@ -78,7 +80,8 @@ def build_log(batches: Records, aborted: Records) -> PartitionLog:
     np.minimum.at(before, which, batches["append_before"])
     before = np.minimum.accumulate(before[::-1])[::-1]
     # A batch that was there before its produce request was sent again: the earlier request had an error as its answer.
-    after[after > before] = ALWAYS
+    # A producer sends nothing again after delivery.timeout.ms; later requests append other records at equal offsets.
+    after[(after > before) & (after - DELIVERY_TIMEOUT_US <= before)] = ALWAYS
     breaks = np.flatnonzero(base[1:] != last[:-1] + 1) + 1
     return PartitionLog(
         base=base,
