@@ -17,12 +17,11 @@ from schemas.tables.silver_topics import CLUSTER_METADATA
 from schemas.tables.table import Table
 from schemas.tables.values import CONSUMER, FOLLOWER, FROM_PRODUCE, PARTITION
 from schemas.wire.fetch import FETCH_REQUEST
+from schemas.wire.fetch_sessions import FINAL_EPOCH
 from schemas.wire.produce import PRODUCE_REQUEST
 
 OfTable = Callable[[Table], DataFrame]
 """From a silver table to those of its rows that count."""
-SESSIONLESS = -1
-"""Epoch of a fetch that asks for no session and closes the one that it names."""
 
 
 def read_amounts(spark: SparkSession, lake: str, capture_id: str, cluster_id: str | None) -> Amounts:
@@ -81,7 +80,7 @@ def most_readers(rows: OfTable) -> DataFrame:
     counts from its first fetch to its last.
     """
     x = EXCHANGES
-    in_session = (F.col(x.api_key) == FETCH_REQUEST.api_key) & (F.col(x.fetch_session_epoch) != SESSIONLESS)
+    in_session = (F.col(x.api_key) == FETCH_REQUEST.api_key) & (F.col(x.fetch_session_epoch) != FINAL_EPOCH)
     spans = rows(x).where(in_session).groupBy(x.broker, x.connection_id).agg(
         F.min(x.request_time).alias("first"), F.max(x.request_time).alias("last")
     )  # fmt: skip

@@ -6,7 +6,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS
-from udfs.facts.metadata_log import FIRST_WITH_SESSIONS, METADATA_LOG, NO_EPOCH, NO_SESSION
+from schemas.wire.fetch_sessions import FINAL_EPOCH, FIRST_WITH_SESSIONS, NO_SESSION
+from udfs.facts.metadata_log import METADATA_LOG
 
 
 def partitions_of_brokers(rows: DataFrame) -> DataFrame:
@@ -18,5 +19,5 @@ def is_answered_by_broker() -> Column:
     """Whether a row of EXCHANGES, of a Fetch request, does not read the metadata log: see `fetches_metadata_log`."""
     x = EXCHANGES
     reads_log = (F.col(x.fetch_replica_id) >= 0) & (F.col(x.api_version) >= FIRST_WITH_SESSIONS)
-    reads_log &= (F.col(x.fetch_session_id) == NO_SESSION) & (F.col(x.fetch_session_epoch) == NO_EPOCH)
+    reads_log &= (F.col(x.fetch_session_id) == NO_SESSION) & (F.col(x.fetch_session_epoch) == FINAL_EPOCH)
     return ~F.coalesce(reads_log, F.lit(False))

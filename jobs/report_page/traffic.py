@@ -5,13 +5,13 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from jobs.captures.amounts import SESSIONLESS
 from jobs.captures.broker_fetches import is_answered_by_broker, partitions_of_brokers
 from jobs.replays.algorithm import OwnRows
 from jobs.report_page.row_caps import first_rows
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.values import CONSUMER, FOLLOWER, FROM_PRODUCE, FULL
 from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND, MESSAGE_TOO_LARGE
+from schemas.wire.fetch_sessions import FINAL_EPOCH, NO_SESSION
 from udfs.replay.fetch_max_bytes.read_from_log import FIRST_WITH_MAX_BYTES
 
 FETCH, PRODUCE = "FETCH", "PRODUCE"
@@ -59,7 +59,7 @@ def fetching_software(own_rows: OwnRows) -> DataFrame:
     session = F.when(F.col(x.fetch_session_id) > 0, F.struct(x.broker, x.fetch_session_id))
     by_software = fetch_exchanges(own_rows).groupBy(x.client_software_name, x.client_software_version).agg(
         F.count_distinct(session).alias("sessions"),
-        F.count_if(F.col(x.fetch_session_epoch) == SESSIONLESS).alias("sessionless"),
+        F.count_if(F.col(x.fetch_session_epoch) == FINAL_EPOCH).alias("sessionless"),
         *fetch_sums(),
     )  # fmt: skip
     order = (F.desc("fetches"), x.client_software_name, x.client_software_version)
@@ -80,7 +80,7 @@ def fetches_by_reader(own_rows: OwnRows) -> DataFrame:
     does not. If the capture has only a part of a response, which could not be read, the fetch counts in `cut` alone.
     """
     x, f = EXCHANGES, FETCH_PARTITIONS
-    closes = (F.col(x.fetch_session_epoch) == SESSIONLESS) & (F.col(x.fetch_session_id) > 0)
+    closes = (F.col(x.fetch_session_epoch) == FINAL_EPOCH) & (F.col(x.fetch_session_id) > NO_SESSION)
     answered = fetch_exchanges(own_rows).where(
         F.col(x.fetch_replica_id).isNotNull() & F.col(x.response_time).isNotNull()
     )

@@ -10,14 +10,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from schemas.wire.fetch_sessions import FINAL_EPOCH, FIRST_WITH_SESSIONS, NO_SESSION
 from udfs.columns.arrow_columns import compute
 
 METADATA_LOG = ("__cluster_metadata", "AAAAAAAAAAAAAAAAAAAAAQ")
 """The name and the id of its topic."""
-FIRST_WITH_SESSIONS = 7
-"""The version of Fetch that KIP-227 brought."""
-NO_SESSION, NO_EPOCH = 0, -1
-"""Session id and epoch of a fetch that wants no session."""
 
 
 def is_of_metadata_log(topic: Any) -> Any:
@@ -37,7 +34,7 @@ def fetches_metadata_log(replica_id: Any, session_id: Any, session_epoch: Any, a
 
     replica_id, session_id, session_epoch, api_version: int[rows], null where not known.
     """
-    wants_none = compute.and_(compute.equal(session_id, NO_SESSION), compute.equal(session_epoch, NO_EPOCH))
+    wants_none = compute.and_(compute.equal(session_id, NO_SESSION), compute.equal(session_epoch, FINAL_EPOCH))
     is_replica = compute.and_(
         compute.greater_equal(replica_id, 0), compute.greater_equal(api_version, FIRST_WITH_SESSIONS)
     )

@@ -18,8 +18,8 @@ from schemas.tables import algorithms
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS
 from schemas.tables.silver_shares import SHARE_FETCHES
 from schemas.wire.fetch import FETCH_REQUEST
+from schemas.wire.fetch_sessions import FIRST_WITH_SESSIONS
 from udfs.errors import CaptureError
-from udfs.facts.metadata_log import FIRST_WITH_SESSIONS
 from udfs.replay.session_cache.replay import replay_sessions
 from udfs.replay.session_cache.settings import session_lanes, share_settings
 from udfs.replay.session_cache.share_sessions.replay import replay_share_sessions

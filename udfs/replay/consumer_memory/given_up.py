@@ -29,8 +29,6 @@ from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.consumer_memory.takeovers import FETCH, first_drained, first_request
 
 LEAVE_GROUP, SYNC_GROUP = API_KEYS["LEAVE_GROUP"], API_KEYS["SYNC_GROUP"]
-FINAL_EPOCH = -1
-"""The epoch of a fetch that closes its session (FetchMetadata)."""
 
 GIVEN_UP = int_fields(
     "unit",

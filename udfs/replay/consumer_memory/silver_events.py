@@ -11,6 +11,7 @@ from schemas.tables.event_kinds import HandledBy, MemoryEvent
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.steps_memory import MEMORY_EVENTS
 from schemas.tables.values import ANSWERED, BROKER, CONSUMER, FROM_FETCH, FROM_PRODUCE, PRODUCER
+from schemas.wire.fetch_sessions import FINAL_EPOCH, NO_SESSION
 from schemas.wire.produce import PRODUCE_REQUEST
 from udfs.capture.framing import SIZE_BYTES
 from udfs.columns.arrow_columns import arrow_array, us_since_1970
@@ -64,8 +65,6 @@ BATCH_COLUMNS = (
     _B.max_timestamp, _B.producer_id, _B.producer_epoch, _B.base_sequence, _B.error_code,
 )  # fmt: skip
 REQUEST, RESPONSE = "request", "response"
-FINAL_EPOCH = -1
-"""The epoch of a fetch that closes its session (FetchMetadata)."""
 
 
 def unit_of_client(rows: pa.RecordBatch, side: str) -> dict[str, Column]:
@@ -99,7 +98,9 @@ def exchange_events(batches: Iterable[pa.RecordBatch], librdkafka: ByConnection)
 def response_events(rows: pa.RecordBatch, librdkafka: ByConnection) -> pa.RecordBatch:
     """Every client's exchanges, with the memory that its responses took."""
     t, x = MEMORY_EVENTS, EXCHANGES
-    closes = pc.and_(pc.equal(rows[x.fetch_session_epoch], FINAL_EPOCH), pc.not_equal(rows[x.fetch_session_id], 0))
+    closes = pc.and_(
+        pc.equal(rows[x.fetch_session_epoch], FINAL_EPOCH), pc.not_equal(rows[x.fetch_session_id], NO_SESSION)
+    )
     return event_rows(
         {
             **unit_of_client(rows, CONSUMER),

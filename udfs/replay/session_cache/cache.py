@@ -7,11 +7,12 @@ are in eviction.py. A client knows the place (index) of the session that it open
 from __future__ import annotations
 
 from schemas.wire.errors import FETCH_SESSION_TOPIC_ID_ERROR, INVALID_FETCH_SESSION_EPOCH
+from schemas.wire.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH
 from udfs.columns.arrays import Record
 from udfs.columns.sentinels import NONE
 from udfs.kernels.kernel import kernel
 from udfs.replay.session_cache.settings import OLDEST_CREATED
-from udfs.replay.session_cache.state import FINAL_EPOCH, GREATEST_ID, INITIAL_EPOCH, Cache, uses_topic_ids
+from udfs.replay.session_cache.state import GREATEST_ID, Cache, uses_topic_ids
 
 
 @kernel

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND, FETCH_SESSION_TOPIC_ID_ERROR
+from schemas.wire.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION
 from udfs.columns.arrays import Record, Records
 from udfs.columns.time_units import US_PER_MS
 from udfs.kernels.kernel import kernel
@@ -19,10 +20,7 @@ from udfs.replay.session_cache.state import (
     AS_EXPECTED,
     BEGIN_ANEW,
     BY_RULES,
-    FINAL_EPOCH,
     FROM_BEFORE,
-    INITIAL_EPOCH,
-    NO_SESSION,
     NO_TIME,
     RENEW,
     SESSION_CLIENT,

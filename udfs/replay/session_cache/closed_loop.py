@@ -9,6 +9,7 @@ fetches. If it gets none, the lane leaves it out, and sends the second one as th
 from __future__ import annotations
 
 from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH
+from schemas.wire.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION
 from udfs.columns.arrays import Record, Records
 from udfs.columns.sentinels import NONE
 from udfs.kernels.kernel import kernel
@@ -17,12 +18,9 @@ from udfs.replay.session_cache.clients import follow_response
 from udfs.replay.session_cache.grants import admit_session, create_session, outcome_in_bucket
 from udfs.replay.session_cache.state import (
     BEGIN_ANEW,
-    FINAL_EPOCH,
     FROM_BEFORE,
     FULL,
     INCREMENTAL,
-    INITIAL_EPOCH,
-    NO_SESSION,
     RENEW,
     SESSIONLESS,
     WITHOUT_SESSION,

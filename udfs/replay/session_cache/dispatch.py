@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND
+from schemas.wire.fetch_sessions import NO_SESSION
 from udfs.columns.arrays import Record, Records
 from udfs.columns.time_units import US_PER_MS
 from udfs.kernels.kernel import kernel
@@ -13,7 +14,7 @@ from udfs.replay.session_cache.fidelity import judge_contents, judge_grant, judg
 from udfs.replay.session_cache.memory import has_headroom
 from udfs.replay.session_cache.order import is_placed
 from udfs.replay.session_cache.slots import note_gone, note_served, note_session_granted
-from udfs.replay.session_cache.state import NO_SESSION, NO_TIME, Buckets, Cache, Captured, Lanes
+from udfs.replay.session_cache.state import NO_TIME, Buckets, Cache, Captured, Lanes
 from udfs.replay.shared.lanes import CAPTURED
 
 BUCKET_US = 10_000_000

@@ -3,6 +3,7 @@ capture."""
 
 from __future__ import annotations
 
+from schemas.wire.fetch_sessions import NO_SESSION
 from udfs.columns.arrays import Record
 from udfs.columns.sentinels import NONE
 from udfs.kernels.kernel import kernel
@@ -18,7 +19,7 @@ from udfs.replay.session_cache.cache import (
     shard_of,
 )
 from udfs.replay.session_cache.eviction import find_victim
-from udfs.replay.session_cache.state import NO_SESSION, Lanes
+from udfs.replay.session_cache.state import Lanes
 
 
 @kernel

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from schemas.wire.fetch_sessions import INITIAL_EPOCH, NO_SESSION
 from udfs.columns.arrays import Ints, Record, Records
 from udfs.columns.sentinels import NONE
 from udfs.kernels.kernel import kernel
 from udfs.replay.session_cache.cache import shard_of
-from udfs.replay.session_cache.state import EPOCH_UNKNOWN, EVENT, INITIAL_EPOCH, NO_SESSION, NO_TIME
+from udfs.replay.session_cache.state import EPOCH_UNKNOWN, EVENT, NO_TIME
 
 OVERLAP_US = 100_000
 """The most time between the packets of two responses that may have been built in the other order.

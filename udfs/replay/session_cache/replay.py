@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from schemas.tables.gold_sessions import SESSION_CACHE
 from schemas.tables.table import Table
+from schemas.wire.fetch_sessions import INITIAL_EPOCH
 from udfs.columns.arrays import Records, read_only
 from udfs.columns.records import join_records
 from udfs.columns.sentinels import NONE
@@ -42,7 +43,7 @@ from udfs.replay.session_cache.order import (
 from udfs.replay.session_cache.rows import BrokerResult, all_rows, cache_rows, result_of
 from udfs.replay.session_cache.settings import SessionLanes
 from udfs.replay.session_cache.slots import note_all_gone
-from udfs.replay.session_cache.state import INITIAL_EPOCH, SESSION_FETCH
+from udfs.replay.session_cache.state import SESSION_FETCH
 
 BROKERS_AT_ONCE, BUCKETS_AT_ONCE = 100, 100
 """How many brokers' results, and how many buckets of a broker, are held before they become rows."""
@@ -64,7 +65,8 @@ def rows_of_brokers(
     keys, results = Keys(), list[BrokerResult]()
     for broker, parts in groupby(parts_by_life(batches, keys), key=lambda part: int(part.fetches["broker"][0])):
         name = list(keys.brokers)[broker]
-        replay = new_broker(name, lanes.of_broker(name), seed)
+        own = lanes.of_broker(name)
+        replay = new_broker(name, own, seed)
         for part in parts:
             take_fetches(replay, part)
             if replay.lanes.buckets.used[0] > BUCKETS_AT_ONCE:
@@ -76,7 +78,7 @@ def rows_of_brokers(
         play_until(replay, None)
         if not replay.in_window:
             begin_window(replay)
-        results.append(result_of(replay, keys, lanes.of_broker(name).settings))
+        results.append(result_of(replay, keys, own.settings))
         if len(results) >= BROKERS_AT_ONCE:
             yield from all_rows(results, lanes, run_id)
             results.clear()

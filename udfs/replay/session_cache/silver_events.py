@@ -11,11 +11,12 @@ import pyarrow as pa
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS
 from schemas.tables.steps import SESSION_EVENTS
 from schemas.wire.fetch import FETCH_REQUEST
+from schemas.wire.fetch_sessions import FIRST_WITH_SESSIONS
 from udfs.columns.arrays import stretch_edges
 from udfs.columns.arrow_columns import compute as pc
 from udfs.columns.arrow_columns import us_since_1970
 from udfs.columns.time_units import ALWAYS as NEVER_OPEN
-from udfs.facts.metadata_log import FIRST_WITH_SESSIONS, fetches_metadata_log
+from udfs.facts.metadata_log import fetches_metadata_log
 from udfs.replay.session_cache.events import OF_FETCH
 from udfs.replay.shared.dealt_rows import Step
 from udfs.replay.shared.silver_columns import (

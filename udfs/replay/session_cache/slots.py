@@ -10,13 +10,14 @@ from __future__ import annotations
 import numpy as np
 
 from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND
+from schemas.wire.fetch_sessions import NO_SESSION
 from udfs.columns.arrays import Ints, Record
 from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
 from udfs.replay.session_cache.cache import shard_of
 from udfs.replay.session_cache.order import OVERLAP_US
-from udfs.replay.session_cache.state import NO_SESSION, REFUSAL, SESSION_SPAN, SessionSpans
+from udfs.replay.session_cache.state import REFUSAL, SESSION_SPAN, SessionSpans
 from udfs.replay.shared.int_map import ABSENT, new_map, place_of_key, put_key, with_room_for
 
 

@@ -11,11 +11,9 @@ from udfs.kernels.kernel import kernel
 from udfs.replay.shared.int_map import IntMap
 from udfs.wire.fetch_sizes import FIRST_WITH_TOPIC_IDS
 
-NO_SESSION = 0
 NO_TIME = -1
 SIZE_UNKNOWN = -1
 EPOCH_UNKNOWN = -2
-INITIAL_EPOCH, FINAL_EPOCH = 0, -1
 GREATEST_ID = (1 << 31) - 1
 """Java's Integer.MAX_VALUE, the greatest session id and the greatest epoch."""
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from itertools import product
 
+from schemas.wire.fetch_sessions import FINAL_EPOCH
 from udfs.columns.arrays import Record
 from udfs.columns.records import new_records
 from udfs.replay.session_cache.cache import next_epoch, use_session
 from udfs.replay.session_cache.eviction import can_be_evicted, is_older, is_smaller, yields_place
 from udfs.replay.session_cache.memory import new_cache
 from udfs.replay.session_cache.settings import CACHE_SETTINGS, CURRENT, KIP_TEXT, OLDEST_CREATED
-from udfs.replay.session_cache.state import FINAL_EPOCH, GREATEST_ID, SESSION, SESSION_FETCH
+from udfs.replay.session_cache.state import GREATEST_ID, SESSION, SESSION_FETCH
 
 EVICTION_MS = 100
 BITS = (0, 1)

@@ -12,9 +12,9 @@ import pytest
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS
 from schemas.tables.steps import SESSION_EVENTS
 from schemas.wire.fetch import FETCH_REQUEST
+from schemas.wire.fetch_sessions import FIRST_WITH_SESSIONS
 from tests.gate_rows import TIME, Row
 from tests.silver_rows import TIME_US, in_turn, plain, row_of, silver_rows, small_rows
-from udfs.facts.metadata_log import FIRST_WITH_SESSIONS
 from udfs.replay.session_cache.silver_events import (
     BROKERS,
     EXCHANGE_COLUMNS,
