@@ -20,6 +20,7 @@ from udfs.replay.fetch_max_bytes.quotas import CONSUMER_QUOTA
 from udfs.replay.fetch_max_bytes.rows import CLOSED_LOOP, OPEN_LOOP
 
 TITLE = "fetch.max.bytes (KIP-74)"
+LONGEST_WAIT = "the longest time in which a partition had records and got none"
 CUT_TAILS = "bytes of batches that the end of a response cuts off, so that they are fetched again"
 OPEN = "  open loop: each captured fetch answered under other limits"
 OPEN_HEAD = ("reader", "lane", "p99", "largest", "empty", "longest wait", "Jain", "cut tails", "bound", "unknown")
@@ -31,7 +32,7 @@ OPEN_COLUMNS = {
     "p99": "record bytes that 99 % of the worst reader's responses do not exceed",
     "largest": "record bytes of the largest response",
     "empty": "how often a partition came away empty from a fetch although it had records",
-    "longest wait": "the longest time in which a partition had records and got none",
+    "longest wait": LONGEST_WAIT,
     "Jain": "Jain's fairness index of the worst reader: 1 if each partition gets the same share of what it had",
     "cut tails": CUT_TAILS,
     "bound": BOUND,
@@ -45,7 +46,7 @@ CLOSED_NOTES = (
 CLOSED_HEAD = ("reader", "lane", "catch-up", "longest wait", "of", "waiting", "requests", "cut tails", "held", "bound")
 CLOSED_COLUMNS = {
     "catch-up": f"the time until the slowest partition's backlog is read; `{NOT_READ}` if one is not read to its end",
-    "longest wait": "the longest time in which a partition had records and got none",
+    "longest wait": LONGEST_WAIT,
     "of": "the partition that waited longest",
     "waiting": "partitions that came away empty from a fetch although they had records",
     "cut tails": CUT_TAILS,

@@ -15,6 +15,7 @@ from jobs.replays.silver import Read, client_software, dealt_silver, read_small_
 from jobs.session.one_shuffle import deal_again
 from schemas.tables.silver import CONNECTIONS, FETCH_PARTITIONS, RECORD_BATCHES
 from udfs.columns.arrow_columns import compute as pc
+from udfs.columns.arrow_columns import us_since_1970
 from udfs.replay.fetch_max_bytes.partition_log.replay import grouped_read_rows
 from udfs.replay.fetch_max_bytes.settings import FetchLanes
 from udfs.replay.fetch_max_bytes.silver_events import (
@@ -44,21 +45,24 @@ def dealt_reads(source: Source, shards: int, groups: Mapping[Client, str], joins
 
 def with_connections(source: Source, lanes: FetchLanes) -> FetchLanes:
     """The lanes with what the table `connections` shows of the capture set."""
-    return replace(lanes, lossy=lossy_connections(source), captured_until=ends_of_brokers(source))
-
-
-def ends_of_brokers(source: Source) -> dict[str, int]:
-    """The last time at which the capture set shows each broker (us since 1970), by its name."""
     c = CONNECTIONS
-    rows = read_small_table(source, c, (c.broker, c.last_time))
-    known = rows.set_column(1, c.last_time, rows[c.last_time].cast(pa.int64())).drop_null()
-    ends = known.group_by(c.broker).aggregate([(c.last_time, "max")])
+    connections = read_small_table(source, c, (c.connection_id, c.broker, c.last_time, c.missing_bytes))
+    return replace(lanes, lossy=lossy_connections(connections), captured_until=ends_of_brokers(connections))
+
+
+def ends_of_brokers(connections: pa.Table) -> dict[str, int]:
+    """The last time at which the capture set shows each broker (us since 1970), by its name. connections: of
+    CONNECTIONS.
+    """
+    c = CONNECTIONS
+    known = connections.select([c.broker, c.last_time]).drop_null()
+    times = known.set_column(1, c.last_time, us_since_1970(known[c.last_time]))
+    ends = times.group_by(c.broker).aggregate([(c.last_time, "max")])
     return {row[c.broker]: row[f"{c.last_time}_max"] for row in ends.to_pylist()}
 
 
-def lossy_connections(source: Source) -> frozenset[int]:
-    """The ids of connections of which the capture lacks bytes."""
+def lossy_connections(connections: pa.Table) -> frozenset[int]:
+    """The ids of connections of which the capture lacks bytes. connections: of CONNECTIONS."""
     c = CONNECTIONS
-    rows = read_small_table(source, c, (c.connection_id, c.missing_bytes))
-    lossy = rows.filter(pc.greater(rows[c.missing_bytes], 0))
+    lossy = connections.filter(pc.greater(connections[c.missing_bytes], 0))
     return frozenset(lossy[c.connection_id].drop_null().to_numpy().tolist())

@@ -33,8 +33,6 @@ COLUMNS = {
     "requests": "bytes of Fetch requests",
     "responses": "bytes of Fetch responses",
 }
-
-
 GROWN_COLUMNS = {"slots needed": "with this many slots, no client that still fetches is refused or loses its session"}
 
 
