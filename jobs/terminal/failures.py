@@ -14,7 +14,8 @@ from jobs.session.spark import spark_log
 from jobs.terminal.interrupts import is_interrupted
 from udfs.errors import SparkError
 
-_PYTHON_FAULT = re.compile(r"^(?:\w+\.)*(\w+(?:Error|Exception|Exit)\b.*)$", re.MULTILINE)
+_PYTHON_FAULT = re.compile(r"(?:\A|^ .*)\n(?:\w+\.)*(\w+(?::.*)?)$", re.MULTILINE)
+"""The line of a traceback that names the exception: the first line behind those of the calls, which are indented."""
 _JAVA_CAUSE = re.compile(r"^(?:Caused by)?: (?:[\w$]+\.)*([\w$]+.*)$", re.MULTILINE)
 _LONGEST = 500
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")

@@ -25,6 +25,17 @@ Traceback (most recent call last):
 udfs.errors.CaptureError: mixed.pcap: cut at byte 7
 """
 
+OTHER_NAME = """\
+[PYTHON_EXCEPTION] An exception was thrown from the Python worker: Traceback (most recent call last):
+  File "/x/worker.py", line 9, in read
+    table.cast(schema)
+    ^^^^^^^^^^^^^^^^^^
+  File "pyarrow/error.pxi", line 92, in pyarrow.lib.check_status
+pyarrow.lib.ArrowInvalid: cannot cast
+ SQLSTATE: 38000
+\tat org.apache.spark.X.y(X.scala:1)
+"""
+
 JAVA = """\
 An error occurred while calling o136.save.
 : org.apache.spark.SparkException: Job aborted due to stage failure
@@ -38,6 +49,7 @@ Caused by: java.io.IOException: Mkdirs failed to create file:/lake
     ("text", "cause"),
     [
         (PYTHON_WORKER, "CaptureError: mixed.pcap: cut at byte 7"),
+        (OTHER_NAME, "ArrowInvalid: cannot cast"),
         (JAVA, "IOException: Mkdirs failed to create file:/lake"),
         (
             "[PATH_NOT_FOUND] Path does not exist: /x. SQLSTATE: 42K03",
