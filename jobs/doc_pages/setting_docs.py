@@ -21,7 +21,8 @@ spelling, without the prefix, is enough: `fetch.max.bytes` is the consumer's in 
 [conf/settings.yaml](../conf/settings.yaml) by `python -m jobs.doc_pages`.
 
 *Stated* marks settings whose value in force a capture may not show: `--captured` states it. Defaults are Kafka's; if
-there is none, the capture shows the value, or nothing is assumed.
+there is none, the capture shows the value, or nothing is assumed. Brokers read their settings when they start, unless
+the row says that they can be changed before ([advice.md](advice.md#how-a-value-is-set)).
 """
 STATED_ALONE = """\
 ## Stated, and the same in every lane
@@ -48,6 +49,8 @@ def settings_table(listed: Iterable[Setting]) -> Iterator[str]:
     yield from HEAD
     for setting in listed:
         about = f"{setting.doc} ({setting.kip})" if setting.kip else setting.doc
+        if setting.update_mode == "cluster-wide":
+            about += " It can be changed while brokers run."
         default = "" if setting.default is None else f"`{setting.default}`"
         default += "".join(f"; `{value}` before {first}" for first, value in setting.default_before.items())
         cells = (f"`{setting.key}`", allowed_values(setting), default, "yes" if setting.captured else "", about)

@@ -29,6 +29,7 @@ from jobs.report_page.verdict import (
     changes_together,
     confidence_text,
     enough_value_text,
+    how_to_set_block,
     kept_together,
     owners_text,
     setting_names_text,
@@ -68,7 +69,8 @@ def advice_cards(made: Sequence[Recommendation]) -> Iterator[Card]:
     for block in changes_together(made):
         first = block[0][0]
         cost = [("Cost", first.cost.text)] if first.cost.text else []
-        terms = [("Why", f"{first.gain.text}. {first.reason}"), *cost, ("Sure", confidence_text(first))]
+        how = [("Set", text)] if (text := how_to_set_block(block)) else []
+        terms = [("Why", f"{first.gain.text}. {first.reason}"), *cost, ("Sure", confidence_text(first)), *how]
         lines = [f"{alike[0].name}: {change_text(alike[0])}" for alike in block]
         yield Card("change", owners_text(block[0]), lines, terms, QUESTION[first.algorithm], first.is_proposal)
     for alike in withheld_together(made):

@@ -11,6 +11,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from jobs.report_page.advice.how_to_set import how_to_set
 from jobs.report_page.advice.recommendation import Effect, Ends, Recommendation
 from jobs.report_page.capture_contents import captured_files
 from jobs.report_page.questions import answer_questions
@@ -21,6 +22,7 @@ from jobs.scenarios.moment import Moment
 from jobs.version import VERSION
 from schemas.tables.gold import FIDELITY, RUNS
 from schemas.tables.silver import CAPTURES
+from schemas.tables.values import CHANGE
 
 NAME = "summary.json"
 
@@ -49,7 +51,8 @@ class TableEffect(SummaryPart):
 class Advised(SummaryPart):
     """Advice on one setting: a row of gold/recommendations.
 
-    docs/tables.md explains its columns, and docs/advice.md has the rules.
+    docs/tables.md explains its columns, and docs/advice.md has the rules. how_to_set: for a change, where the value is
+    set, and when it takes effect; null for other verdicts, and for settings that no release has.
     """
 
     verdict: Literal["change", "keep", "withheld"]
@@ -68,6 +71,7 @@ class Advised(SummaryPart):
     unknown: int
     reason: str
     is_proposal: bool
+    how_to_set: str | None
 
 
 class Answered(SummaryPart):
@@ -178,6 +182,7 @@ def recommendation_part(one: Recommendation) -> Advised:
         setting=one.setting, value_now=one.now.value, source=one.now.source, recommended=one.recommended,
         enough=one.enough, gain=effect_part(one.gain), cost=effect_part(one.cost), checked=one.sure.checked,
         agreed=one.sure.agreed, unknown=one.sure.unknown, reason=one.reason, is_proposal=one.is_proposal,
+        how_to_set=(how_to_set([one]) or None) if one.verdict == CHANGE else None,
     )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from jobs.captures.clusters import BY_FLAG
 from jobs.paths import COMMAND
 from jobs.report_page.advice.aims import aim_settings, limit_text
 from jobs.report_page.advice.floors import low_fidelity, low_fidelity_text
+from jobs.report_page.advice.how_to_set import how_to_set
 from jobs.report_page.advice.in_force import summed_confidence
 from jobs.report_page.advice.recommendation import Recommendation, exact_value_text, value_text
 from jobs.report_page.advice.withheld import flags_to_state
@@ -50,7 +51,7 @@ CONTINUED = " \\"
 """The end of a line that a shell continues on the next one."""
 SCREEN_LINES = 40
 """The lines of the first screen, including those that say where report and tables are."""
-MOST_CHANGE_LINES, MOST_WITHHELD, MOST_KEPT, MOST_LANES, MOST_ASKED, MOST_LOW, MOST_FILES = 14, 3, 6, 3, 3, 2, 2
+MOST_CHANGE_LINES, MOST_WITHHELD, MOST_KEPT, MOST_LANES, MOST_ASKED, MOST_LOW, MOST_FILES = 18, 3, 6, 3, 3, 2, 2
 Alike = list[Recommendation]
 """Recommendations that say the same for several clients; the first one gains most."""
 
@@ -162,9 +163,18 @@ def block_lines(block: list[Alike]) -> Iterator[str]:
     first = block[0][0]
     for alike in block:
         yield from labelled_lines("CHANGE", f"{alike[0].name:<{NAME}}  {owners_text(alike)}  {change_text(alike[0])}")
-    for head, text in (("why", first.gain.text), ("cost", first.cost.text), ("sure", confidence_text(first))):
+    terms = (
+        ("why", first.gain.text), ("cost", first.cost.text), ("sure", confidence_text(first)),
+        ("set", how_to_set_block(block)),
+    )  # fmt: skip
+    for head, text in terms:
         if text:  # a change may cost nothing
             yield from labelled_lines("", f"{head:<4}  {text}")
+
+
+def how_to_set_block(block: list[Alike]) -> str:
+    """How to make the changes of a block."""
+    return how_to_set([alike[0] for alike in block], len(block[0]))
 
 
 def changes_together(made: Sequence[Recommendation]) -> list[list[Alike]]:

@@ -93,6 +93,7 @@ class Setting(BaseModel):
     one: str | None = None
     searched: str | None = None
     exists_as: Literal["setting", "release", "proposal", "model"] = "setting"
+    update_mode: Literal["read-only", "cluster-wide"] = "read-only"
 
     @model_validator(mode="after")
     def _is_sound(self) -> Self:
@@ -287,14 +288,25 @@ def key_with_names(key: str, called: Called) -> str:
     setting = setting_of(key)
     if setting.one is None or setting.named == BROKER:
         return key
-    if setting.named == "user.client":
-        user, _, client = f"{setting.one}.".removeprefix("user").partition(".client.")
-        one = [("user", user.strip(".")), ("client", client.strip("."))]
-    else:
-        kind, _, name = setting.one.partition(".")
-        one = [(kind, name)]
-    spelt = (f"{kind}.{called(kind, name)}" if name else kind for kind, name in one)
+    spelt = (f"{kind}.{called(kind, name)}" if name else kind for kind, name in named_parts(setting))
     return setting.model_copy(update={"one": ".".join(spelt)}).key
+
+
+def named_parts(setting: Setting) -> list[tuple[str, str]]:
+    """The kinds of things that a setting is for, each with the name of one; an empty name stands for all of them. A
+    setting that names nothing in its key is for all client.ids.
+
+    >>> named_parts(setting_of("topic.orders.max.message.bytes"))
+    [('topic', 'orders')]
+    >>> named_parts(setting_of("user.ann.client.consumer_byte_rate"))
+    [('user', 'ann'), ('client', '')]
+    """
+    of_one = setting.one or setting.set_on or "client"
+    if setting.named == "user.client":
+        user, _, client = f"{of_one}.".removeprefix("user").partition(".client.")
+        return [("user", user.strip(".")), ("client", client.strip("."))]
+    kind, _, name = of_one.partition(".")
+    return [(kind, name)]
 
 
 def value_with_names(key: str, value: Value, called: Called) -> Value:

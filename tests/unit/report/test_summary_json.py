@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from jobs.doc_pages.json_schemas import SUMMARY_SCHEMA, schema_text
@@ -51,3 +52,11 @@ def test_a_refused_run_names_what_refused_it() -> None:
     told = summary_of(verdict(findings({gate_refusals: [refused]})))
     assert told.refused_by == "the gold gate refused this run by fidelity_above_floor"
     assert summary_of(verdict(findings())).refused_by is None
+
+
+def test_a_program_can_read_how_a_change_is_made() -> None:
+    kept = replace(CHANGED, verdict="keep")
+    proposed = replace(CHANGED, setting="max.broker.partitions", is_proposal=True)
+    told = summary_of(verdict(findings(), CHANGED, kept, proposed))
+    how = "fetch.max.bytes=1048576 in the configuration of this consumer, read when it starts"
+    assert [one.how_to_set for one in told.recommendations] == [how, None, None]

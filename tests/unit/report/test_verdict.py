@@ -44,11 +44,12 @@ def test_a_change_has_the_value_in_force_and_a_better_one_gain_cost_and_how_sure
     head, trust, *lines = screen(findings(), CHANGED)
     assert head == "refetch  a.pcap  7 exchanges  Kafka 4.3"
     assert trust == "TRUST     ok: 99.50 % of 200 results that could be checked equal the capture; 3 unknown"
-    assert lines[:4] == [
+    assert lines[:5] == [
         "CHANGE    fetch.max.bytes            app  195 KiB (captured) -> 1 MiB",
         "          why   5 partitions wait up to 224 ms -> none",
         "          cost  memory 1.4 MiB -> 1.6 MiB",
         "          sure  49 of 50 results equal the capture, 2 unknown",
+        "          set   fetch.max.bytes=1048576 in the configuration of this consumer, read when it starts",
     ]
 
 
