@@ -28,11 +28,15 @@ class MemoryEvent(IntEnum):
 
 
 class HandledBy(IntEnum):
-    """Values of MEMORY_EVENTS.released_by: what shows when a request was handled."""
+    """Values of MEMORY_EVENTS.released_by: what shows when a request was handled. REPLICAS: a response that waited for
+    replicas. PACE is no value of that column: the time is estimated.
+    """
 
     RESPONSE = 0
     FETCH = 1
     REQUEST_LOG = 2
+    REPLICAS = 3
+    PACE = 4
 
 
 class TopicEvent(IntEnum):

@@ -132,12 +132,16 @@ BROKER_MEMORY = table(
     **_PACE,
     starved_connections=C("bigint", "Connections that, during one wait, were passed over as often as there are "
                                     "connections"),
-    held_until_response=C("bigint", "Requests with delayed release for which only the response shows that they had "
-                                    "been handled: an upper bound on how long they hold memory"),
-    held_until_fetched=C("bigint", "Requests with delayed release, with acks=all, for which a fetch of all that they "
-                                   "appended shows that they had been handled"),
+    held_until_response=C("bigint", "Requests with delayed release that are held until their response: an upper bound "
+                                    "on how long they hold memory"),
+    held_until_fetched=C("bigint", "Requests with delayed release, with acks=all, that are held until a fetch has "
+                                   "returned all that they appended: an upper bound, too"),
     held_as_logged=C("bigint", "Requests with delayed release for which a request log shows when they had been "
                                "handled: requestQueueTimeMs + localTimeMs"),
+    held_as_estimated=C("bigint", "Requests with delayed release for which it is estimated when they had been handled: "
+                                  "they are held for as long as the broker took at about that time for requests that "
+                                  "it answers at once, such as Metadata, or Produce without acks=all. Null in runs of "
+                                  "older releases", nullable=True),
     larger_than_limit=C("bigint", "Requests larger than socket.request.max.bytes; the connection is closed"),
     left_out=C("bigint", "Requests after the first 1,048,576, which are not replayed"),
 )  # fmt: skip

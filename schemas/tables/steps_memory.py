@@ -66,7 +66,7 @@ MEMORY_EVENTS = table(
                          "never. Kind 5: when the captured consumer requests the partition again, null for never",
                "us since 1970", nullable=True),
     released_by=C("tinyint", "What shows that a request was handled: 0 its response, 1 fetches of its batches, 2 the "
-                             "request log", nullable=True),
+                             "request log, 3 its response, which waited for replicas (acks=all)", nullable=True),
     max_bytes=C("bigint", "fetch.max.bytes of a fetch", "bytes", nullable=True),
     api_key=C("smallint", "Kafka's API key", nullable=True),
     closes_session=C("boolean", "The exchange is a fetch that closes its session", nullable=True),

@@ -130,13 +130,17 @@ def test_a_message_has_its_first_byte_no_later_than_its_last(starve: CapturedLak
     assert max(row[x.response_bytes] for row in rows) == max(row[x.response_bytes] for row in took)
 
 
-def test_every_produce_request_is_held_until_its_response_or_a_fetch_of_its_batches(starve: CapturedLake) -> None:
+def test_every_produce_request_is_held_until_its_response_or_a_fetch_of_its_batches_or_as_estimated(
+    starve: CapturedLake,
+) -> None:
     b, r = BROKER_MEMORY, RECORD_BATCHES
     rows = starve.rows(b, where=f"{b.scenario} = 'captured'")
-    delayed = sum(row[b.held_until_response] + row[b.held_until_fetched] + row[b.held_as_logged] for row in rows)
+    held = (b.held_until_response, b.held_until_fetched, b.held_as_logged, b.held_as_estimated)
+    delayed = sum(row[column] for row in rows for column in held)
     produced = {(row[r.connection_id], row[r.exchange_no]) for row in starve.rows(r, where=f"{r.source} = 'produce'")}
     assert delayed >= len(produced) > 0
     assert sum(row[b.held_as_logged] for row in rows) == 0
+    assert sum(row[b.held_as_estimated] for row in rows) > 0
 
 
 def test_consumers_that_wait_for_records_keep_up_with_twice_the_traffic(mixed: CapturedLake, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from udfs.replay.consumer_memory.events import KeptExchanges
 from udfs.replay.consumer_memory.fetch_queue.replay import librdkafka_consumers, replay_consumer
 from udfs.replay.consumer_memory.fetch_queue.rows import queue_rows
 from udfs.replay.consumer_memory.fidelity import verdicts_on_consumers
+from udfs.replay.consumer_memory.handling import handled_requests
 from udfs.replay.consumer_memory.producer.batches import read_produced, sent_by
 from udfs.replay.consumer_memory.producer.drawn_pace import replicated
 from udfs.replay.consumer_memory.producer.events import ProducerEvents
@@ -67,7 +68,7 @@ def replay_brokers(units: Units, parts: Parts, lanes: MemoryLanes) -> Rows:
     events = KeptExchanges()
     for rows, unit in parts:
         events.add(rows, unit)
-    exchanges, count = events.gathered.records, len(units)
+    exchanges, count = handled_requests(events.gathered.records), len(units)
     traces = traces_of_requests(exchanges, count)
     replayed = replay_units(traces, seeded(lanes.pools_of_brokers(units.names), units, lanes), lanes.window)
     handled = handled_by(exchanges[lanes.window.has(exchanges["requested_at"])], count)

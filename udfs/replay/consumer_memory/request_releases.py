@@ -1,9 +1,9 @@
 """When a broker is done with a request whose memory it holds while it handles it (RequestChannel.Request, Kafka 4.4).
 
-The memory comes back when the handler is done. Packets do not show that; a request log does. Without a request log, a
-produce request with acks=all counts as handled when its batches are in the log, at the latest when a fetch has returned
-all of them: its response comes later, when the replicas have them. Without such a fetch, the time of the response
-counts.
+The memory comes back when the handler is done. Packets do not show that; a request log does. Without a request log
+there is an upper bound. A produce request with acks=all is handled when its batches are in the log, at the latest when
+a fetch has returned all of them: its response comes later, when the replicas have them. Without such a fetch, the time
+of the response counts. `handling` estimates how much earlier it was.
 """
 
 from __future__ import annotations
@@ -121,7 +121,9 @@ def released_earlier(batch: pa.RecordBatch, kinds: Ints) -> pa.RecordBatch:
     is_shown = (of_row != FIRST_OF_ALL) & (of_row != NEVER) & may_be_earlier & (kinds == MemoryEvent.EXCHANGE)
     is_earlier = is_shown & (of_row < released) & (released != NEVER)
     released = np.where(is_shown, np.minimum(of_row, released), released)
-    by = np.where(is_earlier, HandledBy.FETCH, int_column(batch, t.released_by, HandledBy.RESPONSE))
+    waits = may_be_earlier & (of_row != FIRST_OF_ALL)  # for replicas: it has acks=all
+    by = int_column(batch, t.released_by, HandledBy.RESPONSE)
+    by = np.select([is_earlier, waits], [HandledBy.FETCH, HandledBy.REPLICAS], by)
     names = batch.schema.names
     changed = {
         str(t.released): arrow_array(released, released != NEVER),

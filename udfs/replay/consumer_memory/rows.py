@@ -216,7 +216,7 @@ def broker_memory_rows(
     unit, lane = units_and_lanes(np.flatnonzero(received.messages), all_lanes)
     outcomes, speed = replayed.outcomes[unit, lane], speed_of(replayed.outcomes, "bytes")
     ratio = relative_speeds(speed, speed[:, CAPTURED])[unit, lane]
-    by_response, by_fetch, by_log = handled_by[unit].T
+    by_response, by_fetch, by_log, by_replicas, by_pace = handled_by[unit].T
     columns: Mapping[str, Cell] = {
         **key_columns(units, t, unit, pa.array(lanes.names, pa.string()), lane),
         **pool_columns(
@@ -224,9 +224,10 @@ def broker_memory_rows(
         ),
         t.requests: outcomes["messages"],
         t.request_bytes: outcomes["bytes"],
-        t.held_until_response: by_response,
+        t.held_until_response: by_response + by_replicas,
         t.held_until_fetched: by_fetch,
         t.held_as_logged: by_log,
+        t.held_as_estimated: by_pace,
         t.larger_than_limit: outcomes["too_large"],
         t.left_out: left_out[unit],
     }

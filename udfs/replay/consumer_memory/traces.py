@@ -152,9 +152,7 @@ def traces_of_requests(exchanges: Records, units: int) -> Traces:
     in the order of their requests.
     """
     chains, requested_at = chains_of_exchanges(exchanges), exchanges["requested_at"]
-    answered_at, free_at = requested_at + exchanges["response_us"], np.zeros(len(exchanges), np.int64)
-    is_followed = chains.following != NONE
-    free_at[chains.following[is_followed]] = answered_at[is_followed]
+    answered_at, free_at = requested_at + exchanges["response_us"], free_times(exchanges, chains)
     started_at = np.maximum(np.minimum(exchanges["size_known_at"], requested_at), free_at)
     complete_at = np.maximum(requested_at, free_at)
     handled_us = np.maximum(np.minimum(exchanges["handled_at"], answered_at) - complete_at, 0)
@@ -168,6 +166,23 @@ def traces_of_requests(exchanges: Records, units: int) -> Traces:
         held_us=np.where(is_delayed(exchanges), handled_us, 0),
     )
     return traces_from(chains, exchanges["unit"], messages, np.zeros(len(chains.firsts), np.int64), units)
+
+
+def free_times(exchanges: Records, chains: Chains) -> Ints:
+    """When each request's channel is free (us): with the response to the request before it, 0 for the first one:
+    int64[n]. exchanges: EXCHANGE[n].
+    """
+    free_at, is_followed = np.zeros(len(exchanges), np.int64), chains.following != NONE
+    answered_at = exchanges["requested_at"] + exchanges["response_us"]
+    free_at[chains.following[is_followed]] = answered_at[is_followed]
+    return free_at
+
+
+def read_at(exchanges: Records) -> Ints:
+    """When the broker has read each request (us): int64[n]. exchanges: EXCHANGE[n], each broker's in the order of their
+    requests.
+    """
+    return np.maximum(exchanges["requested_at"], free_times(exchanges, chains_of_exchanges(exchanges)))
 
 
 def is_delayed(exchanges: Records) -> Bools:

@@ -109,15 +109,15 @@ def test_a_request_is_handled_when_a_fetch_first_returned_the_last_of_its_batche
 
 def test_a_request_with_a_batch_that_no_fetch_returned_is_handled_with_its_response() -> None:
     others = [returned(9, 3), returned(5, 3, partition=1), returned(5, 3, broker="2"), returned(5, 3, topic="u")]
-    assert release(produce(), brought(5), brought(9), returned(5, 2)) == (ANSWERED, HandledBy.RESPONSE)
-    assert release(produce(), brought(5), *others) == (ANSWERED, HandledBy.RESPONSE)
-    assert release(produce(), brought(None), returned(5, 2)) == (ANSWERED, HandledBy.RESPONSE)
-    assert release(produce(), brought(5), returned(5, None)) == (ANSWERED, HandledBy.RESPONSE)
+    assert release(produce(), brought(5), brought(9), returned(5, 2)) == (ANSWERED, HandledBy.REPLICAS)
+    assert release(produce(), brought(5), *others) == (ANSWERED, HandledBy.REPLICAS)
+    assert release(produce(), brought(None), returned(5, 2)) == (ANSWERED, HandledBy.REPLICAS)
+    assert release(produce(), brought(5), returned(5, None)) == (ANSWERED, HandledBy.REPLICAS)
 
 
 def test_a_fetch_answered_after_the_response_shows_nothing() -> None:
-    assert release(produce(), brought(5), returned(5, ANSWERED + 1)) == (ANSWERED, HandledBy.RESPONSE)
-    assert release(produce(), brought(5), returned(5, ANSWERED)) == (ANSWERED, HandledBy.RESPONSE)
+    assert release(produce(), brought(5), returned(5, ANSWERED + 1)) == (ANSWERED, HandledBy.REPLICAS)
+    assert release(produce(), brought(5), returned(5, ANSWERED)) == (ANSWERED, HandledBy.REPLICAS)
 
 
 @pytest.mark.parametrize("acks", [0, 1, None])
@@ -151,6 +151,6 @@ def test_releases_are_the_same_however_rows_come(batch_rows: int) -> None:
         returned(int(draw.integers(30)), float(draw.integers(12)), partition=int(draw.integers(2))) for _ in range(120)
     ]
     whole = releases(exchanges, batches)
-    assert {by for _, by in whole.values()} == {HandledBy.FETCH, HandledBy.RESPONSE}
+    assert {by for _, by in whole.values()} == {HandledBy.FETCH, HandledBy.REPLICAS}
     assert releases(exchanges, batches, batch_rows) == whole
     assert releases(exchanges[::-1], batches[::-1], batch_rows) == whole

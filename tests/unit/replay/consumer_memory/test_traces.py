@@ -134,7 +134,7 @@ def test_a_request_is_held_only_until_it_was_handled_if_something_shows_when() -
     rows[1] |= {"released": 25, "released_by": HandledBy.FETCH}
     rows[2] |= {"released": 500, "released_by": HandledBy.REQUEST_LOG}
     assert requests(*rows)["held_us"].tolist() == [50, 20, 74, 0]
-    assert handled_by(exchanges_of(rows), 1).tolist() == [[1, 1, 1]]
+    assert handled_by(exchanges_of(rows), 1).tolist() == [[1, 1, 1, 0, 0]]
 
 
 def test_a_request_takes_its_memory_with_its_first_byte_and_not_before_the_last_one_is_answered() -> None:
