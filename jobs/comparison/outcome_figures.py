@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from jobs.comparison.figure_rows import Columns, figure_rows, share_columns
 from jobs.replays.algorithm import OwnRows
-from jobs.replays.consumer_memory.ranges import MOST, producer_ranges
+from jobs.replays.consumer_memory.ranges import MOST, pool_ranges
 from jobs.replays.ranged import range_column
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.terminal.lane_rows import SCENARIO
@@ -20,6 +20,7 @@ from schemas.tables.gold_memory import BROKER_MEMORY, CONSUMER_MEMORY, PRODUCER_
 from schemas.tables.gold_recommendations import RECOMMENDATIONS
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_SLOTS
 from schemas.tables.gold_splits import BATCH_SPLIT
+from schemas.tables.table import Table
 
 CLIENT, BROKER, REPLAY = "client", "broker", "replay"
 FETCH_METRICS = ("longest_wait_ms", "catch_up_ms", "held_bytes")
@@ -48,7 +49,8 @@ def fetch_outcomes(own_rows: OwnRows, lane: Column | None = None) -> DataFrame:
 def memory_outcomes(own_rows: OwnRows) -> DataFrame:
     """The most memory in use of each client and broker, and how many of a producer's batches wait for memory."""
     c, b, p = CONSUMER_MEMORY, BROKER_MEMORY, PRODUCER_MEMORY
-    used = {"used_bytes_max": Columns(F.col(c.used_bytes_max))}
+    most = F.col(range_column(MOST))
+    used = {"used_bytes_max": Columns(F.col(c.used_bytes_max), most["p10"], most["p90"])}
     of_consumers = (
         rows_in_captured_lane(own_rows(c)).groupBy(c.client_id).agg(F.max(c.used_bytes_max).alias(c.used_bytes_max))
     )
@@ -56,18 +58,24 @@ def memory_outcomes(own_rows: OwnRows) -> DataFrame:
         F.max(p.used_bytes_max).alias(p.used_bytes_max), F.sum(p.waits).alias("waits"),
         F.sum(p.batches_begun).alias("batches"),
     )  # fmt: skip
-    ranges = producer_ranges(lambda table: rows_in_captured_lane(own_rows(table)), p.client_id)
-    of_producers = of_producers.join(ranges, str(p.client_id), "left")
-    most = F.col(range_column(MOST))
+    of_brokers = rows_in_captured_lane(own_rows(b)).select(b.broker, b.used_bytes_max)
     produced = {
         "producer_used_bytes_max": Columns(F.col(p.used_bytes_max), most["p10"], most["p90"]),
         "waiting_batch_share": share_columns(F.col("waits"), F.col("batches")),
     }
     return (
-        figure_rows(of_consumers, CLIENT, str(c.client_id), used)
-        .unionByName(figure_rows(of_producers, CLIENT, str(p.client_id), produced))
-        .unionByName(figure_rows(rows_in_captured_lane(own_rows(b)), BROKER, str(b.broker), used))
+        figure_rows(with_pool_ranges(of_consumers, own_rows, c, c.client_id), CLIENT, str(c.client_id), used)
+        .unionByName(
+            figure_rows(with_pool_ranges(of_producers, own_rows, p, p.client_id), CLIENT, str(p.client_id), produced)
+        )
+        .unionByName(figure_rows(with_pool_ranges(of_brokers, own_rows, b, b.broker), BROKER, str(b.broker), used))
     )
+
+
+def with_pool_ranges(rows: DataFrame, own_rows: OwnRows, table: Table, key: str) -> DataFrame:
+    """The rows, one for each value of the key, with the ranges of their pools' figures in the captured lane."""
+    ranges = pool_ranges(lambda of: rows_in_captured_lane(own_rows(of)), table, key)
+    return rows.join(ranges, str(key), "left")
 
 
 def session_outcomes(own_rows: OwnRows) -> DataFrame:

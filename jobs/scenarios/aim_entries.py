@@ -15,7 +15,13 @@ from jobs.scenarios.located_yaml import MALFORMED, Fault, LocatedYaml, Place, Te
 from jobs.scenarios.setting_entries import Entry, look_up_settings, parse_values
 from jobs.scenarios.settings import Setting, Value, algorithms, find_setting, nearest_or_all_hint, settings
 from jobs.units import parse_int, parse_number
-from schemas.tables.gold_memory import BROKER_MEMORY, LIBRDKAFKA_QUEUE, PRODUCER_MEMORY, PRODUCER_MEMORY_RANGES
+from schemas.tables.gold_memory import (
+    BROKER_MEMORY,
+    BROKER_MEMORY_RANGES,
+    LIBRDKAFKA_QUEUE,
+    PRODUCER_MEMORY,
+    PRODUCER_MEMORY_RANGES,
+)
 from schemas.tables.outcomes import Outcome, outcomes_of
 from schemas.tables.values import CONSUMER
 from udfs.replay.fetch_max_bytes.quotas import PRODUCER_QUOTA, has_quota
@@ -30,7 +36,9 @@ _AIM = re.compile(
 )
 _CONSTRAINT = re.compile(r"\s*(\S+?)\s*(<=|>=|<|>|=)\s*([^=\s].*?)\s*")
 _AND = re.compile(r"\s+and\s+|\s*,\s*")
-WITHOUT_OTHER_TRAFFIC = (BROKER_MEMORY, PRODUCER_MEMORY, PRODUCER_MEMORY_RANGES, LIBRDKAFKA_QUEUE)
+WITHOUT_OTHER_TRAFFIC = (
+    BROKER_MEMORY, BROKER_MEMORY_RANGES, PRODUCER_MEMORY, PRODUCER_MEMORY_RANGES, LIBRDKAFKA_QUEUE,
+)  # fmt: skip
 """Tables without rows for lanes with other traffic."""
 MOST_ROUNDS, MOST_SETTINGS = 100, 6
 """The most rounds that an aim may have, and the most settings that it may search. With more settings the first grid

@@ -11,7 +11,9 @@ from schemas.tables.gold import FETCH_FAIRNESS, FETCH_RANGES
 from schemas.tables.gold_limits import PARTITION_LIMIT_HEADROOM, PARTITION_LIMITS
 from schemas.tables.gold_memory import (
     BROKER_MEMORY,
+    BROKER_MEMORY_RANGES,
     CONSUMER_MEMORY,
+    CONSUMER_MEMORY_RANGES,
     LIBRDKAFKA_QUEUE,
     PRODUCER_MEMORY,
     PRODUCER_MEMORY_RANGES,
@@ -75,25 +77,27 @@ def _closed(name: str, column: Column, aggregate: Literal["total", "rows"], unit
     )  # fmt: skip
 
 
-def _memory(table: Table, side: str) -> tuple[Outcome, ...]:
-    """The outcomes that the pools of consumers and brokers have in common."""
-    one = (algorithms.CONSUMER_MEMORY, table)
-    whose = {CONSUMER: "responses of consumers", BROKER: "requests to brokers"}[side]
+def _pool(
+    side: str, name: str, column: Column, aggregate: Literal["most", "total"], unit: Unit, doc: str
+) -> Outcome:  # fmt: skip
+    """An outcome of the pools of one side, with a range."""
+    of = algorithms.CONSUMER_MEMORY, _RANGES[side]
+    return replace(_with_range(of, f"{side}_{name}", column, aggregate, unit, doc), side=side)
+
+
+def _pools(side: str) -> tuple[Outcome, ...]:
+    """The outcomes that the pools of all sides have in common."""
+    whose, t = _WHAT_WAITS[side], PRODUCER_MEMORY  # all tables of pools have these columns
     return (
-        Outcome(f"{side}_used", *one, (table.used_bytes_max,), "most", "bytes",
-                doc=f"Most bytes in use by one {side}", side=side),
-        Outcome(f"{side}_waits", *one, (table.waits,), "total", "count",
-                doc=f"How many {whose} wait for memory", side=side),
-        Outcome(f"{side}_longest_wait", *one, (table.wait_ms_max,), "most", "ms",
-                doc=f"Longest time that one of the {whose} waits for memory", side=side),
+        _pool(side, "used", t.used_bytes_max, "most", "bytes", f"Most bytes in use by one {side}"),
+        _pool(side, "waits", t.waits, "total", "count", f"How many {whose} wait for memory"),
+        _pool(side, "longest_wait", t.wait_ms_max, "most", "ms",
+              f"Longest time that one of the {whose} waits for memory"),
     )  # fmt: skip
 
 
-def _producer(name: str, column: Column, aggregate: Literal["most", "total"], unit: Unit, doc: str) -> Outcome:
-    of = algorithms.CONSUMER_MEMORY, PRODUCER_MEMORY_RANGES
-    return replace(_with_range(of, name, column, aggregate, unit, doc), side=PRODUCER)
-
-
+_RANGES = {CONSUMER: CONSUMER_MEMORY_RANGES, BROKER: BROKER_MEMORY_RANGES, PRODUCER: PRODUCER_MEMORY_RANGES}
+_WHAT_WAITS = {CONSUMER: "responses of consumers", BROKER: "requests to brokers", PRODUCER: "batches of producers"}
 _C, _P, _B = CONSUMER_MEMORY, PRODUCER_MEMORY, BROKER_MEMORY
 _S, _D, _L, _H = SESSION_CACHE, BATCH_SPLIT, PARTITION_LIMITS, PARTITION_LIMIT_HEADROOM
 _SESSIONS, _SPLITS, _LIMITS = algorithms.SESSION_CACHE, algorithms.BATCH_SPLIT, algorithms.PARTITION_LIMITS
@@ -112,11 +116,7 @@ OUTCOMES: tuple[Outcome, ...] = (
             "Partitions that get nothing in some fetch although they have records"),
     _closed("cut_tails", FETCH_FAIRNESS.cut_tail_bytes, "total", "bytes",
             "Bytes that are fetched twice, because a batch was cut"),
-    *_memory(_C, CONSUMER), *_memory(_B, BROKER),
-    _producer("producer_used", _P.used_bytes_max, "most", "bytes", "Most bytes in use by one producer"),
-    _producer("producer_waits", _P.waits, "total", "count", "How many batches of producers wait for memory"),
-    _producer("producer_longest_wait", _P.wait_ms_max, "most", "ms",
-              "Longest time that one of the batches of producers waits for memory"),
+    *_pools(CONSUMER), *_pools(BROKER), *_pools(PRODUCER),
     Outcome("consumer_stuck", algorithms.CONSUMER_MEMORY, _C, (_C.stuck_connections, _C.larger_than_pool), "total",
             "count", doc="Connections of consumers that wait forever, and responses larger than the pool",
             side=CONSUMER),

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from schemas.tables import algorithms
-from schemas.tables.gold_memory import BROKER_MEMORY
+from schemas.tables.gold_memory import BROKER_MEMORY, BROKER_MEMORY_RANGES
+from tests.backtest.coverage import Case, Range, coverage_row
 from tests.backtest.figures import Figures
 from tests.backtest.lab import BROKERS
 from tests.backtest.pool_log import pool_figures
@@ -20,6 +21,13 @@ from tests.backtest.replays import Replayed, replayed
 POOL = "broker.queued.max.request.bytes"
 LOGGED = (PLENTY,)
 """The sizes whose captures are also replayed together with the request logs."""
+RANGED = {
+    str(BROKER_MEMORY.waits): "requests that wait",
+    str(BROKER_MEMORY.wait_ms_max): "wait ms, longest",
+    str(BROKER_MEMORY.depleted_share): "depleted ms",
+    str(BROKER_MEMORY.used_bytes_max): "most bytes in use",
+}
+"""The figures with a range, by the metric of `broker_memory_ranges`."""
 
 
 def compared(work: Path, repeats: int) -> Iterator[tuple[str, Figures]]:
@@ -41,6 +49,40 @@ def figures_of(work: Path, repeats: int, a: str, b: str, *, is_logged: bool) -> 
         [predicted(replay, broker, lane_of(replay, a, b)) for replay, broker in replays],
         [seen(*one) for one in of_b],
     )
+
+
+def covered(work: Path, repeats: int) -> Iterator[Sequence[str]]:
+    """How often seen values lie in the predicted range: for other sizes of pools, and for equal runs."""
+    for a, is_logged in [(size, False) for size in SIZES] + [(size, True) for size in LOGGED]:
+        for metric, figure in RANGED.items():
+            for others, family in ((True, "other sizes"), (False, "equal runs")):
+                wanted = product([b for b in SIZES if (b != a) == others], BROKERS)
+                cases = [case_of(work, repeats, metric, (a, *of_broker), is_logged) for of_broker in wanted]
+                told = f"{family}, from {a}{', with request logs' if is_logged else ''}"
+                yield coverage_row(told, figure, cases)
+
+
+def case_of(work: Path, repeats: int, metric: str, of_broker: tuple[str, str, int], is_logged: bool) -> Case:
+    """One broker with pools of a size, predicted from the runs with another. of_broker: (from, for, broker)."""
+    a, b, broker = of_broker
+    of_a, of_b = ([capture(work, size, again) for again in range(repeats)] for size in (a, b))
+    replays = [of(run, a, is_logged) for run in of_a]
+    return Case(
+        [predicted_range(replay, broker, lane_of(replay, a, b), metric) for replay in replays],
+        [seen(run, broker)[RANGED[metric]] for run in of_a],
+        [seen(run, broker)[RANGED[metric]] for run in of_b],
+        are_same=a == b,
+    )
+
+
+def predicted_range(replay: Replayed, broker: int, lane: str, metric: str) -> Range:
+    """The range of a broker's figure in a lane."""
+    t, m = BROKER_MEMORY_RANGES, BROKER_MEMORY
+    own = f"broker = '{broker}' and scenario = '{lane}'"
+    (row,) = replay.rows(t, f"{own} and {t.metric} = '{metric}'")
+    (result,) = replay.rows(m, own)
+    per = result[m.span_ms] if metric == m.depleted_share else 1.0
+    return Range(per * row[t.p10], per * row[t.p90])
 
 
 @cache

@@ -10,12 +10,22 @@ from pyspark.sql import Row, SparkSession
 
 from jobs.lake.delta_tables import table_without_rows
 from jobs.replays.consumer_memory.answers import lanes
-from schemas.tables.gold_memory import BROKER_MEMORY, CONSUMER_MEMORY, PRODUCER_MEMORY, PRODUCER_MEMORY_RANGES
+from schemas.tables.gold_memory import (
+    BROKER_MEMORY,
+    BROKER_MEMORY_RANGES,
+    CONSUMER_MEMORY,
+    CONSUMER_MEMORY_RANGES,
+    PRODUCER_MEMORY,
+    PRODUCER_MEMORY_RANGES,
+)
 from schemas.tables.table import Column, Table
 from schemas.tables.values import BY_CAPTURE, BY_CLOSED_LOOP
 from tests.gate_rows import frame
 
-TABLES = (CONSUMER_MEMORY, BROKER_MEMORY, PRODUCER_MEMORY, PRODUCER_MEMORY_RANGES)
+TABLES = (
+    CONSUMER_MEMORY, BROKER_MEMORY, PRODUCER_MEMORY, CONSUMER_MEMORY_RANGES, BROKER_MEMORY_RANGES,
+    PRODUCER_MEMORY_RANGES,
+)  # fmt: skip
 
 
 def lanes_of(spark: SparkSession, rows: Mapping[Table, list[dict[str, Any]]]) -> list[Row]:
@@ -49,17 +59,23 @@ def test_what_is_held_by_times_of_the_capture_and_of_the_closed_loop_is_kept_apa
     }
 
 
-def test_ranges_of_waits_are_added_up_over_producers_and_of_the_longest_wait_the_longest_counts(
-    spark: SparkSession,
+@pytest.mark.parametrize(
+    ("table", "of_ranges", "name"),
+    [
+        (CONSUMER_MEMORY, CONSUMER_MEMORY_RANGES, "client_id"),
+        (BROKER_MEMORY, BROKER_MEMORY_RANGES, "broker"),
+        (PRODUCER_MEMORY, PRODUCER_MEMORY_RANGES, "client_id"),
+    ],
+)
+def test_ranges_of_waits_are_added_up_over_units_and_of_the_longest_wait_the_longest_counts(
+    spark: SparkSession, table: Table, of_ranges: Table, name: str
 ) -> None:
-    producers = [
-        {"scenario": "captured", "client_id": client, "waits": waits} for client, waits in (("a", 3), ("b", 4))
-    ]
+    units = [{"scenario": "captured", name: unit, "waits": waits} for unit, waits in (("a", 3), ("b", 4))]
     ranges = [
-        {"scenario": "captured", "client_id": client, "metric": metric, "p10": p10, "p90": p90}
+        {"scenario": "captured", name: client, "metric": metric, "p10": p10, "p90": p90}
         for client, metric, p10, p90 in (
             ("a", "waits", 0, 10), ("b", "waits", 2, 20), ("a", "wait_ms_max", 5, 70), ("b", "wait_ms_max", 6, 60),
         )
     ]  # fmt: skip
-    (row,) = lanes_of(spark, {PRODUCER_MEMORY: producers, PRODUCER_MEMORY_RANGES: ranges})
+    (row,) = lanes_of(spark, {table: units, of_ranges: ranges})
     assert (row["waits"], tuple(row["waits_range"]), tuple(row["wait_ms_max_range"])) == (7, (2, 30), (6, 70))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
@@ -10,7 +11,7 @@ from pyspark.sql import functions as F
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.consumer_memory.queue_answers import TITLE as QUEUES_TITLE
 from jobs.replays.consumer_memory.queue_answers import largest_queues, queues_table
-from jobs.replays.consumer_memory.ranges import LONGEST, MOST, WAITS, producer_ranges
+from jobs.replays.consumer_memory.ranges import DEPLETED, LONGEST, MOST, SMALLEST, WAITS, pool_ranges
 from jobs.replays.ranged import range_column, value_with_range
 from jobs.terminal.lane_rows import BETWEEN, NO_ROW, has_other_traffic, in_lane_order, merge_equal_lanes
 from jobs.terminal.screen import Grid, grid_lines, size_text
@@ -26,7 +27,7 @@ HEAD = (
 )  # fmt: skip
 NOTES = (
     "Waits, starved and stuck are added up over all clients or brokers. Every other figure is of the worst of them.",
-    "In brackets is the range, p10 to p90, at other paces of brokers.",
+    "In brackets is the range, p10 to p90, at other paces of brokers and clients.",
     "In closed loop a busy producer has sending.threads threads. If the application has more, more threads wait, and "
     "for longer.",
     NO_ROW,
@@ -90,12 +91,17 @@ def lanes(own_rows: OwnRows) -> DataFrame:
     """A row for each side and lane."""
     c, b, p = CONSUMER_MEMORY, BROKER_MEMORY, PRODUCER_MEMORY
     stuck, pool = F.col(c.stuck_connections) + F.col(c.larger_than_pool), F.col(c.smallest_pool_bytes)
-    consumers = worst_of_side(own_rows(c), "consumers", pool, stuck, is_pool=True)
-    brokers = worst_of_side(own_rows(b), "brokers", pool, F.col(b.larger_than_limit), is_pool=True)
     refused = F.col(p.exhausted) + F.col(p.larger_than_buffer)
-    producers = worst_of_side(own_rows(p), "producers", F.col(p.used_bytes_max), refused, is_pool=False)
-    with_ranges = producers.join(F.broadcast(producer_ranges(own_rows, p.scenario)), p.scenario, "left")
-    return consumers.unionByName(brokers).unionByName(with_ranges, allowMissingColumns=True)
+    of_sides = {
+        c: worst_of_side(own_rows(c), "consumers", pool, stuck, is_pool=True),
+        b: worst_of_side(own_rows(b), "brokers", pool, F.col(b.larger_than_limit), is_pool=True),
+        p: worst_of_side(own_rows(p), "producers", F.col(p.used_bytes_max), refused, is_pool=False),
+    }
+    ranged = (
+        rows.join(F.broadcast(pool_ranges(own_rows, table, table.scenario)), table.scenario, "left")
+        for table, rows in of_sides.items()
+    )
+    return reduce(DataFrame.unionByName, ranged)
 
 
 QUERIES = {"lanes": lanes, "queues": largest_queues}
@@ -123,9 +129,11 @@ def answer_lines(answers: Mapping[str, list[Row]], lane_names: Sequence[str]) ->
 def answer_row(row: Row) -> list[str]:
     """One lane's cells."""
     lane = row[CONSUMER_MEMORY.scenario].replace(f"{row['of'][:-1]}.", "").replace(",", BETWEEN)
-    depleted = "-" if row["depleted"] is None else f"{100 * row['depleted']:.1f} %"
+    share = row["depleted"]
+    depleted = "-" if share is None else value_with_range(share, row[range_column(DEPLETED)], percent_text)
     ratio = "-" if row["ratio"] is None else f"{100 * row['ratio']:.0f} %"
-    enough = value_with_range(row["smallest"], row[range_column(MOST)], lambda size: size_text(int(size)))
+    of_smallest = row[range_column(MOST if row["of"] == "producers" else SMALLEST)]
+    enough = value_with_range(row["smallest"], of_smallest, lambda size: size_text(int(size)))
     smallest = "-" if row["waits"] or row["stuck"] else enough
     waits = value_with_range(row["waits"], row[range_column(WAITS)], "{:,.0f}".format)
     longest = value_with_range(row["longest"], row[range_column(LONGEST)], "{:,.0f} ms".format)
@@ -135,6 +143,11 @@ def answer_row(row: Row) -> list[str]:
         "-" if row["starved"] is None else f"{row['starved']:,.0f}", f"{row['stuck']:,}",
         remarks_on_lane(row),
     ]  # fmt: skip
+
+
+def percent_text(share: float) -> str:
+    """A share of the time, as in the table's column."""
+    return f"{100 * share:.1f} %"
 
 
 def remarks_on_lane(row: Row) -> str:

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from jobs.find.scopes import Scope
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.consumer_memory.answers import lanes
-from jobs.replays.consumer_memory.ranges import LONGEST, MOST, WAITS, producer_ranges
+from jobs.replays.consumer_memory.ranges import LONGEST, MOST, SMALLEST, WAITS, pool_ranges
 from jobs.replays.ranged import Ranged, range_column, with_range
 from jobs.report_page.advice.batch_sizes import split_producers
 from jobs.report_page.advice.client_rows import rows_by_client, rows_of_first_clients, with_fidelity
@@ -45,7 +45,7 @@ def producer_lanes(own_rows: OwnRows) -> DataFrame:
         F.max(p.batch_size).alias(p.batch_size),
     )  # fmt: skip
     first = rows_of_first_clients(rows, F.desc("failed"), F.desc(p.waits), F.desc(MOST))
-    ranges = producer_ranges(own_rows, p.client_id, p.scenario)
+    ranges = pool_ranges(own_rows, p, p.client_id, p.scenario)
     ranged = first.join(ranges, [str(p.client_id), str(p.scenario)], "left")
     return with_fidelity(ranged, own_rows, algorithms.CONSUMER_MEMORY, PRODUCER)
 
@@ -156,32 +156,52 @@ def batches_without_memory_text(row: Row) -> str:
 
 
 def broker_pool_advice(findings: Findings, captured: Row) -> Recommendation:
-    """The advice on the bound for requests in a broker's memory. Kafka accepts no bound below its largest request
-    (socket.request.max.bytes).
+    """The advice on the bound for requests in a broker's memory: what is enough at other paces, too. Kafka accepts no
+    bound below its largest request (socket.request.max.bytes).
     """
     now = value_in_force(findings, BROKER_BUFFER)
     least = int(findings.captured.get(LARGEST_REQUEST, settings()[LARGEST_REQUEST].default_value) or 0)
-    enough = max(captured["smallest"], least)
+    smallest = smallest_pool(captured)
+    enough = max(smallest, least)
     advised = partial(
         Recommendation, algorithms.CONSUMER_MEMORY, Scope(), BROKER_BUFFER, now=now, enough=str(enough),
         sure=confidence_in_replay(findings, algorithms.CONSUMER_MEMORY),
     )  # fmt: skip
     if captured["waits"] + captured["stuck"]:
-        text = f"{quantity(captured['waits'], 'request')} wait up to {duration(captured['longest'])}"
+        longest = with_range(captured["longest"], captured[range_column(LONGEST)])
+        text = f"{quantity(captured['waits'], 'request')} wait up to {duration(longest.value)}"
         return advised(
             CHANGE, recommended=str(enough), reason="It is the smallest pool in which nothing waits.",
-            gain=Effect(f"{text} -> nothing waits", LONGEST, captured["longest"], 0.0),
+            gain=Effect(
+                f"{text} -> nothing waits", LONGEST, longest.value, 0.0, (longest.low, longest.high), (0.0, 0.0)
+            ),
             cost=Effect(f"a broker holds up to {short_size(enough)} of requests", "pool_bytes", None, enough),
         )  # fmt: skip
-    text = f"{short_size(captured['smallest'])} is enough for all captured requests."
+    text = f"{short_size(smallest)} is enough for all captured requests.{slower_pace_text(captured)}"
     if enough == least:
         text += f" Kafka accepts no less than socket.request.max.bytes, {short_size(least)}."
     return advised(KEEP, recommended=now.value, reason=text)
 
 
+def slower_pace_text(captured: Row) -> str:
+    """Says that requests of a broker wait at other paces, with the pool in force; empty if none does. captured: from
+    `lanes`, and none waits at the captured pace.
+    """
+    waits, longest = (
+        with_range(captured[name], captured[range_column(of)]).high
+        for name, of in (("waits", WAITS), ("longest", LONGEST))
+    )
+    return f" At a slower pace {quantity(int(waits), 'request')} wait up to {duration(longest)}." if waits else ""
+
+
+def smallest_pool(captured: Row) -> int:
+    """The bytes of a pool in which nobody waits, at any pace. captured: from `lanes`."""
+    return int(with_range(captured["smallest"], captured[range_column(SMALLEST)]).high)
+
+
 def consumer_pool_advice(findings: Findings, captured: Row) -> Recommendation:
     """The advice on the consumers' pool that KIP-81 proposes. No release has it."""
-    now, enough = value_in_force(findings, CONSUMER_BUFFER), captured["smallest"]
+    now, enough = value_in_force(findings, CONSUMER_BUFFER), smallest_pool(captured)
     return Recommendation(
         algorithm=algorithms.CONSUMER_MEMORY,
         scope=Scope(),

@@ -16,7 +16,7 @@ from jobs.replays.session_cache.answers import slot_needs
 from jobs.report_page.advice.batch_sizes import split_producers
 from jobs.report_page.advice.fetch_limits import consumer_lanes
 from jobs.report_page.advice.floors import low_fidelity, metrics_below_floor
-from jobs.report_page.advice.memory_pools import BROKER_BUFFER, producer_lanes
+from jobs.report_page.advice.memory_pools import BROKER_BUFFER, broker_pool_advice, producer_lanes
 from jobs.report_page.advice.recommendation import Recommendation, recommendation_from_row, recommendation_rows
 from jobs.report_page.advice.recommendations import make_recommendations
 from jobs.report_page.capture_contents import quality_row
@@ -399,7 +399,8 @@ def test_a_buffer_is_advised_from_a_lane_that_also_sets_consumers_but_nothing_el
 
 def pool(of: str, **told: Any) -> Row:
     usual = {"most": 200, "smallest": 101, "waits": 0, "stuck": 0, "longest": 0.0}
-    return Row(of=of, scenario="captured", **usual | told)
+    without = dict.fromkeys(("waits_range", "wait_ms_max_range", "smallest_pool_bytes_range"))
+    return Row(of=of, scenario="captured", **usual | without | told)
 
 
 def test_no_pool_of_a_broker_is_advised_that_kafka_does_not_accept() -> None:
@@ -408,9 +409,30 @@ def test_no_pool_of_a_broker_is_advised_that_kafka_does_not_accept() -> None:
     assert (one.verdict, one.now.value, one.enough) == ("keep", "none", str(100 << 20))
 
 
+def test_a_pool_of_a_broker_is_enough_if_it_is_so_at_other_paces() -> None:
+    smallest = Row(p10=101.0, p90=float(300 << 20))
+    (one,) = make_recommendations(memory(pools=(pool("brokers", smallest_pool_bytes_range=smallest),)))
+    assert (one.verdict, one.enough) == ("keep", str(300 << 20))
+    assert one.reason == "300 MiB is enough for all captured requests."
+    ranges = {"waits_range": Row(p10=0.0, p90=12.0), "wait_ms_max_range": Row(p10=0.0, p90=80.0)}
+    (one,) = make_recommendations(memory(pools=(pool("brokers", smallest_pool_bytes_range=smallest, **ranges),)))
+    assert one.reason == "300 MiB is enough for all captured requests. At a slower pace 12 requests wait up to 80 ms."
+
+
+def test_a_pool_of_a_broker_in_which_requests_wait_is_raised_with_the_range_of_the_longest_wait() -> None:
+    waiting = pool("brokers", smallest=200 << 20, waits=3, longest=40.0, wait_ms_max_range=Row(p10=0.0, p90=80.0))
+    one = broker_pool_advice(memory(pools=(waiting,)), waiting)
+    assert (one.verdict, one.recommended) == ("change", str(200 << 20))
+    assert one.gain.text == "3 requests wait up to 40 ms -> nothing waits"
+    assert (one.gain.before_range, one.gain.after_range) == ((0.0, 80.0), (0.0, 0.0))
+
+
 def test_a_pool_that_no_release_has_is_a_proposal() -> None:
     (one,) = make_recommendations(memory(pools=(pool("consumers"),)))
     assert (one.is_proposal, one.reason) == (True, "101 B was enough for everyone.")
+    ranged = pool("consumers", smallest_pool_bytes_range=Row(p10=90.0, p90=300.0))
+    (one,) = make_recommendations(memory(pools=(ranged,)))
+    assert (one.enough, one.reason) == ("300", "300 B was enough for everyone.")
 
 
 def batches(lane: str, rate: float, size: int, failed: int = 0, ends: tuple[float, float] | None = None) -> Row:

@@ -29,7 +29,8 @@ def row(of: str, lane: str, **columns: object) -> Row:
         "p99": 100, "p99_in_loop": None, "most": 200, "most_in_loop": None, "smallest": 101, "waits": 0,
         "longest": 0.0, "depleted": 0.0, "ratio": 1.0, "stuck": 0,
         "bound": 4096, "starved": 0, "why": None, "reckoned": 200, "taken": True, "left_out": 0,
-        "waits_range": None, "wait_ms_max_range": None, "used_bytes_max_range": None,
+        "waits_range": None, "wait_ms_max_range": None, "used_bytes_max_range": None, "smallest_pool_bytes_range": None,
+        "depleted_share_range": None,
     }  # fmt: skip
     return Row(scenario=lane, of=of, **usual | columns)
 
@@ -77,6 +78,18 @@ def test_what_depends_on_the_pace_of_brokers_is_shown_with_its_range() -> None:
     )  # fmt: skip
     assert (captured["no wait from"], captured["waits"]) == ("101 B (90 to 300 B)", "0")
     assert (small["waits"], small["longest wait"]) == ("7 (0 to 1,200)", "40 ms (0 to 60 ms)")
+
+
+@pytest.mark.parametrize("of", ["brokers", "consumers"])
+def test_pools_of_brokers_and_consumers_are_shown_with_their_ranges(of: str) -> None:
+    captured, small = cells(
+        row(of, LANES[0], smallest_pool_bytes_range=Row(p10=90, p90=300), used_bytes_max_range=Row(p10=1, p90=999)),
+        row(of, LANES[1], waits=7, longest=40.0, depleted=0.05, waits_range=Row(p10=0, p90=1200),
+            wait_ms_max_range=Row(p10=0.0, p90=60.0), depleted_share_range=Row(p10=0.0, p90=0.2)),
+    )  # fmt: skip
+    assert (captured["no wait from"], captured["waits"], captured["depleted"]) == ("101 B (90 to 300 B)", "0", "0.0 %")
+    assert (small["waits"], small["longest wait"]) == ("7 (0 to 1,200)", "40 ms (0 to 60 ms)")
+    assert small["depleted"] == "5.0 % (0.0 to 20.0 %)"
 
 
 def test_messages_that_there_was_no_room_for_are_marked() -> None:

@@ -251,6 +251,11 @@ def span_us(outcomes: Records) -> Ints:
     return outcomes["ended_at"] - outcomes["began_at"]
 
 
+def depleted_shares(outcomes: Records) -> Floats:
+    """The share of the time during which the pool had refused memory: float64, in the shape of the outcomes."""
+    return outcomes["dry_us"] / np.maximum(span_us(outcomes), 1)
+
+
 def speed_of(outcomes: Records, amount: str) -> Floats:
     """Throughput per us: float64, in the shape of the outcomes. amount: the field to count, `bytes` or `records`."""
     return outcomes[amount] / np.maximum(span_us(outcomes), 1)

@@ -19,6 +19,7 @@ from udfs.replay.consumer_memory.fetch_queue.replay import librdkafka_consumers,
 from udfs.replay.consumer_memory.fetch_queue.rows import queue_rows
 from udfs.replay.consumer_memory.fidelity import verdicts_on_consumers
 from udfs.replay.consumer_memory.handling import handled_requests
+from udfs.replay.consumer_memory.pool_ranges import broker_range_rows, consumer_range_rows
 from udfs.replay.consumer_memory.producer.batches import read_produced, sent_by
 from udfs.replay.consumer_memory.producer.drawn_pace import replicated
 from udfs.replay.consumer_memory.producer.events import ProducerEvents
@@ -54,8 +55,10 @@ def replay_consumers(units: Units, parts: Parts, lanes: MemoryLanes) -> Rows:
     for rows, unit in parts:
         events.add(rows, unit)
     consumers = events.consumers(lanes.fetch_limits)
-    for replayed in replay_pools(consumers, lanes, seeded(lanes.consumer, units, lanes)):
+    settings = seeded(lanes.consumer, units, lanes)
+    for replayed in replay_pools(consumers, lanes, settings):
         yield from consumer_memory_rows(units, consumers, lanes, replayed)
+        yield from consumer_range_rows(units, consumers, lanes, replayed, settings)
     own = lanes.with_captured_traffic
     queues = [replay_consumer(consumers, unit, own) for unit in librdkafka_consumers(consumers).tolist()]
     yield from queue_rows(units, consumers, queues, own)
@@ -70,9 +73,11 @@ def replay_brokers(units: Units, parts: Parts, lanes: MemoryLanes) -> Rows:
         events.add(rows, unit)
     exchanges, count = handled_requests(events.gathered.records), len(units)
     traces = traces_of_requests(exchanges, count)
-    replayed = replay_units(traces, seeded(lanes.pools_of_brokers(units.names), units, lanes), lanes.window)
+    settings = seeded(lanes.pools_of_brokers(units.names), units, lanes)
+    replayed = replay_units(traces, settings, lanes.window)
     handled = handled_by(exchanges[lanes.window.has(exchanges["requested_at"])], count)
     yield from broker_memory_rows(units, traces, replayed, lanes, handled, events.left_out(count))
+    yield from broker_range_rows(units, traces, replayed, lanes, settings)
 
 
 def replay_sends(units: Units, parts: Parts, lanes: MemoryLanes) -> Rows:

@@ -25,7 +25,14 @@ from udfs.columns.groups import group_numbers
 from udfs.columns.records import pick_fields
 from udfs.columns.time_units import US_PER_MS
 from udfs.facts.arrow_tables import make_rows
-from udfs.replay.consumer_memory.consumers import Consumers, LanesReplayed, relative_speeds, span_us, speed_of
+from udfs.replay.consumer_memory.consumers import (
+    Consumers,
+    LanesReplayed,
+    depleted_shares,
+    relative_speeds,
+    span_us,
+    speed_of,
+)
 from udfs.replay.consumer_memory.settings import MEMORY_POOL, UNBOUNDED, VARIANTS, MemoryLanes
 from udfs.replay.consumer_memory.state import Traces, UnitOutcomes
 from udfs.replay.consumer_memory.units import Units
@@ -92,7 +99,7 @@ def pool_columns(
         "pool_bytes": pa.array(size, mask=size == UNBOUNDED),
         "connections": connections,
         "smallest_pool_bytes": outcomes["smallest_pool"],
-        "depleted_share": outcomes["dry_us"] / np.maximum(span_us(outcomes), 1),
+        "depleted_share": depleted_shares(outcomes),
         "starved_connections": outcomes["starved"],
         "throughput_ratio": pa.array(speed, mask=np.isnan(speed)),
     }

@@ -16,6 +16,7 @@ from udfs.replay.shared.window import WHOLE, Window
 
 MESSAGE = int_fields(
     "connection",  # its number
+    "api_key",
     "next_request",  # the message on its connection whose request comes next, or NONE
     "requested_at",  # us
     "size_known_at",  # us: when its first bytes came, and it takes its memory; not before requested_at

@@ -132,6 +132,7 @@ def traces_of_responses(exchanges: Records, units: int) -> Traces:
     messages = new_records(
         MESSAGE,
         len(exchanges),
+        api_key=exchanges["api_key"],
         requested_at=requested_at,
         size_known_at=np.clip(exchanges["size_known_at"], requested_at, complete_at),
         complete_at=complete_at,
@@ -159,6 +160,7 @@ def traces_of_requests(exchanges: Records, units: int) -> Traces:
     messages = new_records(
         MESSAGE,
         len(exchanges),
+        api_key=exchanges["api_key"],
         requested_at=started_at,
         size_known_at=started_at,
         complete_at=complete_at,

@@ -12,8 +12,10 @@ import pytest
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_memory import (
     BROKER_MEMORY,
+    BROKER_MEMORY_RANGES,
     CONSUMER_MEMORY,
     CONSUMER_MEMORY_EXCEEDANCE,
+    CONSUMER_MEMORY_RANGES,
     CONSUMER_MEMORY_TIMELINE,
     LIBRDKAFKA_QUEUE,
     PRODUCER_MEMORY,
@@ -37,6 +39,7 @@ from udfs.replay.consumer_memory.settings import (
 )
 from udfs.replay.consumer_memory.takeovers import JOIN_GROUP
 from udfs.replay.shared.lanes import AS_CAPTURED
+from udfs.replay.shared.replications import FEWEST, REPLICATIONS
 
 LANES = MemoryLanes(
     names=("captured", "small"),
@@ -233,6 +236,25 @@ def test_a_brokers_requests_share_one_pool() -> None:
     captured, small = rows_of(b)
     assert (captured[b.used_bytes_max], captured[b.requests], captured[b.waits]) == (40, 4, 0)
     assert (small[b.used_bytes_max], small[b.pool_bytes], small[b.waits]) == (20, 15, 2)
+
+
+@pytest.mark.parametrize(
+    ("table", "ranges"), [(CONSUMER_MEMORY, CONSUMER_MEMORY_RANGES), (BROKER_MEMORY, BROKER_MEMORY_RANGES)]
+)
+def test_each_figure_that_has_a_range_is_that_of_the_same_lane_and_unit(table: Table, ranges: Table) -> None:
+    """The lane `small` has waits, and is replayed more often."""
+    of_lanes = tables(EVENTS, 10_000, replace(LANES, consumer=pools_of(UNBOUNDED, 100)))
+    rows, found = of_lanes[table.name], of_lanes[ranges.name]
+    figures = ("used_bytes_max", "smallest_pool_bytes", "waits", "wait_ms_max", "depleted_share")
+    assert [(of["scenario"], of["metric"], of["value"]) for of in found] == [
+        (of["scenario"], figure, of[figure]) for of in rows for figure in figures
+    ]
+    assert [of["replications"] for of in found] == [FEWEST] * len(figures) + [REPLICATIONS] * len(figures)
+    assert all(of["p10"] <= of["p50"] <= of["p90"] for of in found)
+    assert all(of["is_exact"] == (of["p10"] == of["p90"]) for of in found)
+    longest = {of["scenario"]: of for of in found if of["metric"] == "wait_ms_max"}
+    assert not longest["small"]["is_exact"]
+    assert (longest["captured"]["p90"], longest["captured"]["is_exact"]) == (0.0, True)
 
 
 def test_a_producers_batches_share_its_buffer() -> None:

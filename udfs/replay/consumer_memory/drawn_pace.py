@@ -1,0 +1,218 @@
+"""Messages at another pace, drawn anew for each replication, and the outcomes of pools at that pace.
+
+How fast a message comes, and how fast it is handled or drained, differs from one run to the next. It decides how many
+messages hold memory at once. So each lane is replayed several times (replications), and each replication draws
+
+- how long messages come and hold memory, relative to what messages of their API and size take: blocks of captured
+  times, so that a slow phase stays slow;
+- one factor for all these times, as large as the difference between two equal runs;
+- which connection is first when connections race for memory.
+
+Messages come when the capture has them, or later if what the connection brought before is not done by then. In one
+replication all lanes have the same draws, so they differ by their settings alone. Lanes in which nothing waits are
+replayed only a few times.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from udfs.columns.arrays import Bools, Floats, Ints, Records
+from udfs.columns.groups import greatest_before
+from udfs.columns.sentinels import NONE
+from udfs.columns.time_units import NEVER
+from udfs.replay.consumer_memory.channels import replay_units
+from udfs.replay.consumer_memory.state import POOL_OUTCOME, Traces
+from udfs.replay.shared.pace_of_runs import STRETCHES, pace_differs
+from udfs.replay.shared.replications import FEWEST, factors, near_places, replications_within
+from udfs.replay.shared.window import WHOLE, Window
+
+MESSAGES_AT_MOST = 1 << 21
+"""The most messages that are replayed for a unit's ranges, over all lanes. A larger unit has fewer replications."""
+
+
+class PoolReplications(NamedTuple):
+    """The outcomes of units at drawn paces: POOL_OUTCOME[replications, units, lanes].
+
+    counts: int64[units, lanes], how many replications each lane has; the rest of its outcomes mean nothing.
+    """
+
+    outcomes: Records
+    counts: Ints
+
+
+class ApiTimes(NamedTuple):
+    """Messages of one API that a unit receives, and that hold memory for a while, but not longer than until the next
+    request of their connection.
+
+    place: int64[n], their indices among all messages, in time order. ratio: float64[n], how long each comes and holds
+    memory, relative to what is usual for its size. length: how many messages a block has.
+    """
+
+    place: Ints
+    ratio: Floats
+    length: int
+
+
+@dataclass(frozen=True)
+class UnitDraws:
+    """What is drawn for one unit. slower: float64[replications], the factor of its times in each."""
+
+    apis: Sequence[ApiTimes]
+    draws: np.random.Generator
+    slower: Floats
+
+    @property
+    def count(self) -> int:
+        """How often the unit is replayed at most."""
+        return len(self.slower)
+
+    def scale(self, scales: Floats, again: int) -> None:
+        """Write into `scales`, float64[messages], how many times as long the unit's messages take in a replication."""
+        for api in self.apis:
+            drawn = near_places(len(api.place), api.length, self.draws)
+            scales[api.place] = self.slower[again] * api.ratio[drawn] / api.ratio
+
+
+def replicated(traces: Traces, settings: Records, names: Sequence[str], window: Window = WHOLE) -> PoolReplications:
+    """Replay units several times in every lane, each time at another pace. Units of the same name have the same draws.
+
+    settings: POOL_SETTINGS[units, lanes]. names: of the units.
+    """
+    line = in_line(traces)
+    drawn = draws_of_units(traces, line, names, settings.shape[1])
+    outcomes = np.zeros((max((of.count for of in drawn), default=0), *settings.shape), POOL_OUTCOME)
+    counts = np.repeat(np.array([of.count for of in drawn], np.int64), settings.shape[1]).reshape(settings.shape)
+    for again in range(len(outcomes)):
+        if again == FEWEST:
+            counts[outcomes["waits"][:again].sum(axis=0) == 0] = FEWEST
+        units, lanes = (np.flatnonzero((counts > again).any(axis=axis)) for axis in (1, 0))
+        if not len(units):
+            break
+        scales = np.ones(len(traces.messages))
+        for unit in units.tolist():
+            drawn[unit].scale(scales, again)
+        here = np.ix_(units, lanes)
+        messages = at_another_pace(traces.messages, line, scales)
+        some = Traces(messages, traces.connections, traces.traces[units])
+        outcomes[again][here] = replay_units(some, with_other_races(settings[here], again), window).outcomes
+    return PoolReplications(outcomes, counts)
+
+
+def draws_of_units(traces: Traces, line: Line, names: Sequence[str], lanes: int) -> list[UnitDraws]:
+    """What is drawn for each unit. lanes: their number."""
+    found, took_us = list[UnitDraws](), times_of(traces.messages, line)
+    for name, trace in zip(names, traces.traces, strict=True):
+        begin, end = int(trace["first_message"]), int(trace["end_message"])
+        place = begin + np.flatnonzero(took_us[begin:end] > 0)
+        own, draws = traces.messages[place], np.random.default_rng(zlib.crc32(name.encode()))
+        differs = pace_differs(own["api_key"], own["size"], took_us[place])
+        slower = factors(draws, differs, replications_within(MESSAGES_AT_MOST, (end - begin) * lanes))
+        found.append(UnitDraws([*times_of_apis(own, place, took_us[place])], draws, slower))
+    return found
+
+
+def times_of_apis(messages: Records, place: Ints, took_us: Ints) -> Iterator[ApiTimes]:
+    """The times of some messages of a unit, by API.
+
+    messages: MESSAGE[n]. place: int64[n], their indices among all messages. took_us: int64[n], how long each comes and
+    holds memory.
+    """
+    for api_key in np.unique(messages["api_key"]).tolist():
+        alike = messages["api_key"] == api_key
+        time = took_us[alike]
+        length = max(round(float(np.sqrt(len(time) / STRETCHES))), 1)
+        yield ApiTimes(place[alike], time / usual_times(messages["size"][alike], time), length)
+
+
+def usual_times(size: Ints, time: Ints) -> Floats:
+    """The time that is usual for each size, by a straight line with the least squares; no size takes less than none:
+    float64[n], us. size: int64[n], bytes. time: int64[n], us, above 0.
+    """
+    away = size - size.mean()
+    slope = max(float((away * time).sum()) / max(float((away * away).sum()), 1.0), 0.0)
+    slope = min(slope, float(time.mean()) / max(float(size.mean()), 1.0))
+    return np.maximum(time.mean() + slope * away, 1.0)
+
+
+def times_of(messages: Records, line: Line) -> Ints:
+    """How long each message comes and holds memory (us); 0 for one that holds it longer than until the next request of
+    its connection: int64[n]. messages: MESSAGE[n].
+    """
+    took_us = np.zeros(len(messages), np.int64)
+    ordered = messages[line.order]
+    took = ordered["complete_at"] - ordered["size_known_at"] + ordered["held_us"]
+    took_us[line.order] = np.where(line.is_freed, took, 0)
+    return took_us
+
+
+class Line(NamedTuple):
+    """Messages by connection, those of a connection in the order in which they came.
+
+    order: int64[n], their indices. connection: int64[n], the number of each message's connection, rising. is_freed:
+    bool[n], the memory of a message came back before its connection sent the next request. is_after: bool[n], the
+    request was sent when the message before it on the connection was complete.
+    """
+
+    order: Ints
+    connection: Ints
+    is_freed: Bools
+    is_after: Bools
+
+
+def in_line(traces: Traces) -> Line:
+    """The messages by connection."""
+    messages, units = traces.messages, traces.traces
+    per_unit = units["end_message"] - units["first_message"]
+    connection = messages["connection"] + np.repeat(units["first_connection"], per_unit)
+    order = np.argsort(connection, kind="stable")
+    connection, ordered = connection[order], messages[order]
+    held_us, complete_at = ordered["held_us"], ordered["complete_at"]
+    next_at = np.append(ordered["requested_at"][1:], NEVER)[: len(order)]
+    next_at[ordered["next_request"] == NONE] = NEVER
+    is_freed = (held_us != NEVER) & (held_us <= next_at - complete_at)
+    is_after = np.append(False, next_at[:-1] >= complete_at[:-1])[: len(order)]
+    return Line(order, connection, is_freed, is_after)
+
+
+def at_another_pace(messages: Records, line: Line, scales: Floats) -> Records:
+    """MESSAGE[n] at another pace. messages: MESSAGE[n]. scales: float64[n], how many times as long each takes.
+
+    A message does not come before what its connection brought before is complete, nor before the memory of that is
+    given back, if that was so in the capture. One that is late takes no longer to be answered.
+    """
+    ordered, scale = messages[line.order], scales[line.order]
+    coming_us = np.rint(scale * (ordered["complete_at"] - ordered["size_known_at"])).astype(np.int64)
+    is_held = ordered["held_us"] != NEVER
+    held_us = np.where(is_held, np.rint(scale * np.where(is_held, ordered["held_us"], 0)).astype(np.int64), NEVER)
+    busy_us = coming_us + np.where(line.is_freed, held_us, 0)
+    before = np.cumsum(busy_us) - busy_us
+    # Each message begins at the latest of: its own time, and the end of any before it with all that lies between.
+    own = ordered["size_known_at"] - before
+    least = own.min(initial=0)
+    earlier = greatest_before(line.connection, own - least) + least
+    is_first = np.append(True, line.connection[1:] != line.connection[:-1])[: len(own)]
+    size_known_at = before + np.where(is_first, own, np.maximum(own, earlier))
+    done_at = np.append(0, (size_known_at + busy_us)[:-1])[: len(own)]
+    requested_at = ordered["requested_at"].copy()
+    waits = line.is_after & ~is_first
+    requested_at[waits] = np.maximum(requested_at, done_at)[waits]
+    drawn = messages.copy()
+    for name, values in {
+        "requested_at": requested_at, "size_known_at": size_known_at, "complete_at": size_known_at + coming_us,
+        "held_us": held_us,
+    }.items():  # fmt: skip
+        drawn[name][line.order] = values
+    return drawn
+
+
+def with_other_races(settings: Records, again: int) -> Records:
+    """The settings for a replication, in which connections race in another order. settings: POOL_SETTINGS[...]."""
+    other = settings.copy()
+    other["seed"] += again + 1
+    return other
