@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from itertools import product
+from itertools import permutations, product
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from tests.backtest.replays import Replayed, replayed
 POOL = "broker.queued.max.request.bytes"
 LOGGED = (PLENTY,)
 """The sizes whose captures are also replayed together with the request logs."""
+BOUNDED = tuple(size for size in SIZES if size != PLENTY)
 RANGED = {
     str(BROKER_MEMORY.waits): "requests that wait",
     str(BROKER_MEMORY.wait_ms_max): "wait ms, longest",
@@ -52,14 +53,18 @@ def figures_of(work: Path, repeats: int, a: str, b: str, *, is_logged: bool) -> 
 
 
 def covered(work: Path, repeats: int) -> Iterator[Sequence[str]]:
-    """How often seen values lie in the predicted range: for other sizes of pools, and for equal runs."""
-    for a, is_logged in [(size, False) for size in SIZES] + [(size, True) for size in LOGGED]:
-        for metric, figure in RANGED.items():
-            for others, family in ((True, "other sizes"), (False, "equal runs")):
-                wanted = product([b for b in SIZES if (b != a) == others], BROKERS)
-                cases = [case_of(work, repeats, metric, (a, *of_broker), is_logged) for of_broker in wanted]
-                told = f"{family}, from {a}{', with request logs' if is_logged else ''}"
-                yield coverage_row(told, figure, cases)
+    """How often seen values lie in the predicted range, for brokers whose pool binds."""
+    from_plenty = [(PLENTY, b) for b in BOUNDED]
+    groups = (
+        (f"from {PLENTY}", from_plenty, False),
+        (f"from {PLENTY}, with request logs", from_plenty, True),
+        ("from the other bound", [*permutations(BOUNDED, 2)], False),
+        ("equal runs", [(b, b) for b in BOUNDED], False),
+    )
+    for (family, pairs, is_logged), (metric, figure) in product(groups, RANGED.items()):
+        of_brokers = [(*pair, broker) for pair, broker in product(pairs, BROKERS)]
+        cases = [case_of(work, repeats, metric, of_broker, is_logged) for of_broker in of_brokers]
+        yield coverage_row(family, figure, cases)
 
 
 def case_of(work: Path, repeats: int, metric: str, of_broker: tuple[str, str, int], is_logged: bool) -> Case:
