@@ -24,7 +24,6 @@ from jobs.open_lake import open_lake
 from schemas.tables.algorithms import SESSION_CACHE as OF_SESSIONS
 from schemas.tables.gold import FETCH_FAIRNESS, GOLD, RUNS, TABLES_OF_REPLAY
 from schemas.tables.gold_limits import LIMIT_TABLES, PARTITION_LIMIT_HEADROOM, PARTITIONS_PER_BROKER
-from schemas.tables.gold_memory import BROKER_MEMORY
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_TABLES
 from schemas.tables.silver import CAPTURES, CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES, SILVER
 from schemas.tables.table import Table
@@ -42,7 +41,7 @@ SETTINGS = (
 OF_ITS_OWN = {CAPTURES: {CAPTURES.path, CAPTURES.decoder}}
 """Columns that differ although the same captures are read: the path of a capture, and the code that read it."""
 SAME_REPLAYS = (
-    *SESSION_TABLES, BROKER_MEMORY,
+    *SESSION_TABLES,
     *(table for table in LIMIT_TABLES if table not in (PARTITION_LIMIT_HEADROOM, PARTITIONS_PER_BROKER)),
 )  # fmt: skip
 """Tables in which the older release gave the same rows as today. The two that are left out depend on how a topic's

@@ -51,6 +51,11 @@ COLUMNS = {
 }
 CONSUMERS_ALONE = "Lanes with `traffic.` are about consumers alone: brokers and producers are not replayed in them."
 """The note if there are such lanes."""
+TOO_NARROW = (
+    "For waits of brokers, such a range contained only 55 to 69 % of what live brokers had in the lab, and should "
+    "contain 80 %."
+)
+"""The note if a broker's waits are shown with a range: VALIDATION.md (Ranges of brokers' pools) has the figures."""
 WHY = {
     "response_larger_than_pool": "larger than the pool",
     "buffer_below_fetch_max_bytes": "pool below fetch.max.bytes",
@@ -111,9 +116,18 @@ SIDES = ("consumers", "brokers", "producers")
 def lanes_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
     """A row for each side and lane, in the order of the lanes, without lanes that change nothing for their side."""
     ordered = sorted(in_lane_order(rows, lane_names), key=lambda row: SIDES.index(row["of"]))
-    notes = (*NOTES, CONSUMERS_ALONE) if any(map(has_other_traffic, lane_names)) else NOTES
+    notes = [*NOTES]
+    if any(row["of"] == "brokers" and is_ranged(row[range_column(WAITS)]) for row in rows):
+        notes.append(TOO_NARROW)
+    if any(map(has_other_traffic, lane_names)):
+        notes.append(CONSUMERS_ALONE)
     cells = merge_equal_lanes([answer_row(row) for row in ordered])
-    return Grid(HEAD, cells, ("of", "lane", "remarks"), notes, COLUMNS)
+    return Grid(HEAD, cells, ("of", "lane", "remarks"), tuple(notes), COLUMNS)
+
+
+def is_ranged(within: Row | None) -> bool:
+    """Whether a range has two ends that differ."""
+    return within is not None and within["p10"] < within["p90"]
 
 
 def answer_lines(answers: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:

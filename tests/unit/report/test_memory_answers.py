@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from pyspark.sql import Row
 
-from jobs.replays.consumer_memory.answers import CONSUMERS_ALONE, HEAD, lanes, lanes_table
+from jobs.replays.consumer_memory.answers import CONSUMERS_ALONE, HEAD, TOO_NARROW, lanes, lanes_table
 from jobs.replays.consumer_memory.queue_answers import HEAD as QUEUE_HEAD
 from jobs.replays.consumer_memory.queue_answers import largest_queues, queues_table
 from jobs.report_page.consumer_memory.memory_pool import bounded_memory_answer, slowed_consumers
@@ -90,6 +90,15 @@ def test_pools_of_brokers_and_consumers_are_shown_with_their_ranges(of: str) -> 
     assert (captured["no wait from"], captured["waits"], captured["depleted"]) == ("101 B (90 to 300 B)", "0", "0.0 %")
     assert (small["waits"], small["longest wait"]) == ("7 (0 to 1,200)", "40 ms (0 to 60 ms)")
     assert small["depleted"] == "5.0 % (0.0 to 20.0 %)"
+
+
+def test_a_note_says_how_often_live_brokers_were_in_such_a_range_if_their_waits_have_one() -> None:
+    wide, point = Row(p10=0, p90=12), Row(p10=0, p90=0)
+    for of, within, is_noted in (
+        ("brokers", wide, True), ("brokers", point, False), ("brokers", None, False), ("consumers", wide, False)
+    ):  # fmt: skip
+        notes = lanes_table([row(of, LANES[0], waits_range=within)], LANES).notes
+        assert (TOO_NARROW in notes) == is_noted
 
 
 def test_messages_that_there_was_no_room_for_are_marked() -> None:
