@@ -15,6 +15,7 @@ from udfs.replay.consumer_memory.drawn_pace import (
     draws_of_units,
     in_line,
     replicated,
+    usual_times,
     with_other_races,
 )
 from udfs.replay.consumer_memory.settings import UNBOUNDED
@@ -152,6 +153,24 @@ def test_memory_that_was_held_beyond_the_next_request_does_not_hold_it_back() ->
     pinned = scaled([(0, 0, 10, SIZE, 100), (0, 40, 50, SIZE, NEVER), (0, 60, 70, SIZE, 0)], [2, 3, 1])
     assert pinned["size_known_at"].tolist() == [0, 40, 70]
     assert pinned["held_us"].tolist() == [200, NEVER, 0]
+
+
+def test_memory_that_is_held_beyond_the_next_request_is_held_as_captured_and_says_nothing_of_others() -> None:
+    long = trace_of([(0, 100 * n, 100 * n, SIZE, 10_000 if n == 5 else NEVER if n == 6 else 10 + n) for n in range(20)])
+    (drawn,) = draws_of_units(long, in_line(long), ["1"], 1)
+    (api,) = drawn.apis
+    assert api.place.tolist() == [n for n in range(20) if n not in (5, 6)]
+    scales = np.ones(20)
+    drawn.scale(scales, 0)
+    assert (scales[5], scales[6]) == (1.0, 1.0)
+    assert 0 < scales.min() <= scales.max() < 100
+
+
+@pytest.mark.parametrize(
+    ("times", "usual"), [([100, 200], [100, 200]), ([200, 100], [150, 150]), ([10, 310], [320 / 3, 640 / 3])]
+)
+def test_the_usual_time_grows_with_the_size_at_most_in_proportion(times: list[int], usual: list[float]) -> None:
+    assert usual_times(np.array([1_000, 2_000]), np.array(times)).tolist() == pytest.approx(usual)
 
 
 def test_a_late_message_on_one_connection_does_not_delay_another() -> None:
