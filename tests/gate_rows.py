@@ -60,7 +60,7 @@ PLANTED: Mapping[str, tuple[Table, int, Row]] = {
         CAPTURES, 0,
         {"size_bytes": 99, "unread_bytes": 50, "compression": "none", "faults": ["block_malformed at byte 49"]},
     ),
-    "connections_are_there_once": (CONNECTIONS, 1, {"payload_bytes": 1000}),
+    "connections_are_there_once": (EXCHANGES, 1, {"connection_id": 7, "exchange_no": 0, "response_bytes": 400}),
     "followed_bytes_have_a_place": (CONNECTIONS, 0, {"late_bytes": 1}),
     "framed_bytes_are_in_exchanges": (EXCHANGES, 1, {"response_bytes": 299}),
     "partitions_add_up_to_fetches": (FETCH_PARTITIONS, 1, {"returned_bytes": 139}),
