@@ -46,8 +46,13 @@ def dealt_reads(source: Source, shards: int, groups: Mapping[Client, str], joins
 def with_connections(source: Source, lanes: FetchLanes) -> FetchLanes:
     """The lanes with what the table `connections` shows of the capture set."""
     c = CONNECTIONS
-    connections = read_small_table(source, c, (c.connection_id, c.broker, c.last_time, c.missing_bytes))
-    return replace(lanes, lossy=lossy_connections(connections), captured_until=ends_of_brokers(connections))
+    connections = read_small_table(source, c, (c.connection_id, c.broker, c.last_time, c.ended, c.missing_bytes))
+    return replace(
+        lanes,
+        lossy=lossy_connections(connections),
+        closed_at=ends_of_connections(connections),
+        captured_until=ends_of_brokers(connections),
+    )
 
 
 def ends_of_brokers(connections: pa.Table) -> dict[str, int]:
@@ -59,6 +64,14 @@ def ends_of_brokers(connections: pa.Table) -> dict[str, int]:
     times = known.set_column(1, c.last_time, us_since_1970(known[c.last_time]))
     ends = times.group_by(c.broker).aggregate([(c.last_time, "max")])
     return {row[c.broker]: row[f"{c.last_time}_max"] for row in ends.to_pylist()}
+
+
+def ends_of_connections(connections: pa.Table) -> dict[int, int]:
+    """When connections ended whose end the capture shows (us since 1970), by their ids. connections: of CONNECTIONS."""
+    c = CONNECTIONS
+    ended = connections.filter(connections[c.ended]).select([c.connection_id, c.last_time]).drop_null()
+    ids, times = ended[c.connection_id].to_pylist(), us_since_1970(ended[c.last_time]).to_pylist()
+    return dict(zip(ids, times, strict=True))
 
 
 def lossy_connections(connections: pa.Table) -> frozenset[int]:

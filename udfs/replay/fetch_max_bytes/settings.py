@@ -98,9 +98,10 @@ class FetchLanes:
     CLIENT_SETTINGS[lanes] of each. traffic_speed: float64[lanes], the factor by which records are produced faster than
     captured. window: only fetches sent in this time are replayed. quotas: the quotas of consumers in each lane,
     bytes/s; empty if no lane has any. users: the user that each consumer is to brokers, by client.id and address, as
-    far as that is known. lossy: the ids of connections of which the capture lacks bytes. captured_until: the last time
-    at which the capture shows each broker (us), by its name. own_max_bytes: the fetch.max.bytes in each lane,
-    int64[lanes], of each broker for which another value is stated than for all, by its name.
+    far as that is known. lossy: the ids of connections of which the capture lacks bytes. closed_at: when connections
+    ended (us), by their ids, if the capture shows that. captured_until: the last time at which the capture shows each
+    broker (us), by its name. own_max_bytes: the fetch.max.bytes in each lane, int64[lanes], of each broker for which
+    another value is stated than for all, by its name.
     """
 
     names: tuple[str, ...]
@@ -113,6 +114,7 @@ class FetchLanes:
     quotas: tuple[Mapping[QuotaOf, int], ...] = ()
     users: Mapping[tuple[str, str], str] = field(default_factory=dict)
     lossy: frozenset[int] = frozenset()
+    closed_at: Mapping[int, int] = field(default_factory=dict)
     captured_until: Mapping[str, int] = field(default_factory=dict)
     own_max_bytes: Mapping[str, Ints] = field(default_factory=dict)
 

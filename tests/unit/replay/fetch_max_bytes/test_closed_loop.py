@@ -117,7 +117,8 @@ def test_partitions_that_move_to_another_broker_are_read_on_from_where_the_lane_
     assert all(checked == agreed for checked, agreed, _, _ in closed_fidelity(events).values())
 
 
-STOPS = batch_rows() + [row for row in catch_up() if row["exchange_no"] < BATCHES]
+STOPS_FETCHES = [row for row in catch_up() if row["exchange_no"] < BATCHES]
+STOPS = batch_rows() + STOPS_FETCHES
 """The reader sends only half of its fetches, so it reads half of the backlog."""
 LAST = BEGIN + 10 * MS * (BATCHES - 1) + 2 * MS
 """When its last response came. Its fetches may wait for 500 ms."""
@@ -140,6 +141,25 @@ def test_a_reader_whose_last_fetch_ends_with_the_capture_reads_on() -> None:
     """A lane may take longer than the capture: the reader cannot have left before the capture ended."""
     for until in ({"1": LAST + 1000 * MS}, {"2": LAST + 2000 * MS}):
         assert set(closed_bytes(STOPS, AS_CAPTURED, SIZE, captured_until=until).values()) == {ALL}
+
+
+@pytest.mark.parametrize(("closed_after_ms", "read"), [(1, ALL // 2), (3, ALL)])
+def test_a_reader_whose_connection_is_closed_has_left(closed_after_ms: int, read: int) -> None:
+    """The capture shows the broker for 2 ms after the reader's last response, so only the first end is within it."""
+    lanes = replace(lanes_of(AS_CAPTURED), captured_until={"1": LAST + 2 * MS})
+    lanes = replace(lanes, closed_at={READER["connection_id"]: LAST + closed_after_ms * MS})
+    rows = gold(STOPS, lanes)["fetch_fairness"]
+    assert sum(row["bytes"] for row in rows if row["mode"] == "closed") == read
+
+
+@pytest.mark.parametrize(("closed", "read"), [(0, ALL), (1, ALL // 2)])
+def test_a_reader_has_not_left_if_it_opens_another_connection(closed: int, read: int) -> None:
+    """It opens one for the second half of its fetches, and ends in the middle of them."""
+    moved = [row | {"connection_id": READER["connection_id"] + (row["exchange_no"] >= 2)} for row in STOPS_FETCHES]
+    lanes = replace(lanes_of(AS_CAPTURED), captured_until={"1": LAST + 2 * MS})
+    lanes = replace(lanes, closed_at={READER["connection_id"] + closed: LAST + 1 * MS})
+    rows = gold(batch_rows() + moved, lanes)["fetch_fairness"]
+    assert sum(row["bytes"] for row in rows if row["mode"] == "closed") == read
 
 
 def test_a_reader_that_leaves_after_it_has_read_everything_reads_as_much_in_a_slower_lane() -> None:

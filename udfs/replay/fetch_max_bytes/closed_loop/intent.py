@@ -27,7 +27,7 @@ from udfs.replay.fetch_max_bytes.closed_loop.changes import (
 )
 from udfs.replay.fetch_max_bytes.closed_loop.events import CapturedFetches
 from udfs.replay.fetch_max_bytes.closed_loop.fetchers import fetcher_hashes
-from udfs.replay.fetch_max_bytes.closed_loop.leaving import has_unread, is_silent, nodes_left
+from udfs.replay.fetch_max_bytes.closed_loop.leaving import has_closed, has_unread, is_silent, nodes_left
 from udfs.replay.fetch_max_bytes.closed_loop.logs import readable_logs
 from udfs.replay.fetch_max_bytes.closed_loop.nodes import Nodes, ends_of_connections, nodes_of
 from udfs.replay.fetch_max_bytes.closed_loop.pace import CapturedPace, PacedFetches, ReaderPace, observed_pace, pace_of
@@ -139,7 +139,9 @@ def departures(
     captured_until = lanes.replayed_until()
     until = np.array([captured_until.get(broker, ALWAYS) for broker in captured.brokers], np.int64)
     max_wait_us = nodes.nodes["max_wait_ms"] * US_PER_MS
-    silent = is_silent(fetches, max_wait_us, until[nodes.nodes["broker"]])
+    until = until[nodes.nodes["broker"]]
+    silent = is_silent(fetches, max_wait_us, until)
+    silent |= has_closed(nodes, captured.connections.records, lanes.closed_at, until)
     is_unread = np.isin(np.arange(len(nodes.nodes)), unread)
     return nodes_left(fetches, silent, is_unread, max_wait_us, nodes.is_one_process)
 
