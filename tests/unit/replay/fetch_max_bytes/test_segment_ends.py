@@ -50,6 +50,14 @@ def test_a_first_batch_that_came_alone_shows_no_end_because_a_broker_may_have_li
     assert verdicts(*PRODUCED, *shown(0, 0, SIZE), *shown(1, 0, SIZE)) == (2, 0, {"fewer_bytes": 2})
 
 
+@pytest.mark.parametrize(("connection", "verdict"), [(APP, (3, 3, {})), (APP + 1, (3, 1, {"fewer_bytes": 2}))])
+def test_a_first_batch_alone_shows_an_end_if_a_larger_response_shows_that_no_limit_ended_it(
+    connection: int, verdict: tuple[int, int, dict[str, int]]
+) -> None:
+    larger = shown(2, 20, 2 * SIZE, connection_id=connection)
+    assert verdicts(*PRODUCED, *shown(0, 0, SIZE), *shown(1, 0, SIZE), *larger) == verdict
+
+
 def test_reads_that_returned_nothing_show_no_end_of_a_segment() -> None:
     """They may have been answered at once because another partition had records."""
     limited = shown(2, 0, SIZE, max_bytes=SIZE)

@@ -41,13 +41,26 @@ def segment_ends(log: PartitionLog, reads: Records) -> SegmentEnds:
     is_whole = log.starts[end] == reached
     within = (returned < reads["partition_max_bytes"]) & (reads["response_record_bytes"] < reads["max_bytes"])
     # The first batch of a response comes whole even above the limit, and the broker's limit is not known here.
-    alone = (end == first + 1) & (reads["response_record_bytes"] == returned)
+    alone = is_whole & (end == first + 1) & (reads["response_record_bytes"] == returned)
+    alone &= returned >= limits_shown(reads, (reads["response_record_bytes"] > returned) | (known & ~alone))
     following = np.minimum(end, n - 1)
     by_time = log.before[following] <= reads["request_time"]
     is_there = (end < log.run_end[batch]) & np.where(bound == NO_BOUND, by_time, log.last[following] < bound)
     shown, counts = np.unique(end[known & is_whole & within & ~alone & is_there], return_counts=True)
     stands = ~is_crossed(shown, first[known], end[known] + ~is_whole[known], n)
     return SegmentEnds(shown[stands], shown[stands & (counts >= SURE)])
+
+
+def limits_shown(reads: Records, holds_several: Bools) -> Ints:
+    """What the limit of each read's responses is at least: int64[reads]. A response that holds more than one first batch
+    is no larger than its limit, and the limit is the same for all of a connection.
+
+    reads: LOG_EVENT[reads]. holds_several: bool[reads], whether the read's response is known to hold more than that.
+    """
+    connections, which = np.unique(reads["connection_id"], return_inverse=True)
+    limits = np.zeros(len(connections), np.int64)
+    np.maximum.at(limits, which[holds_several], reads["response_record_bytes"][holds_several])
+    return limits[which]
 
 
 def is_crossed(batch: Ints, first: Ints, end: Ints, n: int) -> Bools:
