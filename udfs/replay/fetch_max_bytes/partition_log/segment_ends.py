@@ -52,8 +52,8 @@ def segment_ends(log: PartitionLog, reads: Records) -> SegmentEnds:
 
 
 def limits_shown(reads: Records, holds_several: Bools) -> Ints:
-    """What the limit of each read's responses is at least: int64[reads]. A response that holds more than one first batch
-    is no larger than its limit, and the limit is the same for all of a connection.
+    """What the limit of each read's responses is at least: int64[reads]. A response that holds more than a single first
+    batch is no larger than its limit, and the limit is the same for all of a connection.
 
     reads: LOG_EVENT[reads]. holds_several: bool[reads], whether the read's response is known to hold more than that.
     """
