@@ -1,6 +1,11 @@
-"""Does the replay of the captured settings agree with the capture? One verdict for each fetch, by OPEN_FETCHES."""
+"""Does the replay of the captured settings agree with the capture? One verdict for each fetch, by OPEN_FETCHES.
+
+A response also shows how much there was to read, where the times of appends leave that open.
+"""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +22,19 @@ from udfs.replay.shared.fidelity_rows import AGREED
 _R = OPEN_FETCHES
 
 
-def judge_fetches(fetches: Reads, captured: Records, reader: str) -> Ints:
-    """The verdict on each fetch: AGREED or a code of OPEN_FETCHES, int64[fetches].
+class Judged(NamedTuple):
+    """What the capture shows of fetches.
+
+    verdicts: int64[fetches], AGREED or a code of OPEN_FETCHES. available: int64[reads], the bytes that each read could
+    get: those that it got if no limit ended it and the fetch can be explained, otherwise the most that there can be.
+    """
+
+    verdicts: Ints
+    available: Ints
+
+
+def judge_fetches(fetches: Reads, captured: Records, reader: str) -> Judged:
+    """What the capture shows of the fetches.
 
     captured: FETCH_LIMITS[rows, 1], or FETCH_LIMITS[1]. reader: the kind of reader that sent the fetches.
     """
@@ -30,7 +46,8 @@ def judge_fetches(fetches: Reads, captured: Records, reader: str) -> Ints:
     high_bytes, high_unknown = captured_bytes(fetches, reads["available_high"], captured)
     # As if batches were appended when the capture suggests: returned bytes were available, as far as that is possible.
     there = np.clip(returned, lowest, reads["available_high"])
-    middle, _ = captured_bytes(fetches, there, captured)
+    (suggested,) = answers_to(fetches, there, captured)
+    as_suggested = suggested["returned"] == returned
 
     def any_of(flags: Bools) -> Bools:
         return np.bincount(fetch, flags, count) > 0
@@ -38,7 +55,7 @@ def judge_fetches(fetches: Reads, captured: Records, reader: str) -> Ints:
     undecided = any_of(~reads["log_known"] & (low_unknown | high_unknown))
     has_no_time = any_of((reads["first_append"] < 0) & (reads["available_low"] != reads["available_high"]))
     equal = ~any_of(returned != high_bytes)
-    possible = any_of(low_bytes != high_bytes) & ~any_of(returned != middle)
+    possible = any_of(low_bytes != high_bytes) & ~any_of(~as_suggested)
     explained = equal | (possible & ~undecided)
     is_held_back = (
         any_of(reads_held_back(fetches, low_bytes, there, captured))
@@ -68,7 +85,9 @@ def judge_fetches(fetches: Reads, captured: Records, reader: str) -> Ints:
     )
     conditions, words = zip(*first_that_applies, strict=True)
     codes = [AGREED if word is None else _R.codes[word] for word in words]
-    return np.select([*conditions], codes, default=_R.codes[_R.more_bytes])
+    verdicts = np.select([*conditions], codes, default=_R.codes[_R.more_bytes])
+    took_all = (suggested["took_all"] == 1) & ~(undecided | any_of(~as_suggested))[fetch]
+    return Judged(verdicts, np.where(took_all, there, reads["available_high"]))
 
 
 def reads_held_back(fetches: Reads, low_bytes: Ints, there: Ints, captured: Records) -> Bools:

@@ -75,6 +75,9 @@ def answer_fetch(fetches: Reads, available: Ints, fetch: int, limits: Record, an
         answer.overrides = 1 if returned > adjusted else 0
         answer.cut_tail = tail_bytes(fetches.sizes, read.first_size, read.end_size, returned)
         answer.unknown = 1 if not read.log_known and could_get_more else 0
+        # A batch that is larger than what is left of the limits is not returned at all, unless it is the first.
+        fits = adjusted > returned if returned > 0 else min_one or adjusted >= first_batch
+        answer.took_all = 1 if returned == known_bytes and fits else 0
         limit = max(0, limit - returned)
         min_one = min_one and returned == 0 and limits.only_first == 0
 

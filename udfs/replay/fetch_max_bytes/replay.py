@@ -133,7 +133,8 @@ def take_fetches(progress: ReaderInProgress, rows: pa.RecordBatch, lanes: FetchL
     """Answer, judge and sum up some whole fetches of the reader, and keep what closed loop needs of them."""
     limits, fetches = lanes.limits_by_row(progress.reader), reads_of(rows)
     fetches.reads["limits_row"] = rows_of_limits(lanes, rows)
-    verdicts = judge_fetches(fetches, limits[:, CAPTURED : CAPTURED + 1], progress.reader.kind)
+    verdicts, available = judge_fetches(fetches, limits[:, CAPTURED : CAPTURED + 1], progress.reader.kind)
+    fetches.reads["available_high"] = available
     note_verdicts(progress, rows, fetches, verdicts)
     fetches.reads["throttled"] |= (verdicts == REPLICATION_THROTTLED)[fetch_of_reads(fetches)]
     fetches = note_for_closed_loop(progress.captured, fetches, rows)

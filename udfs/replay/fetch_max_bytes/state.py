@@ -77,6 +77,7 @@ ANSWER = int_fields(
     "cut_tail",  # bytes of a batch that is cut at the end
     "overrides",  # 1: a first batch that is larger than the limits
     "unknown",  # 1: the answer depends on batches that are not known
+    "took_all",  # 1: no limit ended the read, so it would have returned more if there had been more
 )
 """What a read returns in a lane."""
 

@@ -15,7 +15,7 @@ from udfs.columns.records import new_records
 from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.fetch_max_bytes.events import Reads
-from udfs.replay.fetch_max_bytes.fidelity import judge_fetches, lowest_available
+from udfs.replay.fetch_max_bytes.fidelity import Judged, judge_fetches, lowest_available
 from udfs.replay.fetch_max_bytes.state import READ
 from udfs.replay.shared.fidelity_rows import AGREED
 from udfs.replay.shared.lanes import AS_CAPTURED
@@ -35,8 +35,8 @@ def read(returned: int, sizes: tuple[int, ...] = (100, 100), **differs: Any) -> 
     } | differs  # fmt: skip
 
 
-def verdicts(*fetches: list[dict[str, Any]], reader: str = CONSUMER) -> list[str]:
-    """The reason for each fetch, or "agreed"."""
+def judged(*fetches: list[dict[str, Any]], reader: str = CONSUMER) -> Judged:
+    """What the capture shows of the fetches."""
     rows = [row for fetch in fetches for row in fetch]
     ends = stretch_edges([len(row["sizes"]) for row in rows])
     reads = new_records(READ, len(rows), first_size=ends[:-1], end_size=ends[1:])
@@ -44,9 +44,13 @@ def verdicts(*fetches: list[dict[str, Any]], reader: str = CONSUMER) -> list[str
         for name in row.keys() - {"sizes"}:
             reads[name][i] = row[name]
     sizes = np.array([size for row in rows for size in row["sizes"]], np.int64)
-    codes = judge_fetches(Reads(reads, stretch_edges([len(fetch) for fetch in fetches]), sizes), CAPTURED, reader)
+    return judge_fetches(Reads(reads, stretch_edges([len(fetch) for fetch in fetches]), sizes), CAPTURED, reader)
+
+
+def verdicts(*fetches: list[dict[str, Any]], reader: str = CONSUMER) -> list[str]:
+    """The reason for each fetch, or "agreed"."""
     names = {AGREED: "agreed"} | {code: word for word, code in OPEN_FETCHES.codes.items()}
-    return [names[int(code)] for code in codes]
+    return [names[int(code)] for code in judged(*fetches, reader=reader).verdicts]
 
 
 def verdict(*reads: dict[str, Any], reader: str = CONSUMER) -> str:
@@ -71,6 +75,23 @@ def test_a_follower_s_empty_partition_that_no_limit_explains_was_throttled_by_th
     """A limit leaves partitions empty only at the end of a response, and never all of them (KIP-73, KIP-74)."""
     assert verdict(*reads, reader=FOLLOWER) == reason
     assert verdict(*reads) == (R.fewer_bytes if reason == R.replication_throttled else reason)
+
+
+@pytest.mark.parametrize(
+    ("reads", "available"),
+    [
+        ([read(0, there=(0, 200)), read(100, there=(0, 200))], [0, 100]),
+        ([read(100, there=(100, 200), partition_max_bytes=100)], [200]),
+        ([read(100, max_bytes=150), read(0, there=(0, 200), max_bytes=150)], [200, 200]),
+        ([read(100, (100,), max_bytes=200), read(0, there=(0, 200), max_bytes=200)], [100, 0]),
+        ([read(0, there=(100, 200)), read(0, there=(0, 200))], [200, 200]),
+        ([read(0, there=(0, 200), log_known=False)], [200]),
+    ],
+    ids=["not yet there", "at its limit", "does not fit", "would fit", "not explained", "not known"],
+)
+def test_a_read_that_no_limit_ended_shows_how_much_was_there(reads: list[dict[str, Any]], available: list[int]) -> None:
+    """Otherwise there may have been as much as had been sent by then."""
+    assert judged(reads, reader=FOLLOWER).available.tolist() == available
 
 
 def test_a_fetch_whose_partitions_all_returned_what_the_replay_says_agrees() -> None:
