@@ -70,8 +70,8 @@ def ends_of_connections(connections: pa.Table) -> dict[int, int]:
     """When connections ended whose end the capture shows (us since 1970), by their ids. connections: of CONNECTIONS."""
     c = CONNECTIONS
     ended = connections.filter(connections[c.ended]).select([c.connection_id, c.last_time]).drop_null()
-    ids, times = ended[c.connection_id].to_pylist(), us_since_1970(ended[c.last_time]).to_pylist()
-    return dict(zip(ids, times, strict=True))
+    ids, times = ended[c.connection_id].to_numpy(), us_since_1970(ended[c.last_time]).to_numpy()
+    return dict(zip(ids.tolist(), times.tolist(), strict=True))
 
 
 def lossy_connections(connections: pa.Table) -> frozenset[int]:

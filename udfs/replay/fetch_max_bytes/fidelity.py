@@ -22,7 +22,7 @@ from udfs.replay.shared.fidelity_rows import AGREED
 _R = OPEN_FETCHES
 
 
-class Judged(NamedTuple):
+class ShownOfFetches(NamedTuple):
     """What the capture shows of fetches.
 
     verdicts: int64[fetches], AGREED or a code of OPEN_FETCHES. available: int64[reads], the bytes that each read could
@@ -33,7 +33,7 @@ class Judged(NamedTuple):
     available: Ints
 
 
-def judge_fetches(fetches: Reads, captured: Records, reader: str) -> Judged:
+def judge_fetches(fetches: Reads, captured: Records, reader: str) -> ShownOfFetches:
     """What the capture shows of the fetches.
 
     captured: FETCH_LIMITS[rows, 1], or FETCH_LIMITS[1]. reader: the kind of reader that sent the fetches.
@@ -87,7 +87,7 @@ def judge_fetches(fetches: Reads, captured: Records, reader: str) -> Judged:
     codes = [AGREED if word is None else _R.codes[word] for word in words]
     verdicts = np.select([*conditions], codes, default=_R.codes[_R.more_bytes])
     took_all = (suggested["took_all"] == 1) & ~(undecided | any_of(~as_suggested))[fetch]
-    return Judged(verdicts, np.where(took_all, there, reads["available_high"]))
+    return ShownOfFetches(verdicts, np.where(took_all, there, reads["available_high"]))
 
 
 def reads_held_back(fetches: Reads, low_bytes: Ints, there: Ints, captured: Records) -> Bools:

@@ -15,7 +15,7 @@ from udfs.columns.records import new_records
 from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.fetch_max_bytes.events import Reads
-from udfs.replay.fetch_max_bytes.fidelity import Judged, judge_fetches, lowest_available
+from udfs.replay.fetch_max_bytes.fidelity import ShownOfFetches, judge_fetches, lowest_available
 from udfs.replay.fetch_max_bytes.state import READ
 from udfs.replay.shared.fidelity_rows import AGREED
 from udfs.replay.shared.lanes import AS_CAPTURED
@@ -35,7 +35,7 @@ def read(returned: int, sizes: tuple[int, ...] = (100, 100), **differs: Any) -> 
     } | differs  # fmt: skip
 
 
-def judged(*fetches: list[dict[str, Any]], reader: str = CONSUMER) -> Judged:
+def judged(*fetches: list[dict[str, Any]], reader: str = CONSUMER) -> ShownOfFetches:
     """What the capture shows of the fetches."""
     rows = [row for fetch in fetches for row in fetch]
     ends = stretch_edges([len(row["sizes"]) for row in rows])
