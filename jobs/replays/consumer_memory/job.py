@@ -16,13 +16,20 @@ from jobs.replays.consumer_memory.fetch_limits import distinct_fetch_limits, lim
 from jobs.replays.fetch_max_bytes.reads import dealt_reads, with_connections
 from jobs.replays.fetch_max_bytes.users import with_users
 from jobs.replays.lane_settings import lane_settings
-from jobs.replays.silver import Read, client_software, dealt_silver, mapped_silver
+from jobs.replays.silver import Read, client_software, dealt_silver, mapped_silver, may_have_rows, read_small_table
 from jobs.scenarios.scenario import Scenario
 from jobs.scenarios.settings import setting_of
 from jobs.session.one_shuffle import deal_again, replay_shards, shard_count
 from schemas.tables import algorithms
-from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
+from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.steps_memory import MEMORY_EVENTS
+from udfs.replay.consumer_memory.controllers import (
+    ASKED,
+    ASKED_COLUMNS,
+    OF_CONTROLLER,
+    connections_asking_controllers,
+    connections_to_controllers,
+)
 from udfs.replay.consumer_memory.group_takeovers import (
     FETCH_COLUMNS,
     GROUPS,
@@ -52,6 +59,7 @@ from udfs.replay.fetch_max_bytes.silver_events import READERS
 from udfs.replay.shared.client_software import java_clients, librdkafka_clients, release_code_of_text
 from udfs.replay.shared.dealing import deal
 from udfs.replay.shared.dealt_rows import DEALT
+from udfs.replay.shared.silver_columns import ByConnection
 
 
 def lanes_and_fetch_limits(scenario: Scenario) -> tuple[MemoryLanes, FetchLanes]:
@@ -86,11 +94,21 @@ def message_reads(source: Source) -> list[Read]:
     """The exchanges of clients and brokers, the partitions that consumers fetch, and the batches of both."""
     clients = client_software(source)
     java, librdkafka = java_clients(clients), librdkafka_clients(clients)
+    of_exchanges = partial(exchange_events, librdkafka=librdkafka, controllers=controllers(source))
     return [
-        Read(EXCHANGES, EXCHANGE_COLUMNS, partial(exchange_events, librdkafka=librdkafka)),
+        Read(EXCHANGES, EXCHANGE_COLUMNS, of_exchanges),
         Read(FETCH_PARTITIONS, PARTITION_COLUMNS, partition_events),
         Read(RECORD_BATCHES, BATCH_COLUMNS, partial(batch_events, java=java)),
     ]
+
+
+def controllers(source: Source) -> ByConnection:
+    """The connections whose server is a controller."""
+    least, asked = min(OF_CONTROLLER), ASKED.empty_table()
+    if may_have_rows(source, EXCHANGES, str(EXCHANGES.api_key), least):
+        asked = mapped_silver(source, [Read(EXCHANGES, ASKED_COLUMNS, connections_asking_controllers)], ASKED).toArrow()
+    c = CONNECTIONS
+    return connections_to_controllers(asked, read_small_table(source, c, (c.connection_id, c.server)))
 
 
 def dealt_handling_times(source: Source, shards: int) -> DataFrame:

@@ -84,15 +84,18 @@ def kind_column(event: MemoryEvent, rows: pa.RecordBatch) -> Column:
     return constant_column(event, rows, pa.int8())
 
 
-def exchange_events(batches: Iterable[pa.RecordBatch], librdkafka: ByConnection) -> Iterator[pa.RecordBatch]:
+def exchange_events(
+    batches: Iterable[pa.RecordBatch], librdkafka: ByConnection, controllers: ByConnection
+) -> Iterator[pa.RecordBatch]:
     """From rows of EXCHANGES: the memory that each response took at its client, and each request at its broker.
 
-    librdkafka: the release of connections whose client is librdkafka, from `librdkafka_clients`.
+    librdkafka: the release of connections whose client is librdkafka, from `librdkafka_clients`. controllers: the
+    connections whose server is a controller, from `connections_to_controllers`.
     """
     for batch in batches:
         rows = rows_where(batch, is_known(batch[EXCHANGES.request_time]))
         yield response_events(rows, librdkafka)
-        yield request_events(rows)
+        yield request_events(rows_where(rows, pc.equal(controllers.of(rows[_X.connection_id], 0), 0)))
 
 
 def response_events(rows: pa.RecordBatch, librdkafka: ByConnection) -> pa.RecordBatch:

@@ -61,7 +61,7 @@ def releases(
     """By request (seconds until its release, what shows it)."""
     in_logs = in_turn(log_batches(silver_rows(RECORD_BATCHES, LOG_COLUMNS, batches, batch_rows)), PARTITIONS)
     nobody = ByConnection(np.zeros(0, np.int64), np.zeros(0, np.int64))
-    requests = exchange_events(silver_rows(EXCHANGES, EXCHANGE_COLUMNS, exchanges, batch_rows), nobody)
+    requests = exchange_events(silver_rows(EXCHANGES, EXCHANGE_COLUMNS, exchanges, batch_rows), nobody, nobody)
     fetched = first_fetches(cut(in_logs, batch_rows))
     t = MEMORY_EVENTS
     rows = plain(with_releases(cut(in_turn([*requests, *fetched], UNITS), batch_rows)))

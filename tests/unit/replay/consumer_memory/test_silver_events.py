@@ -30,11 +30,12 @@ T = MEMORY_EVENTS
 NOW_MS = TIME_US // 1000
 LONGEST = 2**63 - 1
 NOBODY = ByConnection(np.zeros(0, np.int64), np.zeros(0, np.int64))
+CONTROLLERS = ByConnection(np.array([77]), np.array([1]))
 
 
 def exchange_rows(rows: list[Row], side: str, batch_rows: int = 10_000) -> list[Row]:
     librdkafka = ByConnection(np.array([5]), np.array([2016]))
-    events = plain(exchange_events(silver_rows(EXCHANGES, EXCHANGE_COLUMNS, rows, batch_rows), librdkafka))
+    events = plain(exchange_events(silver_rows(EXCHANGES, EXCHANGE_COLUMNS, rows, batch_rows), librdkafka, CONTROLLERS))
     return [row for row in events if row[T.side] == side]
 
 
@@ -58,6 +59,13 @@ def partitions(rows: list[Row]) -> list[Row]:
 
 def test_the_release_of_a_librdkafka_client_is_known() -> None:
     assert [exchange("consumer", connection_id=connection)[T.librdkafka] for connection in (5, 6)] == [2016, None]
+
+
+def test_a_request_to_a_controller_takes_no_memory_of_a_broker() -> None:
+    """The controller of the same process has a pool of its own; the client gets the response all the same."""
+    rows = [{"connection_id": connection} for connection in (76, 77, 78)]
+    assert [row[T.connection_id] for row in exchange_rows(rows, "broker")] == [76, 78]
+    assert [row[T.connection_id] for row in exchange_rows(rows, "consumer")] == [76, 77, 78]
 
 
 def test_a_message_takes_memory_for_all_its_bytes_but_the_size_field() -> None:
@@ -228,7 +236,7 @@ def events_of(rows: list[Row], batch_rows: int) -> list[pa.RecordBatch]:
     return [
         *batch_events(silver_rows(RECORD_BATCHES, BATCH_COLUMNS, fetched, batch_rows), NOBODY),
         *partition_events(silver_rows(FETCH_PARTITIONS, PARTITION_COLUMNS, parts, batch_rows)),
-        *exchange_events(silver_rows(EXCHANGES, EXCHANGE_COLUMNS, rows, batch_rows), NOBODY),
+        *exchange_events(silver_rows(EXCHANGES, EXCHANGE_COLUMNS, rows, batch_rows), NOBODY, NOBODY),
     ]
 
 
