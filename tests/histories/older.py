@@ -28,27 +28,27 @@ def tables_there(lake: Path) -> dict[Table, Path]:
 
 
 def make_older(lake: Path) -> None:
-    """Remove the last nullable column of each table from its schema, and remove LATER_TABLE if it has no rows. The
-    Parquet files keep the column, so that its values are back as soon as the schema has the column again.
+    """Remove from the schema of each table the last nullable column without any value, and remove LATER_TABLE if it has
+    no rows. Rows that an older release wrote have no values of a later column either, so the rows stay the same even if
+    `compact` writes their files anew before the column is back.
     """
     there = tables_there(lake)
     for table, folder in there.items():
-        columns = [column for column in table.columns if column.nullable and column != table.replaced_by]
-        if columns:
-            forget_column(folder, columns[-1])
+        rows = DeltaTable(folder).to_pyarrow_table()
+        empty = [column for column in table.columns if column.nullable and rows[column].null_count == len(rows)]
+        if empty:
+            forget_column(folder, empty[-1])
     if {CAPTURES, LATER_TABLE} <= there.keys() and not DeltaTable(there[LATER_TABLE]).file_uris():
         shutil.rmtree(there[LATER_TABLE])
 
 
 def forget_column(folder: Path, name: str) -> None:
-    """Write a version of a Delta table whose schema does not have the column; nothing if the schema lacks it already
-    (Delta's protocol, "Change Metadata"; delta-rs cannot drop columns).
+    """Write a version of a Delta table whose schema does not have the column (Delta's protocol, "Change Metadata";
+    delta-rs cannot drop columns).
     """
     table = DeltaTable(folder)
     schema, about = json.loads(table.schema().to_json()), table.metadata()
     left = [column for column in schema["fields"] if column["name"] != name]
-    if left == schema["fields"]:
-        return
     action = {
         "id": about.id, "name": about.name, "description": about.description, "createdTime": about.created_time,
         "partitionColumns": about.partition_columns, "configuration": about.configuration,

@@ -12,6 +12,7 @@ from jobs.flags import COMPARE, GATE, INGEST, LATEST, MIGRATE, PIPELINE, PRUNE, 
 from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.silver import CAPTURES, SILVER
 from schemas.tables.silver_quality import LOG_AGREEMENT
+from tests.gate_rows import whole
 from tests.histories.check import Hashes, settled, told_badly
 from tests.histories.model import (
     BY_GATE,
@@ -140,8 +141,18 @@ def test_a_lake_that_is_made_older_lacks_columns_and_a_table_and_keeps_its_rows(
     lacks = lacking(tmp_path)
     assert lacks["captures"] == {[str(column) for column in CAPTURES.columns if column.nullable][-1]}
     assert lacks["log_agreement"] == {str(column) for column in LOG_AGREEMENT.columns}
-    make_older(tmp_path)
-    assert lacking(tmp_path) == lacks
+
+
+def test_what_an_older_lake_lacks_has_no_values_that_files_written_anew_would_lose(tmp_path: Path) -> None:
+    differs = {"different_connection_id": 7, "different_exchange_no": 8}
+    for name, rows in {"all": [differs, {"log_behind_us": 9, **differs}], "some": [differs, {}], "none": []}.items():
+        lake = tmp_path / name
+        plant(str(lake), CAPTURES, arrow_schema(CAPTURES).empty_table())
+        plant(str(lake), LOG_AGREEMENT, whole(LOG_AGREEMENT, rows))
+        make_older(lake)
+    assert "log_agreement" not in lacking(tmp_path / "all")
+    assert lacking(tmp_path / "some")["log_agreement"] == {"log_behind_us"}
+    assert lacking(tmp_path / "none")["log_agreement"] == {str(column) for column in LOG_AGREEMENT.columns}
 
 
 def test_a_pipeline_keeps_a_capture_set_of_the_same_name_and_writes_one_of_another_name() -> None:
