@@ -62,6 +62,16 @@ EQUAL: dict[tuple[str, str, str], str] = {
         "(end + 7) * 8",
     ): "the bits after those of the column's rows are cut off either way",
     (
+        "udfs/replay/shared/columns.py",
+        "width > LARGEST_WIDTH",
+        "width >= LARGEST_WIDTH",
+    ): "numbers have the same order, whether or not they are made smaller first",
+    (
+        "udfs/replay/shared/row_order.py",
+        "first < order.size",
+        "first <= order.size",
+    ): "behind the last row there is no row to sort",
+    (
         "udfs/replay/shared/int_map.py",
         "place + 1",
         "place - 1",

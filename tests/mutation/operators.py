@@ -56,18 +56,23 @@ def mutants_in(file: str, source: str) -> Iterator[Mutant]:
 
 
 def _expressions(node: ast.AST, function: int) -> Iterator[tuple[int, ast.expr | ast.stmt]]:
-    """(first line of the function around it, expression) for all with an operator, except in annotations, which are not
-    evaluated.
+    """(first line of the function around it, expression) for all with an operator, except in annotations and in what is
+    only for type checkers, which are not evaluated.
     """
     if isinstance(node, Function):
         function = min(part.lineno for part in (node, *node.decorator_list))
     if isinstance(node, ast.BinOp | ast.AugAssign | ast.BoolOp | ast.Compare):
         yield function, node
+    not_evaluated = ("body",) if _is_for_type_checkers(node) else ("annotation", "returns")
     for name, value in ast.iter_fields(node):
-        if name not in ("annotation", "returns"):
+        if name not in not_evaluated:
             children = value if isinstance(value, list) else [value]
             for child in (each for each in children if isinstance(each, ast.AST)):
                 yield from _expressions(child, function)
+
+
+def _is_for_type_checkers(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
 
 
 def _operator(node: ast.AST, place: int) -> ast.AST:

@@ -16,6 +16,12 @@ from tests.mutation.equal import EQUAL
 from tests.mutation.operators import mutants_in, mutants_of
 
 MODULE = """
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    Number = int | float
+
+
 def total(one: int | None, other: int) -> int:
     return one + other
 
@@ -49,7 +55,7 @@ def write_package(folder: Path) -> None:
 def test_one_operator_is_changed_at_a_time(tmp_path: Path) -> None:
     write_package(tmp_path)
     changes = [(mutant.line, mutant.function, mutant.before, mutant.after) for mutant in mutants_of(tmp_path, "tiny")]
-    assert changes == [(3, 2, "one + other", "one - other"), (7, 6, "one > other", "one >= other")]
+    assert changes == [(9, 8, "one + other", "one - other"), (13, 12, "one > other", "one >= other")]
 
 
 def test_the_lake_of_a_clone_is_not_copied_but_the_code_of_lakes_is(repository: Path) -> None:
@@ -96,7 +102,7 @@ def test_a_change_that_no_test_notices_survives_and_is_shown(tmp_path: Path, rep
     assert run.returncode == 0, run.stderr
     printed = run.stdout.splitlines()
     assert "tiny: 1 of 2 mutants noticed, 0 change nothing, of 2 that can be made, seed 1" in printed
-    assert "  tiny/sums.py:7 survived: one > other  ->  one >= other" in printed
+    assert "  tiny/sums.py:13 survived: one > other  ->  one >= other" in printed
     assert any("left out" in line and "test_a_test_that_fails" in line for line in printed)
     assert (tmp_path / "tiny" / "sums.py").read_text() == MODULE
 

@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from udfs.replay.shared.lanes import AS_CAPTURED, NO_LIMIT, LaneSettings, Value
+from udfs.replay.shared.lanes import (
+    AS_CAPTURED,
+    NO_LIMIT,
+    PROPOSAL,
+    TRAFFIC_SPEED,
+    LaneSettings,
+    Value,
+    stated_release_numbers,
+)
 
 LANES = LaneSettings(("captured", "more", "none"), ({}, {"step": 0.5, "bytes": 7}, {"bytes": NO_LIMIT}), {"bytes": 5})
 
@@ -19,6 +28,20 @@ def test_a_lane_has_its_own_value_else_the_one_in_force() -> None:
 def test_a_number_that_nobody_sets_is_0() -> None:
     singles = LANES.singles("step")
     assert (singles.tolist(), singles.dtype) == ([0, 0.5, 0], np.float32)
+
+
+def test_a_choice_is_its_code_and_traffic_is_as_fast_as_captured_unless_a_lane_says_otherwise() -> None:
+    lanes = LaneSettings(("captured", "faster"), ({}, {TRAFFIC_SPEED: 2.5, "codec": "lz4"}), {"codec": "zstd"})
+    assert lanes.choices("codec", ["none", "lz4"]).tolist() == [AS_CAPTURED, 1]
+    assert lanes.choices("codec", {"zstd": 4, "lz4": 3}).tolist() == [4, 3]
+    assert lanes.traffic_speed.tolist() == [1.0, 2.5]
+
+
+@pytest.mark.parametrize(("stated", "numbers"), [("3.10", (3, 10)), (PROPOSAL, None), (None, None)])
+def test_a_release_is_compared_by_its_numbers_and_a_proposal_has_none(
+    stated: str | None, numbers: tuple[int, ...] | None
+) -> None:
+    assert stated_release_numbers(stated) == numbers
 
 
 LIMIT, RACK = "broker.fetch.max.bytes", "broker.rack"
