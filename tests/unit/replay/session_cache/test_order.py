@@ -175,7 +175,7 @@ def test_a_broker_began_again_if_more_ids_fit_a_counter_at_zero(
     shards: tuple[int | None, int | None], is_restarted: bool
 ) -> None:
     full = [Full(10 + 2 * OVERLAP_US * number, shard) for number, shard in enumerate(shards)]
-    assert begins_again(fetches_of(*full), responses_of(*full), 5, SHARDS) is is_restarted
+    assert begins_again(fetches_of(*full), responses_of(*full), 5, SHARDS) == is_restarted
 
 
 def test_full_responses_are_those_for_which_the_counter_picks_a_shard() -> None:
