@@ -160,8 +160,9 @@ def test_a_refused_batch_within_batch_size_is_halved_when_it_comes_back(
     assert (found.of("splits"), found.of("split_batches"), found.of("failed")) == outcome
 
 
-def test_a_record_that_is_too_large_alone_fails() -> None:
-    records = Produced([0, 1], [5000, 10])
+@pytest.mark.parametrize("values", [[5000, 10], [10, 5000]], ids=["first", "last"])
+def test_a_record_that_is_too_large_alone_fails(values: list[int]) -> None:
+    records = Produced([0, 1], values)
     found = replayed(Producer(1024, 2048), records, even_sizes(records, [1.0, 1.0]))
     assert (found.of("batches"), found.of("splits"), found.of("failed")) == (2, 0, 1)
 
