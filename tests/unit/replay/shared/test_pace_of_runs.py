@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from udfs.replay.shared.pace_of_runs import LEAST_TIMES, PACE_DIFFERS, PACE_DIFFERS_AT_MOST, pace_differs
+from udfs.replay.shared.pace_of_runs import (
+    LEAST_TIMES,
+    PACE_DIFFERS,
+    PACE_DIFFERS_AT_MOST,
+    pace_differs,
+    variance_of_stretches,
+)
 from udfs.replay.shared.replications import factors
 
 LEAST = float(np.sqrt(PACE_DIFFERS**2 / 2))
@@ -25,6 +31,14 @@ def test_runs_differ_as_the_labs_do_where_a_captures_times_say_nothing() -> None
 def test_runs_differ_more_where_a_capture_shows_few_times() -> None:
     none, few, more = (differs(*range(1, count + 1)) for count in (0, LEAST_TIMES - 3, LEAST_TIMES - 1))
     assert PACE_DIFFERS_AT_MOST == none > few > more > PACE_DIFFERS
+
+
+def test_stretches_differ_by_the_variance_of_the_logarithms_of_their_times() -> None:
+    times = np.array([1, 1, 2, 2, 4, 4])
+    assert len(times) == LEAST_TIMES
+    assert variance_of_stretches(np.zeros(6, np.int64), times) == pytest.approx(np.log(2) ** 2)
+    assert variance_of_stretches(np.zeros(5, np.int64), times[:5]) is None
+    assert variance_of_stretches(np.zeros(6, np.int64), 0 * times) is None
 
 
 def test_runs_differ_less_where_a_captures_stretches_are_alike() -> None:
