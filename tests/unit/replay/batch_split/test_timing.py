@@ -11,9 +11,11 @@ from schemas.tables.steps import SENT
 from tests.unit.replay.batch_split.producers import Row, sent, sent_batch
 from udfs.columns.arrays import Records
 from udfs.columns.sentinels import NONE
+from udfs.replay.batch_split.estimate import INITIAL_RATIO, record_bytes
 from udfs.replay.batch_split.events import Sent, read_sent
 from udfs.replay.batch_split.possible_estimates.events import groups_of_sendings
 from udfs.replay.batch_split.possible_estimates.order import CLOSE, SPLIT, no_order, times_in
+from udfs.replay.batch_split.possible_estimates.state import NO_ESTIMATE
 from udfs.replay.batch_split.timing import BYTES_SHARE, soonest_times, timed_batches
 
 LINGER = 100_000  # us
@@ -167,3 +169,38 @@ def is_sticky(rows: Sequence[Row]) -> bool:
     keyless = [row | {SENT.keyless_records: row[SENT.keyless_records] + len(row[SENT.create_times])} for row in rows]
     partitions = read(*keyless).capture.partitions
     return bool(partitions["is_sticky"].all())
+
+
+@pytest.mark.parametrize(
+    ("first", "known", "initial"),
+    [
+        ({}, {}, INITIAL_RATIO),
+        ({SENT.began_before: True}, {}, NO_ESTIMATE),
+        ({SENT.base_sequence: 8}, {}, NO_ESTIMATE),
+        ({SENT.base_sequence: 8, SENT.began_before: True}, {}, NO_ESTIMATE),
+        ({SENT.base_sequence: 8, SENT.began_before: True, SENT.codec: "none"}, {}, INITIAL_RATIO),
+        ({SENT.began_before: True}, {(0, 1): 0.25}, 0.25),
+    ],
+    ids=["from the begin", "began before", "sent before", "both", "not compressed", "known from the stretch before"],
+)
+def test_the_estimate_at_the_beginning_is_known_if_the_producer_began_in_the_capture(
+    first: Row, known: dict[tuple[int, int], float], initial: float
+) -> None:
+    (group,) = groups_of_sendings(read(sent(0, 8, 900, 9, 0, **first)), LINGER, known)
+    assert group.initial == initial
+
+
+def test_topics_and_codecs_have_groups_of_their_own_with_their_closes_and_splits() -> None:
+    """A batch of `t` is refused at 9.5 ms and sent in two parts; one of `u` and one in another codec are taken."""
+    of_u = sent(100, 8, 700, 12, 0, topic="u", base_sequence=0)
+    rows = [sent(0, 8, 2000, 9, 10), sent(0, 4, 1000, 20, 0), sent(4, 4, 1010, 21, 0), of_u]
+    other = sent(200, 8, 650, 30, 0, codec="zstd", base_sequence=8)
+    refused, in_zstd, of_topic_u = groups_of_sendings(read(*rows, other), LINGER, {})
+    assert [(of.topic, of.codec) for of in (refused, in_zstd, of_topic_u)] == [(0, 1), (0, 4), (1, 1)]
+    assert (refused.closed.tolist(), refused.refused.tolist()) == ([0, 1, 2], [0])
+    assert refused.splits[["earliest", "latest"]].tolist() == [(9500, 20_000)]
+    assert refused.closes["latest"].tolist() == [9000, 20_000, 21_000]
+    uncompressed = sum(record_bytes(104, at, at) for at in range(8))
+    assert refused.splits["ratio"].tolist() == [pytest.approx((2000 - 61) / uncompressed)]
+    assert of_topic_u.closes["ratio"].tolist() == [pytest.approx((700 - 61) / uncompressed)]
+    assert [len(of.batches) for of in (refused, in_zstd, of_topic_u)] == [1, 1, 1]
