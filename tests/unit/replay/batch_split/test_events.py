@@ -11,6 +11,7 @@ from udfs.columns.records import new_records
 from udfs.columns.sentinels import NONE
 from udfs.replay.batch_split.events import (
     SENDING,
+    Sequences,
     append_order,
     bytes_in_stretches,
     last_sending_before,
@@ -74,9 +75,9 @@ def test_batches_are_numbered_by_partition_and_repeated_sendings_have_the_number
 
 
 def test_records_with_a_sequence_number_below_those_of_earlier_stretches_were_sent_before() -> None:
-    sequences = {(1, 0): 10, (2, 0): 5}
+    sequences: Sequences = {(1, 0): 10, (2, 0): 5}
     sendings = new_records(SENDING, 5, sequence=[9, 10, NONE, 4, 0], records=[2, 3, 7, 1, 6])
-    keys = [(1, 0), (2, 0), (3, 0)]
+    keys: list[tuple[int, ...]] = [(1, 0), (2, 0), (3, 0)]
     found = were_sent_before(sendings, np.array([0, 0, 0, 1, 2]), keys, sequences)
     assert found.tolist() == [True, False, False, True, False]
     assert sequences == {(1, 0): 13, (2, 0): 5, (3, 0): 6}

@@ -119,27 +119,28 @@ class Beside:
         self.opened: tuple[dict[int, int], ...] = ({}, {})
         self.rules, self.turns, self.now_ms = rules, 0, 1000
 
-    def full(self, fetch: Record) -> None:
+    def full(self, owner: int, size: int, privileged: int) -> None:
         """A full fetch gets a session if the shard whose turn it is has room, or a session that yields its place."""
         self.turns += 1
+        fetch = new_records(SESSION_FETCH, 1, owner=owner, size=size, privileged=privileged)[0]
         self.cache = memory.with_headroom(self.cache, 1)
         for lane, plain in enumerate(self.plains):
             shard = next_shard(self.cache, lane)
             assert shard == (self.turns - 1) % SHARDS[lane]
-            if self.makes_room(lane, shard, fetch):
+            if self.makes_room(lane, shard, fetch, size, privileged):
                 new = random_id(self.cache, lane, shard)
                 place = open_session(self.cache, lane, new, fetch, self.now_ms)
-                assert find_owned(self.cache, lane, fetch["owner"], new) == place
-                self.opened[lane][int(fetch["owner"])] = new
-                plain[new] = Session(fetch["owner"], 0, fetch["privileged"], self.now_ms, self.now_ms)
-                plain[new].use(fetch["size"], self.now_ms, self.rules)
+                assert find_owned(self.cache, lane, owner, new) == place
+                self.opened[lane][owner] = new
+                plain[new] = Session(owner, 0, privileged, self.now_ms, self.now_ms)
+                plain[new].use(size, self.now_ms, self.rules)
 
-    def makes_room(self, lane: int, shard: int, fetch: Record) -> bool:
+    def makes_room(self, lane: int, shard: int, fetch: Record, size: int, privileged: int) -> bool:
         plain = self.plains[lane]
         own = {of: each for of, each in plain.items() if of // (GREATEST_ID // SHARDS[lane]) == shard}
         if len(own) < SLOTS:
             return True
-        victim = plain_victim(own, fetch["size"], fetch["privileged"], self.now_ms, self.rules)
+        victim = plain_victim(own, size, privileged, self.now_ms, self.rules)
         place = find_victim(self.cache, lane, shard, fetch, self.now_ms)
         assert (NONE if place == NONE else self.cache.sessions[lane, place]["id"]) == victim
         if victim != NONE:
@@ -178,7 +179,7 @@ def test_a_cache_has_the_sessions_of_a_plain_dict(rules: int, monkeypatch: pytes
         for what, which, owner, size, privileged, after_ms in steps:
             beside.now_ms += after_ms
             if what == "full":
-                beside.full(new_records(SESSION_FETCH, 1, owner=owner, size=size, privileged=privileged)[0])
+                beside.full(owner, size, privileged)
             elif what == "idle":
                 beside.idle()
             else:

@@ -121,7 +121,7 @@ def test_a_connection_has_its_number_and_one_that_is_not_listed_has_none() -> No
 def test_a_task_takes_the_rows_of_the_connections_that_are_asked_for(
     connections: list[int] | None, kept: list[int]
 ) -> None:
-    rows = pa.record_batch({"connection_id": [1, 2, 1], "topic": ["a", "b", None]})
+    rows = pa.RecordBatch.from_pydict({"connection_id": [1, 2, 1], "topic": ["a", "b", None]})
     without = rows.select(["topic"])
     asked = None if connections is None else pa.array(connections)
     found = list(kept_rows(iter, asked, [rows, without]))
