@@ -7,6 +7,7 @@ refetch's modules from the current folder, as they are at that moment.
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import json
 import os
 import resource
@@ -34,7 +35,7 @@ MEMORY = 8 << 30
 IMPORTS = 60.0
 """Seconds of processor time that importing the tests may take: many times what it needs."""
 TOO_LONG = "takes too long without the JIT"
-OPTIONS = ["-q", "-p", "no:cacheprovider", "--durations=0", "--durations-min=60"]
+OPTIONS = ["-q", "-p", "no:cacheprovider", "-p", "no:faulthandler", "--durations=0", "--durations-min=60"]
 Place = tuple[str, int]
 """A function: its file, and its first line, counting its decorators."""
 
@@ -129,8 +130,9 @@ def calls_of(tests_in: Sequence[str], seconds: float) -> tuple[dict[str, Test], 
     with tempfile.NamedTemporaryFile() as file:
         status = _in_child(tests_in, seconds, Path(file.name))
         if status not in (0, 1):
+            where = Path(file.name).read_text()
             raise SystemExit(
-                f"{tests_in}: pytest ended with {status} before anything was changed. Run these tests alone."
+                f"{tests_in}: pytest ended with {status} before anything was changed. Run these tests alone.\n{where}"
             )
         tests, left_out = json.loads(Path(file.name).read_text())
     kept = {name: Test(took, frozenset(map(tuple, calls))) for name, (took, calls) in tests.items()}
@@ -164,6 +166,8 @@ def _run(arguments: Sequence[str], seconds: float, calls: Path | None) -> int:
     sys.dont_write_bytecode = calls is None
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if calls:
+        faulthandler.enable(calls.open("w"))  # a crash says where it was, in place of the calls
     noted = Calls() if calls else None
     plugins = [TimeLimit(seconds), *([noted] if noted else [])]
     with (

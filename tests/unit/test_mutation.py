@@ -107,6 +107,18 @@ def test_a_change_that_no_test_notices_survives_and_is_shown(tmp_path: Path, rep
     assert (tmp_path / "tiny" / "sums.py").read_text() == MODULE
 
 
+def test_if_the_tests_crash_before_anything_is_changed_the_run_says_where(tmp_path: Path, repository: Path) -> None:
+    write_package(tmp_path)
+    (tmp_path / "test_tiny.py").write_text(
+        "import os, signal\n\n\ndef test_that_crashes() -> None:\n    os.kill(os.getpid(), signal.SIGSEGV)\n"
+    )
+    what = {"package": "tiny", "tests_in": ["test_tiny.py"], "number": 1, "seed": 1, "limit": 2.0}
+    run = run_sample(what, tmp_path, repository)
+    assert run.returncode == 1
+    assert "pytest ended with -11 before anything was changed" in run.stderr
+    assert "in test_that_crashes" in run.stderr
+
+
 def test_a_test_that_takes_too_long_is_left_out_at_once_though_hypothesis_makes_its_examples(
     tmp_path: Path, repository: Path
 ) -> None:
