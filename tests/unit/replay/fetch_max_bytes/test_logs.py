@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from udfs.columns.arrays import read_only
+from udfs.columns.arrays import all_read_only, read_only
 from udfs.columns.records import new_records
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.fetch_max_bytes.closed_loop.events import BOUND
@@ -82,7 +82,7 @@ def reached(
         sought=np.array(sought, np.int64),
     )  # fmt: skip
     visible_at, reach = np.zeros(len(LAST), np.int64), np.zeros(1, REACH)
-    reach_of_logs(ShownLogs(*map(read_only, shown)), visible_at, reach)
+    reach_of_logs(ShownLogs(*all_read_only(shown)), visible_at, reach)
     return {name: int(reach[name][0]) for name in REACH.names or ()}, visible_at.tolist()
 
 
