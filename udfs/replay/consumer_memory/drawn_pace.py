@@ -27,7 +27,9 @@ from udfs.columns.groups import greatest_before
 from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER
 from udfs.replay.consumer_memory.channels import replay_units
+from udfs.replay.consumer_memory.settings import MEMORY_POOL
 from udfs.replay.consumer_memory.state import POOL_OUTCOME, Traces
+from udfs.replay.consumer_memory.traces import traces_of_units
 from udfs.replay.shared.pace_of_runs import STRETCHES, pace_differs
 from udfs.replay.shared.replications import FEWEST, factors, near_places, replications_within
 from udfs.replay.shared.window import WHOLE, Window
@@ -50,8 +52,8 @@ class ApiTimes(NamedTuple):
     """Messages of one API that a unit receives, and that hold memory for a while, but not longer than until the next
     request of their connection.
 
-    place: int64[n], their indices among all messages, in time order. ratio: float64[n], how long each comes and holds
-    memory, relative to what is usual for its size. length: how many messages a block has.
+    place: int64[n], their indices among the unit's messages, in time order. ratio: float64[n], how long each comes and
+    holds memory, relative to what is usual for its size. length: how many messages a block has.
     """
 
     place: Ints
@@ -73,7 +75,7 @@ class UnitDraws:
         return len(self.slower)
 
     def scale(self, scales: Floats, again: int) -> None:
-        """Write into `scales`, float64[messages], how many times as long the unit's messages take in a replication."""
+        """Write into `scales`, float64[messages], how many times as long each of the unit's messages takes."""
         for api in self.apis:
             drawn = near_places(len(api.place), api.length, self.draws)
             scales[api.place] = self.slower[again] * api.ratio[drawn] / api.ratio
@@ -84,24 +86,73 @@ def replicated(traces: Traces, settings: Records, names: Sequence[str], window: 
 
     settings: POOL_SETTINGS[units, lanes]. names: of the units.
     """
-    line = in_line(traces)
-    drawn = draws_of_units(traces, line, names, settings.shape[1])
+    settings, of_lane = lanes_that_differ(settings)
+    line, left = in_line(traces), np.arange(len(settings))
+    drawn = draws_of_units(traces, line, names, len(of_lane))
     outcomes = np.zeros((max((of.count for of in drawn), default=0), *settings.shape), POOL_OUTCOME)
     counts = np.repeat(np.array([of.count for of in drawn], np.int64), settings.shape[1]).reshape(settings.shape)
     for again in range(len(outcomes)):
         if again == FEWEST:
             counts[outcomes["waits"][:again].sum(axis=0) == 0] = FEWEST
         units, lanes = (np.flatnonzero((counts > again).any(axis=axis)) for axis in (1, 0))
-        if not len(units):
+        if len(units) < len(left):
+            traces, left = traces_of_units(traces, np.searchsorted(left, units)), units
+            line = in_line(traces)
+        if not len(left):
             break
         scales = np.ones(len(traces.messages))
-        for unit in units.tolist():
-            drawn[unit].scale(scales, again)
-        here = np.ix_(units, lanes)
-        messages = at_another_pace(traces.messages, line, scales)
-        some = Traces(messages, traces.connections, traces.traces[units])
-        outcomes[again][here] = replay_units(some, with_other_races(settings[here], again), window).outcomes
-    return PoolReplications(outcomes, counts)
+        for unit, trace in zip(left.tolist(), traces.traces, strict=True):
+            drawn[unit].scale(scales[trace["first_message"] : trace["end_message"]], again)
+        here = np.ix_(left, lanes)
+        some = traces._replace(messages=at_another_pace(traces.messages, line, scales))
+        outcomes[again][here] = outcomes_in_lanes(some, with_other_races(settings[here], again), window)
+    return PoolReplications(outcomes[:, :, of_lane], counts[:, of_lane])
+
+
+def lanes_that_differ(settings: Records) -> tuple[Records, Ints]:
+    """(POOL_SETTINGS[units, n], the lanes that differ for some unit, int64[lanes], the place of each lane among them).
+
+    In all of these lanes connections race in the same order. settings: POOL_SETTINGS[units, lanes].
+    """
+    alike = settings.copy()
+    alike["seed"] = settings["seed"][:, :1]
+    numbers: dict[bytes, int] = {}
+    of_lane = [numbers.setdefault(alike[:, lane].tobytes(), len(numbers)) for lane in range(alike.shape[1])]
+    first = np.unique(of_lane, return_index=True)[1]
+    return alike[:, first], np.array(of_lane, np.int64)
+
+
+REFUSED = ("waits", "stuck", "unpooled", "too_large", "dry_us")
+"""The fields of POOL_OUTCOME that are 0 if nobody was refused memory."""
+
+
+def outcomes_in_lanes(traces: Traces, settings: Records, window: Window = WHOLE) -> Records:
+    """The outcomes of units in every lane: POOL_OUTCOME[units, lanes]. settings: POOL_SETTINGS[units, lanes].
+
+    If nobody is refused memory in the smallest of a unit's pools, then nobody is in larger ones, and the outcome is the
+    same. Such a unit is replayed in one lane only.
+    """
+    if settings.shape[1] == 1 or not differ_in_size_only(settings):
+        return replay_units(traces, settings, window).outcomes
+    smallest = np.take_along_axis(settings, settings["size"].argmin(axis=1)[:, np.newaxis], axis=1)
+    outcomes = np.repeat(replay_units(traces, smallest, window).outcomes, settings.shape[1], axis=1)
+    refused = np.flatnonzero(np.any([outcomes[name][:, 0] > 0 for name in REFUSED], axis=0))
+    some = traces._replace(traces=traces.traces[refused])
+    outcomes[refused] = replay_units(some, settings[refused], window).outcomes
+    return outcomes
+
+
+def differ_in_size_only(settings: Records) -> bool:
+    """Whether all lanes have a pool that refuses memory, and each unit's lanes differ only in its size, or in a largest
+    allocation that is smallest with the smallest pool.
+
+    settings: POOL_SETTINGS[units, lanes].
+    """
+    order = np.argsort(settings["size"], axis=1, kind="stable")
+    largest = np.take_along_axis(settings["max_allocation"], order, axis=1)
+    others = ("is_strict", "variant", "max_poll_records", "us_per_record")
+    is_alike = all((settings[name] == settings[name][:, :1]).all() for name in others)
+    return is_alike and bool((settings["variant"] == MEMORY_POOL).all() and (largest[:, :1] <= largest).all())
 
 
 def draws_of_units(traces: Traces, line: Line, names: Sequence[str], lanes: int) -> list[UnitDraws]:
@@ -109,19 +160,19 @@ def draws_of_units(traces: Traces, line: Line, names: Sequence[str], lanes: int)
     found, took_us = list[UnitDraws](), times_of(traces.messages, line)
     for name, trace in zip(names, traces.traces, strict=True):
         begin, end = int(trace["first_message"]), int(trace["end_message"])
-        place = begin + np.flatnonzero(took_us[begin:end] > 0)
-        own, draws = traces.messages[place], np.random.default_rng(zlib.crc32(name.encode()))
-        differs = pace_differs(own["api_key"], own["size"], took_us[place])
+        place = np.flatnonzero(took_us[begin:end] > 0)
+        own, draws = traces.messages[begin + place], np.random.default_rng(zlib.crc32(name.encode()))
+        differs = pace_differs(own["api_key"], own["size"], took_us[begin + place])
         slower = factors(draws, differs, replications_within(MESSAGES_AT_MOST, (end - begin) * lanes))
-        found.append(UnitDraws([*times_of_apis(own, place, took_us[place])], draws, slower))
+        found.append(UnitDraws([*times_of_apis(own, place, took_us[begin + place])], draws, slower))
     return found
 
 
 def times_of_apis(messages: Records, place: Ints, took_us: Ints) -> Iterator[ApiTimes]:
     """The times of some messages of a unit, by API.
 
-    messages: MESSAGE[n]. place: int64[n], their indices among all messages. took_us: int64[n], how long each comes and
-    holds memory.
+    messages: MESSAGE[n]. place: int64[n], their indices among the unit's messages. took_us: int64[n], how long each
+    comes and holds memory.
     """
     for api_key in np.unique(messages["api_key"]).tolist():
         alike = messages["api_key"] == api_key

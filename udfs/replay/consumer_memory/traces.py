@@ -101,6 +101,21 @@ def traces_from(
     return Traces(messages, connections, traces)
 
 
+def traces_of_units(traces: Traces, units: Ints) -> Traces:
+    """The traces of some units. units: int64[n], their numbers, rising."""
+    rows, kept = traces.traces[units], list[Records]()
+    for kind, records in (("message", traces.messages), ("connection", traces.connections)):
+        begin, end = rows[f"first_{kind}"], rows[f"end_{kind}"]
+        counts = end - begin
+        is_kept = np.zeros(len(records) + 1, np.int64)
+        np.add.at(is_kept, begin, 1)
+        np.add.at(is_kept, end, -1)
+        kept.append(records[np.cumsum(is_kept[:-1]) > 0])
+        rows[f"end_{kind}"] = np.cumsum(counts)
+        rows[f"first_{kind}"] = rows[f"end_{kind}"] - counts
+    return Traces(*kept, rows)
+
+
 def until_gone(exchanges: Records, chains: Chains, place: Ints) -> Ints:
     """Until when responses can be held at most (us), int64[n]: until no connection of the process is open, if the next
     one begins more than GONE_US later; otherwise NEVER. A connection is open from its first request to its last

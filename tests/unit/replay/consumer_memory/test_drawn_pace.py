@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.unit.replay.consumer_memory.traces import Exchange, pools_of, trace_of
 from udfs.columns.arrays import Floats, Records
 from udfs.columns.time_units import NEVER
 from udfs.replay.consumer_memory import drawn_pace
+from udfs.replay.consumer_memory.channels import replay_units
 from udfs.replay.consumer_memory.drawn_pace import (
     PoolReplications,
     at_another_pace,
     draws_of_units,
     in_line,
+    outcomes_in_lanes,
     replicated,
     usual_times,
     with_other_races,
 )
 from udfs.replay.consumer_memory.settings import UNBOUNDED
-from udfs.replay.consumer_memory.state import Traces
+from udfs.replay.consumer_memory.state import Traces, UnitOutcomes
 from udfs.replay.shared.replications import FEWEST, REPLICATIONS
+from udfs.replay.shared.window import Window
 
 MESSAGES, EVERY_US, SIZE = 100, 1_000, 900
 HELD_US = 900
@@ -120,6 +125,37 @@ def test_lanes_differ_by_their_settings_alone() -> None:
     found = again(apart(), UNBOUNDED, SIZE, SIZE + 1, SIZE)
     assert waits_of(found, 1) == waits_of(found, 3)
     assert waits_of(found, 2) == [0] * FEWEST
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 2), st.integers(0, 60), st.integers(1, 9), st.integers(0, 40)), min_size=1, max_size=20
+    ),
+    st.lists(st.integers(4, 40) | st.just(UNBOUNDED), min_size=2, max_size=4),
+    st.booleans(),
+)
+def test_a_pool_in_which_nobody_is_refused_has_the_outcome_of_a_larger_one(
+    rows: list[tuple[int, int, int, int]], sizes: list[int], is_strict: bool
+) -> None:
+    trace = trace_of([(connection, at, at, size, held_us) for connection, at, size, held_us in rows])
+    settings = pools_of(*sizes, is_strict=is_strict)[np.newaxis]
+    settings["seed"] = 7
+    in_each_lane = replay_units(trace, settings).outcomes
+    assert outcomes_in_lanes(trace, settings).tolist() == in_each_lane.tolist()
+
+
+def test_a_unit_is_replayed_once_where_its_smallest_pool_refuses_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    replayed = list[int]()
+
+    def noting(traces: Traces, settings: Records, window: Window) -> UnitOutcomes:
+        replayed.append(settings.size)
+        return replay_units(traces, settings, window)
+
+    monkeypatch.setattr(drawn_pace, "replay_units", noting)
+    outcomes_in_lanes(apart(), pools_of(UNBOUNDED, 10 * SIZE, 20 * SIZE)[np.newaxis])
+    assert sum(replayed) == 1
+    outcomes_in_lanes(apart(), pools_of(UNBOUNDED, 100, 20 * SIZE)[np.newaxis])
+    assert sum(replayed) == 1 + 1 + 3
 
 
 def test_a_unit_has_the_same_draws_in_any_company_and_another_name_has_others() -> None:

@@ -24,11 +24,12 @@ from tests.unit.replay.consumer_memory.events import (
     verdicts_of,
 )
 from udfs.columns.arrays import Records
+from udfs.columns.records import new_records
 from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER
 from udfs.replay.consumer_memory import events as events_module
-from udfs.replay.consumer_memory.events import KeptExchanges
-from udfs.replay.consumer_memory.traces import GONE_US, handled_by, traces_of_requests
+from udfs.replay.consumer_memory.events import EXCHANGE, KeptExchanges
+from udfs.replay.consumer_memory.traces import GONE_US, handled_by, traces_of_requests, traces_of_units
 from udfs.replay.shared.fidelity_rows import NO_REASON
 
 
@@ -157,3 +158,16 @@ def test_exchanges_beyond_what_memory_allows_are_counted(monkeypatch: pytest.Mon
     rows = [*fetch(0, 10, 100, [(1, 0, 3)]), *fetch(50, 60, 8, [(1, 3, 1)]), *fetch(90, 99, 8, [(1, 4, 0)])]
     assert captured(rows).left_out.tolist() == [1]
     assert held(rows) == [40, NEVER]
+
+
+def test_the_traces_of_some_units_are_theirs_alone() -> None:
+    exchanges = new_records(
+        EXCHANGE, 7, unit=[0, 0, 1, 2, 2, 2, 4], connection=[0, 1, 2, 3, 4, 3, 5], requested_at=range(7), size=range(7)
+    )
+    every = traces_of_requests(exchanges, 6)
+    some = traces_of_units(every, np.array([1, 2, 3, 5]))
+    assert some.messages["size"].tolist() == [2, 3, 4, 5]
+    assert some.traces[["first_message", "end_message"]].tolist() == [(0, 1), (1, 4), (4, 4), (4, 4)]
+    assert some.traces[["first_connection", "end_connection"]].tolist() == [(0, 1), (1, 3), (3, 3), (3, 3)]
+    assert some.messages["connection"].tolist() == [0, 0, 1, 0]
+    assert some.connections.tolist() == every.connections[2:5].tolist()
