@@ -73,6 +73,6 @@ def test_few_requests_prove_nothing_unless_the_client_is_the_same(
 
 
 def test_a_few_doubled_requests_are_accepted(spark: SparkSession) -> None:
-    others = [row | {"client_id": "other"} for row in fetches(23, 250)]
+    others = [row | {"client_id": f"other-{n}"} for n in range(20) for row in fetches(23 + n, 20)]
     passed_on = fetches(22, 10, later=300, sooner=250)
     assert refused(spark, rows(fetches(21, 10), passed_on, others), {RULE}) == {RULE: 0}
