@@ -22,6 +22,11 @@ EQUAL: dict[tuple[str, str, str], str] = {
         "len(of_table) > HELD_BATCHES",
     ): "one more batch is held, and rows are packed at the same row",
     (
+        "udfs/replay/consumer_memory/fetch_queue/fetcher.py",
+        "full_until(sim) - now + backoff",
+        "full_until(sim) - now - backoff",
+    ): "it looks again sooner, and finds the queue still full as often",
+    (
         "udfs/replay/partition_limits/curve.py",
         "replicas // np.maximum(others, 1)",
         "replicas * np.maximum(others, 1)",
@@ -46,6 +51,11 @@ EQUAL: dict[tuple[str, str, str], str] = {
         "1 << 20",
         "1 >> 20",
     ): "the same kernels are compiled, whatever limit they are called with",
+    (
+        "udfs/replay/session_cache/contents/entries.py",
+        "client.count + more <= client.room",
+        "client.count + more < client.room",
+    ): "entries move to more memory while the last place is still free",
     (
         "udfs/replay/session_cache/contents/entries.py",
         "slot + 1",

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_splits import BATCH_SPLIT
@@ -22,7 +24,7 @@ from tests.unit.replay.batch_split.producers import (
 )
 from tests.unit.replay.batch_split.test_order import SETTINGS, produced
 from udfs.replay.batch_split.estimate import has_room, record_bytes
-from udfs.replay.batch_split.inferred import UNBOUNDED, Answers, is_below
+from udfs.replay.batch_split.inferred import UNBOUNDED, Answers, is_below, roundest_number
 from udfs.replay.batch_split.settings import NOT_STATED, SplitLanes, TopicLimits
 from udfs.replay.shared.window import WHOLE, Window
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
@@ -205,3 +207,22 @@ def test_most_full_batches_have_to_end_within_a_range_below_the_default(
     least = np.array([900] * inside + [100] * others + [900])
     most = np.array([1000] * inside + [200] * others + [UNBOUNDED])
     assert is_below(least, most, 950, 990) is expected
+
+
+@given(st.integers(1, 100_000))
+def test_without_an_upper_bound_the_least_power_of_two_is_the_roundest(least: int) -> None:
+    assert roundest_number(least, UNBOUNDED) == next(1 << bit for bit in range(20) if 1 << bit >= least)
+
+
+@given(st.integers(0, 5000), st.integers(1, 700))
+def test_the_roundest_number_of_a_range_is_the_multiple_of_the_largest_power_nearest_to_the_middle(
+    least: int, width: int
+) -> None:
+    inside = range(max(least, 1), least + width + 1)
+    steps = sorted({*(2**bit for bit in range(13)), *(10**digits for digits in range(4))}, reverse=True)
+    by_step = ([number for number in inside if number % step == 0] for step in steps)
+    multiples = next(filter(None, by_step))
+    nearest = min(abs(2 * number - inside[0] - inside[-1]) for number in multiples)
+    found = roundest_number(least, least + width)
+    assert found in multiples
+    assert abs(2 * found - inside[0] - inside[-1]) == nearest

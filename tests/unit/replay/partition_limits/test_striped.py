@@ -45,7 +45,7 @@ def test_racks_are_in_the_order_of_javas_hash_map() -> None:
 
 def test_a_leader_goes_to_the_next_rack_whose_brokers_are_not_all_fenced() -> None:
     """Brokers 4 and 5 are alone in their racks and fenced, so that the racks of 0 and 1 get all leaders in turn."""
-    racks = {node: str(node) for node in range(6)}
+    racks: dict[int, str | None] = {node: str(node) for node in range(6)}
     leaders = [nodes[0] for nodes in striped(cluster(racks, fenced=(2, 3, 4, 5)), 40, 1, seed=3)]
     assert {*leaders} == {0, 1}
     assert 10 <= leaders.count(0) <= 30
