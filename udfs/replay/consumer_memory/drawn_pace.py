@@ -134,7 +134,7 @@ def outcomes_in_lanes(traces: Traces, settings: Records, window: Window = WHOLE)
     """
     if settings.shape[1] == 1 or not differ_in_size_only(settings):
         return replay_units(traces, settings, window).outcomes
-    smallest = np.take_along_axis(settings, settings["size"].argmin(axis=1)[:, np.newaxis], axis=1)
+    smallest = settings[np.arange(len(settings)), settings["size"].argmin(axis=1)][:, np.newaxis]
     outcomes = np.repeat(replay_units(traces, smallest, window).outcomes, settings.shape[1], axis=1)
     refused = np.flatnonzero(np.any([outcomes[name][:, 0] > 0 for name in REFUSED], axis=0))
     some = traces._replace(traces=traces.traces[refused])
