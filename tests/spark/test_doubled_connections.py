@@ -76,3 +76,12 @@ def test_a_few_doubled_requests_are_accepted(spark: SparkSession) -> None:
     others = [row | {"client_id": f"other-{n}"} for n in range(20) for row in fetches(23 + n, 20)]
     passed_on = fetches(22, 10, later=300, sooner=250)
     assert refused(spark, rows(fetches(21, 10), passed_on, others), {RULE}) == {RULE: 0}
+
+
+@pytest.mark.parametrize(("cluster_id", "doubled"), [(None, 1), ("one", 1), ("other", 0)])
+def test_requests_to_different_clusters_are_not_the_same(
+    spark: SparkSession, cluster_id: str | None, doubled: int
+) -> None:
+    of_clusters = [TO_PROXY | {"cluster_id": "one"}, TO_BROKER | {"cluster_id": cluster_id}]
+    exchanges = rows(fetches(21, 12), fetches(22, 12, later=300, sooner=250))
+    assert refused(spark, {**exchanges, CONNECTIONS: of_clusters}, {RULE}) == {RULE: doubled}
