@@ -154,6 +154,13 @@ def test_a_lane_shows_what_its_limit_would_have_done() -> None:
     assert [fairness["captured", p]["share_of_bytes"] for p in (0, 1)] == [0.25, 0.75]
 
 
+def test_a_batch_that_came_too_late_for_the_captured_read_comes_too_late_in_every_lane() -> None:
+    """Without limits in the way the read returned the first of two batches, so the second one was not there yet."""
+    late = read(0, 0, 100, [100, 100], available_low=100, first_append=1_000_000)
+    found = {row["scenario"]: row["bytes"] for row in open_loop(gold([late]))["fetch_consumers"]}
+    assert found == {"captured": 100, "small": 100}
+
+
 def test_the_memory_bound_is_that_of_kip_74() -> None:
     """min(brokers x fetch.max.bytes, partitions x max.partition.fetch.bytes)."""
     rows = [read(0, p, 10, [10], broker=b) for b, p in (("1", 0), ("1", 1), ("2", 2), ("2", 3), ("2", 4), ("2", 5))]
