@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from jobs.report_page.advice.recommendation import Recommendation
 from jobs.scenarios.settings import Setting, named_parts, setting_of
@@ -18,30 +19,41 @@ DEFAULT_ENTITY = "--entity-type {kind}s --entity-default"
 """Whose setting the command changes: of one user, client.id or topic; of all that have no value of their own."""
 
 
+class Place(NamedTuple):
+    """Where a value is set.
+
+    text: says in which configuration, and when that is read. is_command: a command sets the value while brokers run,
+    and the text has its options that say whose value it is.
+    """
+
+    text: str
+    is_command: bool = False
+
+
 def how_to_set(changes: Sequence[Recommendation], owners: int = 1) -> str:
     """How to make changes that belong together, as a text. Empty if none of them can be made in any release.
 
     changes: those of one client or topic, or of the cluster. owners: how many clients or topics make the same changes.
     """
-    by_place: dict[str, list[Recommendation]] = {}
+    by_place: dict[Place, list[Recommendation]] = {}
     for one in changes:
         if not one.is_proposal:
             by_place.setdefault(place_of(one, owners), []).append(one)
     return "; ".join(_with_values(place, together) for place, together in by_place.items())
 
 
-def place_of(one: Recommendation, owners: int) -> str:
-    """Where the value is set, as a text with {values} in place of the values."""
+def place_of(one: Recommendation, owners: int) -> Place:
+    """Where the value is set."""
     setting = setting_of(one.setting)
     if setting.set_on in CLIENTS:
-        return f"{{values}} in the configuration of {clients_text(one, owners)}"
+        return Place(f"in the configuration of {clients_text(one, owners)}")
     if setting.set_on == "topic":
-        return f"{ALTER} {topic_entity(one, owners)} {{values}}; it takes effect at once"
+        return Place(topic_entity(one, owners), is_command=True)
     if setting.set_on not in ("broker", "replica"):
-        return f"{ALTER} {quota_entities(setting)} {{values}}; it takes effect at once"
+        return Place(quota_entities(setting), is_command=True)
     if setting.update_mode == "cluster-wide":
-        return f"{ALTER} {DEFAULT_ENTITY.format(kind='broker')} {{values}}; it takes effect at once"
-    return "{values} in each broker's server.properties, read when it starts"
+        return Place(DEFAULT_ENTITY.format(kind="broker"), is_command=True)
+    return Place("in each broker's server.properties, read when it starts")
 
 
 def clients_text(one: Recommendation, owners: int) -> str:
@@ -75,13 +87,14 @@ def quota_entities(setting: Setting) -> str:
     )
 
 
-def _with_values(place: str, together: Sequence[Recommendation]) -> str:
+def _with_values(place: Place, together: Sequence[Recommendation]) -> str:
     """A place with the values that are set there. A value of `none` is set by leaving the setting out."""
     pairs = {one.name: one.recommended for one in together}
-    if not place.startswith(ALTER):
+    if not place.is_command:
         words = [f"no {name}" if value == NO_LIMIT else f"{name}={value}" for name, value in pairs.items()]
-        return place.format(values=" and ".join(words))
+        return f"{' and '.join(words)} {place.text}"
     added = [f"{name}={value}" for name, value in pairs.items() if value != NO_LIMIT]
     deleted = [name for name, value in pairs.items() if value == NO_LIMIT]
     options = [("--add-config", added), ("--delete-config", deleted)]
-    return place.format(values=" ".join(f"{option} {','.join(of)}" for option, of in options if of))
+    values = " ".join(f"{option} {','.join(of)}" for option, of in options if of)
+    return f"{ALTER} {place.text} {values}; it takes effect at once"

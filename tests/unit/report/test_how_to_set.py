@@ -44,6 +44,8 @@ def change(setting: str, value: str, scope: Scope = CLUSTER, *, is_proposal: boo
          f"--add-config consumer_byte_rate=7{AT_ONCE}"),
         ("client.app(2).consumer_byte_rate", CLUSTER, 1, f"{ALTER} --entity-type clients --entity-name 'app(2)' "
          f"--add-config consumer_byte_rate=7{AT_ONCE}"),
+        ("client.app{2}.consumer_byte_rate", CLUSTER, 1, f"{ALTER} --entity-type clients --entity-name 'app{{2}}' "
+         f"--add-config consumer_byte_rate=7{AT_ONCE}"),
         ("user.ann.producer_byte_rate", CLUSTER, 1, f"{ALTER} --entity-type users --entity-name ann "
          f"--add-config producer_byte_rate=7{AT_ONCE}"),
     ],
