@@ -293,8 +293,7 @@ def key_with_names(key: str, called: Called) -> str:
 
 
 def named_parts(setting: Setting) -> list[tuple[str, str]]:
-    """The kinds of things that a setting is for, each with the name of one; an empty name stands for all of them. A
-    setting that names nothing in its key is for all client.ids.
+    """The kinds of things that a setting is for, each with the name of one, or with an empty name for all of them.
 
     >>> named_parts(setting_of("topic.orders.max.message.bytes"))
     [('topic', 'orders')]

@@ -31,7 +31,7 @@ from udfs.replay.consumer_memory.settings import MEMORY_POOL
 from udfs.replay.consumer_memory.state import POOL_OUTCOME, Traces
 from udfs.replay.consumer_memory.traces import traces_of_units
 from udfs.replay.shared.pace_of_runs import STRETCHES, pace_differs
-from udfs.replay.shared.replications import FEWEST, factors, near_places, replications_within
+from udfs.replay.shared.replications import FEWEST, factors, lanes_alike, near_places, replications_within
 from udfs.replay.shared.window import WHOLE, Window
 
 MESSAGES_AT_MOST = 1 << 21
@@ -116,10 +116,8 @@ def lanes_that_differ(settings: Records) -> tuple[Records, Ints]:
     """
     alike = settings.copy()
     alike["seed"] = settings["seed"][:, :1]
-    numbers: dict[bytes, int] = {}
-    of_lane = [numbers.setdefault(alike[:, lane].tobytes(), len(numbers)) for lane in range(alike.shape[1])]
-    first = np.unique(of_lane, return_index=True)[1]
-    return alike[:, first], np.array(of_lane, np.int64)
+    first, of_lane = lanes_alike(alike[:, lane].tobytes() for lane in range(alike.shape[1]))
+    return alike[:, first], of_lane
 
 
 REFUSED = ("waits", "stuck", "unpooled", "too_large", "dry_us")

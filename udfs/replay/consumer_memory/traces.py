@@ -103,24 +103,14 @@ def traces_from(
 
 def traces_of_units(traces: Traces, units: Ints) -> Traces:
     """The traces of some units. units: int64[n], their numbers, rising."""
-    rows = traces.traces[units]
-    messages = traces.messages[is_within(rows["first_message"], rows["end_message"], len(traces.messages))]
-    connections = traces.connections[
-        is_within(rows["first_connection"], rows["end_connection"], len(traces.connections))
-    ]
-    for kind in ("message", "connection"):
-        counts = rows[f"end_{kind}"] - rows[f"first_{kind}"]
-        rows[f"end_{kind}"] = np.cumsum(counts)
-        rows[f"first_{kind}"] = rows[f"end_{kind}"] - counts
+    is_kept, rows, kept = np.isin(np.arange(len(traces.traces)), units), traces.traces[units], list[Records]()
+    for kind, records in (("message", traces.messages), ("connection", traces.connections)):
+        counts = traces.traces[f"end_{kind}"] - traces.traces[f"first_{kind}"]
+        kept.append(records[np.repeat(is_kept, counts)])
+        rows[f"end_{kind}"] = np.cumsum(counts[units])
+        rows[f"first_{kind}"] = rows[f"end_{kind}"] - counts[units]
+    messages, connections = kept
     return Traces(messages, connections, rows)
-
-
-def is_within(begin: Ints, end: Ints, count: int) -> Bools:
-    """Which of `count` indices are in one of the intervals [begin, end): bool[count]."""
-    change = np.zeros(count + 1, np.int64)
-    np.add.at(change, begin, 1)
-    np.add.at(change, end, -1)
-    return np.cumsum(change[:-1]) > 0
 
 
 def until_gone(exchanges: Records, chains: Chains, place: Ints) -> Ints:

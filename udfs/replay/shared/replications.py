@@ -5,6 +5,7 @@ How often that is, how factors and blocks of captured times are drawn, and which
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from statistics import NormalDist
 
@@ -62,6 +63,19 @@ def near_places(count: int, length: int, draws: np.random.Generator) -> Ints:
     starts = draws.integers(low, high, endpoint=True)
     starts[:1] = 0
     return (starts[:, np.newaxis] + np.arange(length)).reshape(-1)[:count]
+
+
+def lanes_alike(lanes: Iterable[bytes]) -> tuple[Ints, Ints]:
+    """(the first lane of each kind, int64[n]; the kind of each lane, int64[lanes]), so that one of each is replayed.
+
+    lanes: what each lane depends on.
+
+    >>> [of.tolist() for of in lanes_alike([b"small", b"large", b"small"])]
+    [[0, 1], [0, 1, 0]]
+    """
+    numbers: dict[bytes, int] = {}
+    kinds = np.array([numbers.setdefault(lane, len(numbers)) for lane in lanes], np.int64)
+    return np.unique(kinds, return_index=True)[1], kinds
 
 
 def quantiles(replications: Floats, counts: Ints) -> Floats:

@@ -60,7 +60,7 @@ from udfs.replay.fetch_max_bytes.closed_loop.timeline import LEAST_BUCKETS
 from udfs.replay.fetch_max_bytes.settings import FetchLanes, Reader
 from udfs.replay.shared.line_fit import MOST_SHARE
 from udfs.replay.shared.pace_of_runs import STRETCHES, pace_differs
-from udfs.replay.shared.replications import FEWEST, factors, normal_draws, replications_within
+from udfs.replay.shared.replications import FEWEST, factors, lanes_alike, normal_draws, replications_within
 
 FETCHES_AT_MOST = 1 << 21
 """The most fetches that are replayed for a reader's ranges, over all lanes. A larger reader has fewer replications."""
@@ -196,9 +196,7 @@ def rules_that_differ(rules: Sequence[Records], units: Sequence[Unit]) -> tuple[
     """
     alike = [with_reachable_limits(of, unit) for of, unit in zip(rules, units, strict=True)]
     by_lane = (b"".join(of[:, lane].tobytes() for of in alike) for lane in range(alike[0].shape[1]))
-    numbers: dict[bytes, int] = {}
-    of_lane = np.array([numbers.setdefault(of, len(numbers)) for of in by_lane], np.int64)
-    first = np.unique(of_lane, return_index=True)[1]
+    first, of_lane = lanes_alike(by_lane)
     return [rules_of_lanes(of, first) for of in alike], of_lane
 
 
