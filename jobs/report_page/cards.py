@@ -6,6 +6,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from jobs.report_page.advice.alike import (
+    change_text,
+    changes_together,
+    confidence_text,
+    enough_value_text,
+    how_to_set_block,
+    kept_together,
+    owners_text,
+    setting_names_text,
+    value_now_text,
+    withheld_together,
+)
 from jobs.report_page.advice.recommendation import Recommendation, exact_value_text
 from jobs.report_page.batch_split.splits import SAFE
 from jobs.report_page.consumer_memory.growth import memory_by_traffic, memory_sureness
@@ -24,18 +36,6 @@ from jobs.report_page.partition_limits import REFUSED_TEAMS
 from jobs.report_page.question import Findings
 from jobs.report_page.session_cache.growth import slots_by_traffic, slots_sureness
 from jobs.report_page.session_cache.sessions import ENOUGH
-from jobs.report_page.verdict import (
-    change_text,
-    changes_together,
-    confidence_text,
-    enough_value_text,
-    how_to_set_block,
-    kept_together,
-    owners_text,
-    setting_names_text,
-    value_now_text,
-    withheld_together,
-)
 from jobs.terminal.screen import Grid
 from jobs.terminal.wording import client_name
 from schemas.tables import algorithms

@@ -11,11 +11,23 @@ from pathlib import Path, PurePosixPath
 
 from jobs.captures.clusters import BY_FLAG
 from jobs.paths import COMMAND
-from jobs.report_page.advice.aims import aim_settings, limit_text
+from jobs.report_page.advice.aims import aim_settings
+from jobs.report_page.advice.alike import (
+    Alike,
+    change_text,
+    changes_together,
+    confidence_text,
+    enough_value_text,
+    how_to_set_block,
+    kept_together,
+    owners_text,
+    setting_names_text,
+    value_now_text,
+    withheld_together,
+)
 from jobs.report_page.advice.floors import low_fidelity, low_fidelity_text
-from jobs.report_page.advice.how_to_set import how_to_set
 from jobs.report_page.advice.in_force import summed_confidence
-from jobs.report_page.advice.recommendation import Recommendation, exact_value_text, value_text
+from jobs.report_page.advice.recommendation import Recommendation
 from jobs.report_page.advice.withheld import flags_to_state
 from jobs.report_page.capture_contents import captured_files, is_of_logs, quality_row, requests_by_api
 from jobs.report_page.consumer_memory.growth import memory_by_traffic, memory_sureness
@@ -36,14 +48,14 @@ from jobs.report_page.session_cache.growth import slots_by_traffic, slots_surene
 from jobs.report_page.share_groups import share_groups_text
 from jobs.report_page.trust import fidelity_by_metric
 from jobs.scenarios.scenario import CAPTURED_LANE
-from jobs.scenarios.settings import TRIES, setting_of
+from jobs.scenarios.settings import TRIES
 from jobs.terminal.screen import WIDTH, printable_text, share_text, wrapped_lines
-from jobs.terminal.wording import client_name, percent, quantity
+from jobs.terminal.wording import percent, quantity
 from schemas.tables import algorithms
 from schemas.tables.gold_aims import AIM_SETTINGS
 from schemas.tables.silver import CAPTURES
 from schemas.tables.silver_quality import CAPTURE_QUALITY
-from schemas.tables.values import CHANGE, KEEP, OF_CLIENT, OF_CLUSTER, OF_LIMIT, WITHHELD
+from schemas.tables.values import WITHHELD
 
 HEAD, NAME = 10, 25
 """The characters of the first column, which says what a line is about, and of a setting's name if that is shorter."""
@@ -52,8 +64,6 @@ CONTINUED = " \\"
 SCREEN_LINES = 40
 """The lines of the first screen, including those that say where report and tables are."""
 MOST_CHANGE_LINES, MOST_WITHHELD, MOST_KEPT, MOST_LANES, MOST_ASKED, MOST_LOW, MOST_FILES = 18, 3, 6, 3, 3, 2, 2
-Alike = list[Recommendation]
-"""Recommendations that say the same for several clients; the first one gains most."""
 
 
 @dataclass(frozen=True)
@@ -172,63 +182,6 @@ def block_lines(block: list[Alike]) -> Iterator[str]:
             yield from labelled_lines("", f"{head:<4}  {text}")
 
 
-def how_to_set_block(block: list[Alike]) -> str:
-    """How to make the changes of a block."""
-    return how_to_set([alike[0] for alike in block], len(block[0]))
-
-
-def changes_together(made: Sequence[Recommendation]) -> list[list[Alike]]:
-    """The changes in blocks. A block has the changes that one lane makes together. Clients share a block if all these
-    changes are the same for them, and so do topics.
-    """
-    of_scope: dict[object, list[Recommendation]] = {}
-    for recommendation in made:
-        if recommendation.verdict == CHANGE:
-            of_scope.setdefault((recommendation.algorithm, recommendation.scope), []).append(recommendation)
-    blocks: dict[object, list[Alike]] = {}
-    for together in of_scope.values():
-        key = tuple((one.scope.kind, one.setting, one.now, one.recommended) for one in together)
-        for alike, recommendation in zip(blocks.setdefault(key, [[] for _ in together]), together, strict=True):
-            alike.append(recommendation)
-    return list(blocks.values())
-
-
-def owners_text(alike: Alike) -> str:
-    """Who has the setting: `app`, `app and 3 more clients`, `brokers`."""
-    first, others = alike[0], len(alike) - 1
-    if first.scope.kind == OF_CLUSTER:
-        return "the cluster" if (set_on := setting_of(first.setting).set_on) is None else f"{set_on}s"
-    if first.scope.kind == OF_LIMIT:
-        name = limit_text(first.scope)
-    else:
-        name = client_name(first.scope.name) if first.scope.kind == OF_CLIENT else first.scope.name
-    return f"{name} and {quantity(others, f'more {first.scope.kind}')}" if others else name
-
-
-def change_text(recommendation: Recommendation) -> str:
-    """A change of one value: `195 KiB (captured) -> 1 MiB`."""
-    return f"{value_now_text(recommendation)} -> {exact_value_text(recommendation.setting, recommendation.recommended)}"
-
-
-def value_now_text(recommendation: Recommendation) -> str:
-    """The value in force, and in brackets how it is known: `195 KiB (captured)`."""
-    value = value_text(recommendation.setting, recommendation.now.value)
-    return value if recommendation.now.value is None else f"{value} ({recommendation.now.source})"
-
-
-def confidence_text(recommendation: Recommendation) -> str:
-    """How far the replay agrees with the capture."""
-    confidence = recommendation.sure
-    if not confidence.checked:
-        return "not checked"
-    of_all = (
-        f"all {confidence.checked:,}"
-        if confidence.agreed == confidence.checked
-        else f"{confidence.agreed:,} of {confidence.checked:,}"
-    )
-    return f"{of_all} results equal the capture{f', {confidence.unknown:,} unknown' if confidence.unknown else ''}"
-
-
 def withheld_lines(made: Sequence[Recommendation]) -> Iterator[str]:
     """What is withheld because replays agree too seldom with the capture, or because a gate refused them."""
     alike = withheld_together(made)
@@ -236,20 +189,6 @@ def withheld_lines(made: Sequence[Recommendation]) -> Iterator[str]:
         yield from labelled_lines("WITHHELD", f"{setting_names_text(together)}: {together[0].reason}")
     if len(alike) > MOST_WITHHELD:
         yield from labelled_lines("", f"and {len(alike) - MOST_WITHHELD:,} more, in the report and in the tables")
-
-
-def withheld_together(made: Sequence[Recommendation]) -> list[Alike]:
-    """What is withheld. Recommendations with the same reason are in one list."""
-    by_reason: dict[tuple[str, str], Alike] = {}
-    for recommendation in made:
-        if recommendation.verdict == WITHHELD:
-            by_reason.setdefault((recommendation.algorithm, recommendation.reason), []).append(recommendation)
-    return list(by_reason.values())
-
-
-def setting_names_text(alike: Alike) -> str:
-    """The settings that these recommendations are about."""
-    return ", ".join(dict.fromkeys(recommendation.name for recommendation in alike))
 
 
 def repeat_lines(lake: str, verdict: Verdict) -> Iterator[str]:
@@ -336,26 +275,6 @@ def lane_lines(head: str, lanes: Sequence[tuple[str, str]], sure_of: Callable[[]
         yield from labelled_lines(head, f"{lane}  {outcome}")
     if lanes:
         yield from labelled_lines("", f"sure  {sure_of()}")
-
-
-def kept_together(made: Sequence[Recommendation]) -> list[Alike]:
-    """What to keep. Recommendations with the same setting and value are in one list."""
-    by_value: dict[tuple[str, str, str | None], Alike] = {}
-    for recommendation in made:
-        if recommendation.verdict == KEEP:
-            key = recommendation.scope.kind, recommendation.setting, recommendation.now.value
-            by_value.setdefault(key, []).append(recommendation)
-    return list(by_value.values())
-
-
-def enough_value_text(alike: Alike) -> str:
-    """The end of a line on what to keep: the smallest value that would have been enough for all of them in this
-    capture, if it is known of each; and that the setting is a proposal, if it is.
-    """
-    values = [int(recommendation.enough) for recommendation in alike if recommendation.enough is not None]
-    is_known = len(values) == len(alike)
-    enough = f"; {value_text(alike[0].setting, str(max(values)))} would have done" if is_known else ""
-    return f"{enough}{'; a proposal, in no release' if alike[0].is_proposal else ''}"
 
 
 def ask_lines(findings: Findings) -> Iterator[str]:

@@ -19,7 +19,7 @@ DEFAULT_ENTITY = "--entity-type {kind}s --entity-default"
 """Whose setting the command changes: of one user, client.id or topic; of all that have no value of their own."""
 
 
-class Place(NamedTuple):
+class WhereSet(NamedTuple):
     """Where a value is set.
 
     text: says in which configuration, and when that is read. is_command: a command sets the value while brokers run,
@@ -35,25 +35,25 @@ def how_to_set(changes: Sequence[Recommendation], owners: int = 1) -> str:
 
     changes: those of one client or topic, or of the cluster. owners: how many clients or topics make the same changes.
     """
-    by_place: dict[Place, list[Recommendation]] = {}
+    by_place: dict[WhereSet, list[Recommendation]] = {}
     for one in changes:
         if not one.is_proposal:
             by_place.setdefault(place_of(one, owners), []).append(one)
     return "; ".join(_with_values(place, together) for place, together in by_place.items())
 
 
-def place_of(one: Recommendation, owners: int) -> Place:
+def place_of(one: Recommendation, owners: int) -> WhereSet:
     """Where the value is set."""
     setting = setting_of(one.setting)
     if setting.set_on in CLIENTS:
-        return Place(f"in the configuration of {clients_text(one, owners)}")
+        return WhereSet(f"in the configuration of {clients_text(one, owners)}")
     if setting.set_on == "topic":
-        return Place(topic_entity(one, owners), is_command=True)
+        return WhereSet(topic_entity(one, owners), is_command=True)
     if setting.set_on not in ("broker", "replica"):
-        return Place(quota_entities(setting), is_command=True)
+        return WhereSet(quota_entities(setting), is_command=True)
     if setting.update_mode == "cluster-wide":
-        return Place(DEFAULT_ENTITY.format(kind="broker"), is_command=True)
-    return Place("in each broker's server.properties, read when it starts")
+        return WhereSet(DEFAULT_ENTITY.format(kind="broker"), is_command=True)
+    return WhereSet("in each broker's server.properties, read when it starts")
 
 
 def clients_text(one: Recommendation, owners: int) -> str:
@@ -87,7 +87,7 @@ def quota_entities(setting: Setting) -> str:
     )
 
 
-def _with_values(place: Place, together: Sequence[Recommendation]) -> str:
+def _with_values(place: WhereSet, together: Sequence[Recommendation]) -> str:
     """A place with the values that are set there. A value of `none` is set by leaving the setting out."""
     pairs = {one.name: one.recommended for one in together}
     if not place.is_command:

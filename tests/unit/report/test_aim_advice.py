@@ -12,6 +12,7 @@ from pyspark.sql import Row
 from jobs.find.scopes import Scope
 from jobs.report_page.advice.aim_advice import replace_by_aims
 from jobs.report_page.advice.aims import aim_settings, trade_off_lanes
+from jobs.report_page.advice.alike import owners_text
 from jobs.report_page.advice.batch_sizes import split_producers, split_topics
 from jobs.report_page.advice.client_rows import CLIENT
 from jobs.report_page.advice.fetch_limits import SHOWN, consumer_lanes
@@ -20,7 +21,6 @@ from jobs.report_page.aim_lines import TRADE_OFFS_ELSEWHERE, aim_lines, lanes_co
 from jobs.report_page.page import aim_part
 from jobs.report_page.question import Findings, Unplotted
 from jobs.report_page.trade_off_plot import trade_off_plot
-from jobs.report_page.verdict import owners_text
 from schemas.tables.gold_aims import AIM_SETTINGS, TRADE_OFF
 from schemas.tables.values import CAPTURED as FROM_CAPTURE
 from schemas.tables.values import CHANGE, DEFAULT, INFERRED, KEEP, OF_CLIENT, OF_CLUSTER, OF_LIMIT, OF_TOPIC, WITHHELD
