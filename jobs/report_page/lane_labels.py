@@ -15,7 +15,9 @@ from jobs.terminal.wording import changed_settings
 from udfs.replay.shared.lanes import NO_LIMIT
 
 Subject = Literal["consumers", "brokers", "producers", "anyone"]
-_POOL_OF_BROKERS = ("broker.queued.max.request.bytes", "broker.socket.request.max.bytes")
+_POOL_OF_BROKERS = (
+    "broker.queued.max.request.bytes", "broker.socket.request.max.bytes", "broker.num.network.threads"
+)  # fmt: skip
 
 
 def own_lanes(findings: Findings, rows: Iterable[Row], subject: Subject) -> list[Row]:

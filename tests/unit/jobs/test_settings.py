@@ -57,6 +57,7 @@ def test_settings_have_kafkas_defaults_and_bounds() -> None:
         "memory.pool": ("non_strict", None, False),
         "memory.variant": ("memory_pool", None, False),
         "broker.queued.max.request.bytes": ("none", 1, True),
+        "broker.num.network.threads": (3, 1, True),
         "broker.socket.request.max.bytes": (104857600, 1, True),
         "producer.buffer.memory": (33554432, 0, True),
         "producer.batch.size": (16384, 0, True),

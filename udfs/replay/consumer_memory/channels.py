@@ -2,9 +2,10 @@
 
 A message takes its memory once its size is known, which is in its first bytes (NetworkReceive, KafkaChannel.read and
 Selector of Kafka 4.4; KIP-72 for brokers and, in the prototype of KIP-81, a proposal, for consumers). It is complete
-with its last byte. A connection that the pool refuses is muted until memory is given back. Then all muted connections
-race: in the order of their ids, or shuffled while less than a tenth of the pool is free. Three variants of the proposal
-hold back requests instead. After a connection had to wait, all that comes later on it is late by the same time.
+with its last byte. A connection that the pool refuses is muted. When memory has been given back, muted connections
+race: in the order of their ids, or shuffled while less than a tenth of the pool is free. At a consumer all of them race
+at once, at a broker those of a network thread when that polls (network_threads.py). Three variants of the proposal hold
+back requests instead. After a connection had to wait, all that comes later on it is late by the same time.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from udfs.columns.arrays import Records
 from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
+from udfs.replay.consumer_memory.network_threads import deal_connections, schedule_polls, shuffle
 from udfs.replay.consumer_memory.pool import (
     GRANTED,
     ILLEGAL,
@@ -28,6 +30,7 @@ from udfs.replay.consumer_memory.requests import (
     POLL,
     RELEASE,
     REQUEST,
+    SELECT,
     complete_fetch,
     end_waiting,
     note_reckoned,
@@ -182,48 +185,29 @@ def read_what_is_there(sim: MessageSim, lane: int, connection: int, time: int) -
 
 
 @kernel
-def on_arrival(sim: MessageSim, lane: int, number: int, time: int) -> None:
-    """Note that a message's first bytes came, so that its size is known; then read as far as there is memory."""
-    sim.message_states[number].is_there = 1
-    read_what_is_there(sim, lane, sim.messages[number].connection, time)
-
-
-@kernel
-def on_completion(sim: MessageSim, lane: int, number: int, time: int) -> None:
-    """Complete a message, and read what came after it on the connection."""
-    finish_message(sim, lane, number, time)
-    read_what_is_there(sim, lane, sim.messages[number].connection, time)
-
-
-@kernel
-def draw(sim: MessageSim, below: int) -> int:
-    """The lane's next random number, from 0 to `below` - 1 (a linear congruential generator, Knuth's MMIX)."""
-    state = sim.state[0]
-    state.random = state.random * 6364136223846793005 + 1442695040888963407
-    return int((state.random >> 33) & 0x7FFFFFFF) % below
-
-
-@kernel
-def line_up_muted(sim: MessageSim) -> int:
-    """Put the muted connections into the order in which they are tried; returns how many there are."""
-    race, count = sim.race, 0
-    for connection in range(len(race)):
+def line_up_muted(sim: MessageSim, thread: int) -> int:
+    """Put the muted connections of a network thread, or all of them if it is NONE, into the order in which they are
+    tried; returns how many there are.
+    """
+    count = 0
+    for connection in range(len(sim.race)):
         state = sim.connection_states[connection]
-        if state.waiting_since != NONE and state.held_back == NONE:
-            race[count] = connection
+        is_muted = state.waiting_since != NONE and state.held_back == NONE
+        if is_muted and (thread == NONE or state.network_thread == thread):
+            sim.race[count] = connection
             count += 1
     if sim.pool[0].available < sim.pool[0].size // 10:
-        for place in range(count - 1, 0, -1):
-            other = draw(sim, place + 1)
-            race[place], race[other] = race[other], race[place]
+        shuffle(sim, count)
     return count
 
 
 @kernel
-def poll_muted(sim: MessageSim, lane: int, time: int) -> bool:
-    """Poll once after memory came back: each muted connection reads at most one message. Returns whether any did."""
+def poll_muted(sim: MessageSim, lane: int, thread: int, time: int) -> bool:
+    """Poll once after memory came back: each muted connection of a thread, or of all if it is NONE, reads at most one
+    message. Returns whether any did.
+    """
     any_read = False
-    for place in range(line_up_muted(sim)):
+    for place in range(line_up_muted(sim, thread)):
         connection = sim.race[place]
         number = sim.connection_states[connection].head
         sim.message_states[number].waited_us = time - sim.connection_states[connection].waiting_since
@@ -233,6 +217,44 @@ def poll_muted(sim: MessageSim, lane: int, time: int) -> bool:
             if may_read_next(sim, connection):
                 start_waiting(sim, lane, connection, time)
     return any_read
+
+
+@kernel
+def read_muted(sim: MessageSim, lane: int, thread: int, time: int) -> None:
+    """Let the muted connections of a network thread, or all of them if it is NONE, read as long as there is memory."""
+    while sim.meter.usage[0].waiting > 0 and sim.pool[0].available > 0:
+        if not poll_muted(sim, lane, thread, time):
+            break
+
+
+@kernel
+def on_select(sim: MessageSim, lane: int, thread: int, time: int) -> None:
+    """A network thread polls, after memory came back."""
+    sim.is_scheduled[thread] = 0
+    read_muted(sim, lane, thread, time)
+
+
+@kernel
+def poll_thread_of(sim: MessageSim, lane: int, number: int, time: int) -> None:
+    """Let the network thread that reads a message try its muted connections next."""
+    if sim.settings[lane].network_threads > 0:
+        read_muted(sim, lane, sim.connection_states[sim.messages[number].connection].network_thread, time)
+
+
+@kernel
+def on_arrival(sim: MessageSim, lane: int, number: int, time: int) -> None:
+    """Note that a message's first bytes came, so that its size is known; then read as far as there is memory."""
+    sim.message_states[number].is_there = 1
+    read_what_is_there(sim, lane, sim.messages[number].connection, time)
+    poll_thread_of(sim, lane, number, time)
+
+
+@kernel
+def on_completion(sim: MessageSim, lane: int, number: int, time: int) -> None:
+    """Complete a message, and read what came after it on the connection."""
+    finish_message(sim, lane, number, time)
+    read_what_is_there(sim, lane, sim.messages[number].connection, time)
+    poll_thread_of(sim, lane, number, time)
 
 
 @kernel
@@ -248,9 +270,12 @@ def on_message_release(sim: MessageSim, lane: int, number: int, time: int) -> No
     following = request_after(sim, number)
     if is_paced(sim, lane, number) and following != NONE:
         push(sim.heap, time, REQUEST | following)
-    while sim.meter.usage[0].waiting > 0 and sim.pool[0].available > 0:
-        if not poll_muted(sim, lane, time):
-            break
+    if sim.settings[lane].network_threads == 0:
+        read_muted(sim, lane, NONE, time)
+    elif sim.meter.usage[0].waiting > 0:
+        if message.held_us == 0:  # its own network thread gives it back, once it has parsed the request
+            poll_thread_of(sim, lane, number, time)
+        schedule_polls(sim, time)
     resume_requests(sim, lane, time)
 
 
@@ -290,6 +315,8 @@ def start_lane(sim: MessageSim, lane: int) -> None:
         channel.head, channel.waiting_since, channel.held_back = first, NONE, NONE
         channel.is_starved, channel.is_reading = 0, 0
         push(sim.heap, sim.messages[first].requested_at, REQUEST | first)
+    if settings.network_threads > 0:
+        deal_connections(sim, settings.network_threads)
     begin_metering(sim.meter, sim.heap.time[0])
 
 
@@ -344,6 +371,8 @@ def replay_lane(sim: MessageSim, lane: int) -> None:
             on_message_release(sim, lane, number, time)
         elif kind == POLL:
             on_poll(sim, lane, time)
+        elif kind == SELECT:
+            on_select(sim, lane, number, time)
         elif kind == REQUEST:
             send_or_hold_back(sim, lane, number, time)
         else:

@@ -6,10 +6,12 @@ messages hold memory at once. So each lane is replayed several times (replicatio
 - how long messages come and hold memory, relative to what messages of their API and size take: blocks of captured
   times, so that a slow phase stays slow;
 - one factor for all these times, as large as the difference between two equal runs;
-- which connection is first when connections race for memory.
+- how close together the requests of a burst come at a broker, because clients that send at the same moment share cores
+  and networks;
+- which connection is first when connections race for memory, and which connections share a network thread.
 
-Messages come when the capture has them, or later if what the connection brought before is not done by then. In one
-replication all lanes have the same draws, so they differ by their settings alone. Lanes in which nothing waits are
+Other messages come when the capture has them, or later if what the connection brought before is not done by then. In
+one replication all lanes have the same draws, so they differ by their settings alone. Lanes in which nothing waits are
 replayed only a few times.
 """
 
@@ -25,7 +27,7 @@ import numpy as np
 from udfs.columns.arrays import Bools, Floats, Ints, Records
 from udfs.columns.groups import greatest_before
 from udfs.columns.sentinels import NONE
-from udfs.columns.time_units import NEVER
+from udfs.columns.time_units import NEVER, US_PER_MS, US_PER_S
 from udfs.replay.consumer_memory.channels import replay_units
 from udfs.replay.consumer_memory.settings import MEMORY_POOL
 from udfs.replay.consumer_memory.state import POOL_OUTCOME, Traces
@@ -36,6 +38,14 @@ from udfs.replay.shared.window import WHOLE, Window
 
 MESSAGES_AT_MOST = 1 << 21
 """The most messages that are replayed for a unit's ranges, over all lanes. A larger unit has fewer replications."""
+
+
+PAUSE_US, LONGEST_BURST_US = 100 * US_PER_MS, 2 * US_PER_S
+"""Requests with at least this pause before and after them are a burst, unless it takes longer than the second time."""
+BURSTS_DIFFER = 1.0
+"""The standard deviation, from one run to the next, of the logarithm of how long bursts take. Of three values, this one
+suited runs in the lab best (VALIDATION.md).
+"""
 
 
 class PoolReplications(NamedTuple):
@@ -61,13 +71,28 @@ class ApiTimes(NamedTuple):
     length: int
 
 
+class Bursts(NamedTuple):
+    """Requests that come in bursts at a broker, and are held until they are handled.
+
+    place: int64[n], their indices among the unit's messages. away_us: float64[n], how long each comes after the mean of
+    its burst.
+    """
+
+    place: Ints
+    away_us: Floats
+
+
 @dataclass(frozen=True)
 class UnitDraws:
-    """What is drawn for one unit. slower: float64[replications], the factor of its times in each."""
+    """What is drawn for one unit. slower, wider: float64[replications], the factor of its times in each, and of how
+    long bursts take.
+    """
 
     apis: Sequence[ApiTimes]
+    bursts: Bursts
     draws: np.random.Generator
     slower: Floats
+    wider: Floats
 
     @property
     def count(self) -> int:
@@ -79,6 +104,15 @@ class UnitDraws:
         for api in self.apis:
             drawn = near_places(len(api.place), api.length, self.draws)
             scales[api.place] = self.slower[again] * api.ratio[drawn] / api.ratio
+
+    def move(self, messages: Records, again: int) -> None:
+        """Write into MESSAGE[n], the unit's, when the requests of bursts come. All stay in the time of the capture."""
+        came_at = messages["size_known_at"]
+        own, later_us = came_at[self.bursts.place], (self.wider[again] - 1) * self.bursts.away_us
+        later_us = np.rint(later_us).astype(np.int64)
+        later_us = np.clip(later_us, came_at.min(initial=NEVER) - own, came_at.max(initial=0) - own)
+        for name in ("requested_at", "size_known_at", "complete_at"):
+            messages[name][self.bursts.place] += later_us
 
 
 def replicated(traces: Traces, settings: Records, names: Sequence[str], window: Window = WHOLE) -> PoolReplications:
@@ -100,11 +134,13 @@ def replicated(traces: Traces, settings: Records, names: Sequence[str], window: 
             line = in_line(traces)
         if not len(left):
             break
-        scales = np.ones(len(traces.messages))
+        scales, moved = np.ones(len(traces.messages)), traces.messages.copy()
         for unit, trace in zip(left.tolist(), traces.traces, strict=True):
-            drawn[unit].scale(scales[trace["first_message"] : trace["end_message"]], again)
+            own = slice(trace["first_message"], trace["end_message"])
+            drawn[unit].scale(scales[own], again)
+            drawn[unit].move(moved[own], again)
         here = np.ix_(left, lanes)
-        some = traces._replace(messages=at_another_pace(traces.messages, line, scales))
+        some = traces._replace(messages=at_another_pace(moved, line, scales))
         outcomes[again][here] = outcomes_in_lanes(some, with_other_races(settings[here], again), window)
     return PoolReplications(outcomes[:, :, of_lane], counts[:, of_lane])
 
@@ -148,7 +184,7 @@ def differ_in_size_only(settings: Records) -> bool:
     """
     order = np.argsort(settings["size"], axis=1, kind="stable")
     largest = np.take_along_axis(settings["max_allocation"], order, axis=1)
-    others = ("is_strict", "variant", "max_poll_records", "us_per_record")
+    others = ("is_strict", "variant", "max_poll_records", "us_per_record", "network_threads")
     is_alike = all((settings[name] == settings[name][:, :1]).all() for name in others)
     return is_alike and bool((settings["variant"] == MEMORY_POOL).all() and (largest[:, :1] <= largest).all())
 
@@ -162,8 +198,25 @@ def draws_of_units(traces: Traces, line: Line, names: Sequence[str], lanes: int)
         own, draws = traces.messages[begin + place], np.random.default_rng(zlib.crc32(name.encode()))
         differs = pace_differs(own["api_key"], own["size"], took_us[begin + place])
         slower = factors(draws, differs, replications_within(MESSAGES_AT_MOST, (end - begin) * lanes))
-        found.append(UnitDraws([*times_of_apis(own, place, took_us[begin + place])], draws, slower))
+        apis = [*times_of_apis(own, place, took_us[begin + place])]
+        is_broker = trace["end_wake"] > trace["first_wake"]
+        bursts = bursts_of(traces.messages[begin : end if is_broker else begin])
+        found.append(UnitDraws(apis, bursts, draws, slower, factors(draws, BURSTS_DIFFER, len(slower))))
     return found
+
+
+def bursts_of(messages: Records) -> Bursts:
+    """The requests that come in bursts at a broker. messages: MESSAGE[n], the broker's."""
+    held = np.flatnonzero(messages["held_us"] > 0)
+    held = held[np.argsort(messages["size_known_at"][held], kind="stable")]
+    time = messages["size_known_at"][held]
+    time -= time.min(initial=NEVER)
+    burst = np.cumsum(np.diff(time, prepend=0) > PAUSE_US)
+    first, end = np.searchsorted(burst, burst), np.searchsorted(burst, burst, side="right")
+    total = np.append(0, np.cumsum(time))
+    away_us = time - (total[end] - total[first]) / (end - first)
+    is_short = time[end - 1] - time[first] <= LONGEST_BURST_US
+    return Bursts(held[is_short], away_us[is_short])
 
 
 def times_of_apis(messages: Records, place: Ints, took_us: Ints) -> Iterator[ApiTimes]:

@@ -14,9 +14,9 @@ from udfs.replay.consumer_memory.state import MessageSim
 from udfs.replay.consumer_memory.usage import note_waited, wait_more
 from udfs.replay.shared.event_heap import kinds, push
 
-COMPLETE, RELEASE, POLL, REQUEST, ARRIVE = kinds(5)
-"""Events of a message, for codes with its number. Of events at the same time, the first one in this list comes
-first."""
+COMPLETE, RELEASE, POLL, REQUEST, ARRIVE, SELECT = kinds(6)
+"""Events, for codes with the number of their message; SELECT is of a network thread, and has the thread's number. Of
+events at the same time, the first one in this list comes first."""
 
 
 @kernel

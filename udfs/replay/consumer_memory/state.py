@@ -34,10 +34,20 @@ TRACED_CONNECTION = int_fields(
 )
 """A connection of a unit, and where its messages begin."""
 TRACE = int_fields(
-    "first_message", "end_message", "first_connection", "end_connection",
+    "first_message", "end_message", "first_connection", "end_connection", "first_wake", "end_wake",
     "largest_fetch",  # the greatest max_bytes
 )  # fmt: skip
-"""A unit's messages and connections."""
+"""A unit's messages and connections, and what wakes its network threads."""
+
+
+class Wakes(NamedTuple):
+    """What wakes network threads of brokers: requests that are complete, and responses.
+
+    time: int64[n], us, those of a unit rising. connection: int64[n], counted from the unit's first one.
+    """
+
+    time: Ints
+    connection: Ints
 
 
 class Traces(NamedTuple):
@@ -45,11 +55,13 @@ class Traces(NamedTuple):
 
     messages: MESSAGE[n], those of a unit in the order of their requests. connections: TRACED_CONNECTION[m], those of a
     unit in the order of their ids. The numbers of messages and connections in both count from the unit's first one.
+    wakes: of brokers; clients have none.
     """
 
     messages: Records
     connections: Records
     traces: Records
+    wakes: Wakes
 
 
 MESSAGE_STATE = int_fields(
@@ -67,6 +79,7 @@ CONNECTION_STATE = int_fields(
     "is_starved",
     "held_back",  # the request that may not be sent yet, or NONE
     "is_reading",  # 1: a message has its memory and is not complete
+    "network_thread",  # of a broker, to which the connection belongs
 )
 """The state of a connection in the lane that is replayed."""
 LANE_STATE = int_fields(
@@ -100,7 +113,8 @@ class MessageSim(NamedTuple):
     """The replay of one unit's messages in every lane.
 
     messages, connections: the unit's. settings: POOL_SETTINGS[lanes]. message_states, connection_states: MESSAGE_STATE
-    and CONNECTION_STATE of each. race: int64[connections], working memory. state: LANE_STATE[1]. pool: POOL[1].
+    and CONNECTION_STATE of each. race: int64[connections], working memory. wakes: the unit's. is_scheduled:
+    int64[threads], 1 for a network thread that will try its muted connections. state: LANE_STATE[1]. pool: POOL[1].
     outcomes: POOL_OUTCOME[lanes]. nothing: POOL_OUTCOME[1], the outcome of a lane that has not begun.
     """
 
@@ -110,6 +124,8 @@ class MessageSim(NamedTuple):
     message_states: Records
     connection_states: Records
     race: Ints
+    wakes: Wakes
+    is_scheduled: Ints
     heap: Heap
     state: Records
     pool: Records
@@ -138,7 +154,9 @@ def simulations_of_units(
     counts = units["end_message"] - units["first_message"]
     n = int(counts.max(initial=0))
     connections = int((units["end_connection"] - units["first_connection"]).max(initial=0))
-    room = 2 * n + 2  # a message is requested, on its way, or to be given back; and the application polls
+    threads = int(settings["network_threads"].max(initial=0))
+    # A message is requested, on its way, or to be given back; the application and the network threads poll.
+    room = 2 * n + 2 + threads
     replayed = UnitOutcomes(np.zeros(settings.shape, POOL_OUTCOME), room_for_curves(settings.shape[1], counts))
     whole = MessageSim(
         messages=read_only(traces.messages),
@@ -147,6 +165,8 @@ def simulations_of_units(
         message_states=np.zeros(n, MESSAGE_STATE),
         connection_states=np.zeros(connections, CONNECTION_STATE),
         race=np.zeros(connections, np.int64),
+        wakes=Wakes(read_only(traces.wakes.time), read_only(traces.wakes.connection)),
+        is_scheduled=np.zeros(threads, np.int64),
         heap=Heap(np.zeros(room, np.int64), np.zeros(room, np.int64), np.zeros(1, np.int64)),
         state=np.zeros(1, LANE_STATE),
         pool=np.zeros(1, POOL),
@@ -162,6 +182,7 @@ def simulation_of_unit(whole: MessageSim, trace: np.void, unit: int) -> MessageS
     """The replay of one unit, as a part of `whole`, the replay of all units. trace: the unit's TRACE."""
     messages = slice(int(trace["first_message"]), int(trace["end_message"]))
     connections = slice(int(trace["first_connection"]), int(trace["end_connection"]))
+    wakes = slice(int(trace["first_wake"]), int(trace["end_wake"]))
     return whole._replace(
         messages=whole.messages[messages],
         connections=whole.connections[connections],
@@ -169,5 +190,6 @@ def simulation_of_unit(whole: MessageSim, trace: np.void, unit: int) -> MessageS
         message_states=whole.message_states[: messages.stop - messages.start],
         connection_states=whole.connection_states[: connections.stop - connections.start],
         race=whole.race[: connections.stop - connections.start],
+        wakes=Wakes(whole.wakes.time[wakes], whole.wakes.connection[wakes]),
         outcomes=whole.outcomes[unit],
     )

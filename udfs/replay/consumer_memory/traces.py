@@ -23,7 +23,7 @@ from udfs.columns.records import new_records
 from udfs.columns.searches import earliest_from
 from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER, US_PER_S
-from udfs.replay.consumer_memory.state import MESSAGE, TRACE, TRACED_CONNECTION, Traces
+from udfs.replay.consumer_memory.state import MESSAGE, TRACE, TRACED_CONNECTION, Traces, Wakes
 from udfs.replay.consumer_memory.takeovers import FETCH
 
 GONE_US = US_PER_S
@@ -51,6 +51,9 @@ DELAYED_APIS = tuple(
 """APIs for which a request's memory is held until the request is handled (RequestChannel.Request and
 ApiKeys.requiresDelayedAllocation, Kafka 4.4): Produce, JoinGroup, SyncGroup, and requests that a broker may forward to
 the controller. For all other APIs it is released when the request is parsed."""
+
+
+NO_WAKES = Wakes(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 class Chains(NamedTuple):
@@ -98,7 +101,7 @@ def traces_from(
     np.maximum.at(traces["largest_fetch"], unit, messages["max_bytes"])
     firsts = chains.firsts - first_message[owner]
     connections = new_records(TRACED_CONNECTION, len(firsts), first_message=firsts, is_privileged=is_privileged)
-    return Traces(messages, connections, traces)
+    return Traces(messages, connections, traces, NO_WAKES)
 
 
 def traces_of_units(traces: Traces, units: Ints) -> Traces:
@@ -110,7 +113,7 @@ def traces_of_units(traces: Traces, units: Ints) -> Traces:
         rows[f"end_{kind}"] = np.cumsum(counts[units])
         rows[f"first_{kind}"] = rows[f"end_{kind}"] - counts[units]
     messages, connections = kept
-    return Traces(messages, connections, rows)
+    return Traces(messages, connections, rows, traces.wakes)
 
 
 def until_gone(exchanges: Records, chains: Chains, place: Ints) -> Ints:
@@ -179,7 +182,25 @@ def traces_of_requests(exchanges: Records, units: int) -> Traces:
         size=exchanges["size"],
         held_us=np.where(is_delayed(exchanges), handled_us, 0),
     )
-    return traces_from(chains, exchanges["unit"], messages, np.zeros(len(chains.firsts), np.int64), units)
+    traces = traces_from(chains, exchanges["unit"], messages, np.zeros(len(chains.firsts), np.int64), units)
+    return with_wakes(traces, np.where(exchanges["response_us"] > 0, answered_at, NEVER))
+
+
+def with_wakes(traces: Traces, answered_at: Ints) -> Traces:
+    """The traces of brokers, with what wakes their network threads. answered_at: int64[messages], us; NEVER for a
+    request without a response.
+    """
+    units = traces.traces
+    unit = np.repeat(np.arange(len(units)), units["end_message"] - units["first_message"])
+    time = np.concatenate([traces.messages["complete_at"], answered_at])
+    unit, connection = np.tile(unit, 2), np.tile(traces.messages["connection"], 2)
+    is_known = time != NEVER
+    unit, connection, time = unit[is_known], connection[is_known], time[is_known]
+    order = np.lexsort((time, unit))
+    edges = np.searchsorted(unit[order], np.arange(len(units) + 1))
+    rows = units.copy()
+    rows["first_wake"], rows["end_wake"] = edges[:-1], edges[1:]
+    return traces._replace(traces=rows, wakes=Wakes(time[order], connection[order]))
 
 
 def free_times(exchanges: Records, chains: Chains) -> Ints:

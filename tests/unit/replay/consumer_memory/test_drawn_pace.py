@@ -14,7 +14,9 @@ from udfs.replay.consumer_memory import drawn_pace
 from udfs.replay.consumer_memory.channels import replay_units
 from udfs.replay.consumer_memory.drawn_pace import (
     PoolReplications,
+    UnitDraws,
     at_another_pace,
+    bursts_of,
     draws_of_units,
     in_line,
     outcomes_in_lanes,
@@ -24,6 +26,7 @@ from udfs.replay.consumer_memory.drawn_pace import (
 )
 from udfs.replay.consumer_memory.settings import UNBOUNDED
 from udfs.replay.consumer_memory.state import Traces, UnitOutcomes
+from udfs.replay.consumer_memory.traces import with_wakes
 from udfs.replay.shared.replications import FEWEST, REPLICATIONS
 from udfs.replay.shared.window import Window
 
@@ -47,7 +50,7 @@ def both(one: Traces, other: Traces) -> Traces:
         last[f"end_{name}"] += first[f"end_{name}"]
     return Traces(
         np.concatenate([one.messages, other.messages]), np.concatenate([one.connections, other.connections]),
-        np.concatenate([one.traces, last]),
+        np.concatenate([one.traces, last]), one.wakes,
     )  # fmt: skip
 
 
@@ -213,3 +216,37 @@ def test_a_late_message_on_one_connection_does_not_delay_another() -> None:
     first = [(0, 0, 10, SIZE, 20), (1, 5, 15, SIZE, 20)]
     found = scaled([*first, (0, 40, 50, SIZE, 0), (1, 41, 51, SIZE, 0)], [5, 1, 1, 1])
     assert found["size_known_at"].tolist() == [0, 5, 150, 41]
+
+
+def test_requests_between_two_pauses_are_a_burst() -> None:
+    times = [0, 30_000, 90_000, 500_000, 510_000, 2_000_000]
+    found = bursts_of(trace_of([(n, at, at, SIZE, 10) for n, at in enumerate(times)]).messages)
+    assert found.place.tolist() == list(range(6))
+    assert found.away_us.tolist() == [-40_000, -10_000, 50_000, -5_000, 5_000, 0]
+
+
+def test_steady_requests_and_those_that_hold_no_memory_are_in_no_burst() -> None:
+    steady = [(0, 50_000 * n, 50_000 * n, SIZE, 10) for n in range(100)]
+    assert not len(bursts_of(trace_of(steady).messages).place)
+    assert not len(bursts_of(trace_of([(0, 0, 0, SIZE, 0), (1, 5, 5, SIZE, 0)]).messages).place)
+    assert not len(bursts_of(trace_of(steady).messages[:0]).place)
+
+
+def test_the_requests_of_a_burst_come_closer_together_or_further_apart() -> None:
+    both = [(1, 60, 70, SIZE, 10), (2, 160, 170, SIZE, 10)]
+    messages = trace_of([(0, 0, 0, 1, 0), *both], size_known_at=[0, 60, 160]).messages
+    drawn = UnitDraws([], bursts_of(messages), np.random.default_rng(0), np.ones(3), np.array([0.5, 1.5, 9.0]))
+    for again, times in ((0, [0, 85, 135]), (1, [0, 35, 160]), (2, [0, 0, 160])):
+        moved = messages.copy()
+        drawn.move(moved, again)
+        assert moved["requested_at"].tolist() == times
+        assert (moved["complete_at"] - moved["requested_at"]).tolist() == [0, 10, 10]
+
+
+def test_more_bytes_are_in_use_where_the_requests_of_a_burst_come_closer_together() -> None:
+    """Requests 3 ms apart are held for 1 ms. Where they come closer together, two are held at once."""
+    requests = [(n, 3_000 * n, 3_000 * n, SIZE, 1_000) for n in range(8)]
+    of_broker, of_consumer = with_wakes(trace_of(requests), np.full(8, NEVER)), trace_of(requests)
+    held, never_moved = (again(of, UNBOUNDED).outcomes["used_max"][:FEWEST, 0, 0] for of in (of_broker, of_consumer))
+    assert (held >= never_moved).all()
+    assert np.count_nonzero(held > SIZE) > np.count_nonzero(never_moved > SIZE)
