@@ -63,7 +63,7 @@ def wakes(sim: MessageSim, place: int, thread: int) -> bool:
 @kernel
 def next_poll(sim: MessageSim, thread: int, time: int) -> int:
     """When a thread polls next after `time` (us). Without anything that wakes it, it polls every 300 ms."""
-    behind = np.searchsorted(sim.wakes.time, time, side="right")
+    behind = int(np.searchsorted(sim.wakes.time, time, side="right"))
     last = behind - 1
     while last >= 0 and not wakes(sim, last, thread):
         last -= 1
