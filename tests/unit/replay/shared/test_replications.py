@@ -15,6 +15,7 @@ from udfs.replay.shared.replications import (
     NEAR_BLOCKS,
     REPLICATIONS,
     near_places,
+    normal_draws,
     normal_middles,
     quantiles,
     replications_within,
@@ -54,6 +55,20 @@ def test_runs_have_the_middles_of_equally_likely_parts_of_the_normal_distributio
     of = NormalDist().inv_cdf
     assert normal_middles(1).tolist() == [0.0]
     assert normal_middles(4).tolist() == [of(0.125), of(0.375), of(0.625), of(0.875)]
+
+
+@given(st.integers(FEWEST, REPLICATIONS), st.integers(0, 9))
+def test_the_first_few_runs_cover_the_distribution_and_all_of_them_cover_it_evenly(count: int, seed: int) -> None:
+    drawn = normal_draws(np.random.default_rng(seed), count)
+    assert sorted(drawn.tolist()) == normal_middles(count).tolist()
+    place = np.searchsorted(normal_middles(count), drawn[:FEWEST])
+    assert sorted((place * FEWEST // count).tolist()) == list(range(FEWEST))
+
+
+def test_runs_come_in_a_drawn_order() -> None:
+    drawn = np.array([normal_draws(np.random.default_rng(seed), REPLICATIONS) for seed in range(200)])
+    assert (np.abs(drawn.mean(axis=0)) < 0.25).all()
+    assert {len(np.unique(of)) for of in drawn.T} == {REPLICATIONS}
 
 
 def test_a_quantile_is_one_of_the_results_of_as_many_replications_as_there_were() -> None:
