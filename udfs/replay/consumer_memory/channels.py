@@ -30,6 +30,7 @@ from udfs.replay.consumer_memory.requests import (
     POLL,
     RELEASE,
     REQUEST,
+    RESPONSE,
     SELECT,
     complete_fetch,
     end_waiting,
@@ -134,6 +135,8 @@ def finish_message(sim: MessageSim, lane: int, number: int, time: int) -> None:
         push(sim.heap, time + message.held_us, RELEASE | number)
     else:
         sim.outcomes[lane].pinned += 1
+    if sim.settings[lane].network_threads > 0 and time > message.complete_at and message.response_us != NEVER:
+        push(sim.heap, time + message.response_us, RESPONSE | number)
     following = request_after(sim, number)
     if following != NONE:
         push(sim.heap, sim.messages[following].requested_at + time - message.complete_at, REQUEST | following)
@@ -335,7 +338,7 @@ def is_stuck(sim: MessageSim, lane: int) -> bool:
     is_pooled = sim.settings[lane].variant == MEMORY_POOL
     for place in range(sim.heap.events[0]):
         kind = sim.heap.code[place] & ~INDEX
-        if kind != REQUEST and not (is_pooled and kind == ARRIVE):
+        if kind not in (REQUEST, RESPONSE) and not (is_pooled and kind == ARRIVE):
             return False
     return True
 
@@ -371,6 +374,8 @@ def replay_lane(sim: MessageSim, lane: int) -> None:
             on_message_release(sim, lane, number, time)
         elif kind == POLL:
             on_poll(sim, lane, time)
+        elif kind == RESPONSE:
+            poll_thread_of(sim, lane, number, time)
         elif kind == SELECT:
             on_select(sim, lane, number, time)
         elif kind == REQUEST:

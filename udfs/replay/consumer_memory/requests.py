@@ -14,7 +14,7 @@ from udfs.replay.consumer_memory.state import MessageSim
 from udfs.replay.consumer_memory.usage import note_waited, wait_more
 from udfs.replay.shared.event_heap import kinds, push
 
-COMPLETE, RELEASE, POLL, REQUEST, ARRIVE, SELECT = kinds(6)
+COMPLETE, RELEASE, POLL, REQUEST, ARRIVE, RESPONSE, SELECT = kinds(7)
 """Events, for codes with the number of their message; SELECT is of a network thread, and has the thread's number. Of
 events at the same time, the first one in this list comes first."""
 

@@ -23,6 +23,7 @@ MESSAGE = int_fields(
     "complete_at",  # us: when its last byte came; not before size_known_at
     "size",  # bytes to be allocated
     "held_us",  # how long its memory is held from complete_at on; NEVER: it is not given back
+    "response_us",  # for a request: from complete_at to its response; NEVER: there is none
     "records",
     "max_bytes",  # fetch.max.bytes of a fetch, else 0
 )
@@ -155,8 +156,8 @@ def simulations_of_units(
     n = int(counts.max(initial=0))
     connections = int((units["end_connection"] - units["first_connection"]).max(initial=0))
     threads = int(settings["network_threads"].max(initial=0))
-    # A message is requested, on its way, or to be given back; the application and the network threads poll.
-    room = 2 * n + 2 + threads
+    # A message is requested, on its way, or to be given back and answered; the application and network threads poll.
+    room = 3 * n + 2 + threads
     replayed = UnitOutcomes(np.zeros(settings.shape, POOL_OUTCOME), room_for_curves(settings.shape[1], counts))
     whole = MessageSim(
         messages=read_only(traces.messages),

@@ -153,6 +153,7 @@ def traces_of_responses(exchanges: Records, units: int) -> Traces:
         complete_at=complete_at,
         size=exchanges["size"],
         held_us=held_us,
+        response_us=NEVER,
         records=exchanges["records"],
         max_bytes=exchanges["max_bytes"],
     )
@@ -181,21 +182,18 @@ def traces_of_requests(exchanges: Records, units: int) -> Traces:
         complete_at=complete_at,
         size=exchanges["size"],
         held_us=np.where(is_delayed(exchanges), handled_us, 0),
+        response_us=np.where(exchanges["response_us"] > 0, answered_at - complete_at, NEVER),
     )
-    traces = traces_from(chains, exchanges["unit"], messages, np.zeros(len(chains.firsts), np.int64), units)
-    return with_wakes(traces, np.where(exchanges["response_us"] > 0, answered_at, NEVER))
+    return with_wakes(traces_from(chains, exchanges["unit"], messages, np.zeros(len(chains.firsts), np.int64), units))
 
 
-def with_wakes(traces: Traces, answered_at: Ints) -> Traces:
-    """The traces of brokers, with what wakes their network threads. answered_at: int64[messages], us; NEVER for a
-    request without a response.
-    """
-    units = traces.traces
+def with_wakes(traces: Traces) -> Traces:
+    """The traces of brokers, with what wakes their network threads in the capture."""
+    units, messages = traces.traces, traces.messages
     unit = np.repeat(np.arange(len(units)), units["end_message"] - units["first_message"])
-    time = np.concatenate([traces.messages["complete_at"], answered_at])
-    unit, connection = np.tile(unit, 2), np.tile(traces.messages["connection"], 2)
-    is_known = time != NEVER
-    unit, connection, time = unit[is_known], connection[is_known], time[is_known]
+    answered = messages["response_us"] != NEVER
+    time = np.append(messages["complete_at"], (messages["complete_at"] + messages["response_us"])[answered])
+    unit, connection = (np.append(of, of[answered]) for of in (unit, messages["connection"]))
     order = np.lexsort((time, unit))
     edges = np.searchsorted(unit[order], np.arange(len(units) + 1))
     rows = units.copy()

@@ -246,7 +246,7 @@ def test_the_requests_of_a_burst_come_closer_together_or_further_apart() -> None
 def test_more_bytes_are_in_use_where_the_requests_of_a_burst_come_closer_together() -> None:
     """Requests 3 ms apart are held for 1 ms. Where they come closer together, two are held at once."""
     requests = [(n, 3_000 * n, 3_000 * n, SIZE, 1_000) for n in range(8)]
-    of_broker, of_consumer = with_wakes(trace_of(requests), np.full(8, NEVER)), trace_of(requests)
+    of_broker, of_consumer = with_wakes(trace_of(requests)), trace_of(requests)
     held, never_moved = (again(of, UNBOUNDED).outcomes["used_max"][:FEWEST, 0, 0] for of in (of_broker, of_consumer))
     assert (held >= never_moved).all()
     assert np.count_nonzero(held > SIZE) > np.count_nonzero(never_moved > SIZE)

@@ -19,9 +19,15 @@ FREE_AT = 110
 
 
 def requests(exchanges: Sequence[Exchange], answered_at: Sequence[int] | None = None) -> Traces:
-    """Requests of one broker. answered_at: without it none has a response."""
-    never = [NEVER] * len(exchanges)
-    return with_wakes(trace_of(exchanges), np.array(never if answered_at is None else answered_at))
+    """Requests of one broker. answered_at: NEVER for a request without a response, which is the default."""
+    return with_responses(trace_of(exchanges), answered_at or [NEVER] * len(exchanges))
+
+
+def with_responses(traces: Traces, answered_at: Sequence[int]) -> Traces:
+    """The same requests with responses."""
+    response_us = np.array(answered_at) - traces.messages["complete_at"]
+    traces.messages["response_us"] = np.where(np.array(answered_at) == NEVER, NEVER, response_us)
+    return with_wakes(traces)
 
 
 def longest_wait(traces: Traces, threads: int, seed: int = 0) -> int:
@@ -63,8 +69,16 @@ def test_which_connections_share_a_thread_is_drawn() -> None:
 def test_a_connection_that_read_late_wakes_its_thread_when_its_request_is_complete() -> None:
     """Two wait. The first to be read takes 40 us to come, and then its thread tries the other one."""
     three = [(0, 10, 10, 900, 100), (1, 10, 50, 900, 0), (2, 10, 50, 900, 0)]
-    traces = with_wakes(trace_of(three, size_known_at=[10, 10, 10]), np.array([150, NEVER, NEVER]))
+    traces = with_responses(trace_of(three, size_known_at=[10, 10, 10]), [150, NEVER, NEVER])
     assert longest_wait(traces, threads=1) == 150 + 40 - 10
+
+
+def test_a_request_that_waited_is_answered_as_much_later_and_that_wakes_its_thread() -> None:
+    """Three wait for each other. The second is answered 400 us after it came, and the third is tried then."""
+    three: list[Exchange] = [(0, 10, 10, 900, 100), (1, 10, 10, 900, 300), (2, 10, 10, 900, 0)]
+    traces = requests(three, [150, 410, NEVER])
+    waits = {longest_wait(traces, threads=1, seed=seed) for seed in range(20)}
+    assert 150 + 400 - 10 in waits
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -85,7 +99,7 @@ def test_wakes_belong_to_their_unit() -> None:
     for name, count in (("message", 3), ("connection", 3)):
         both.traces[f"first_{name}"][1] += count
         both.traces[f"end_{name}"][1] += count
-    both = with_wakes(both, np.array([260, 270, 280, 150, 150]))
+    both = with_wakes(both)
     first, end = both.traces[["first_wake", "end_wake"]][1].tolist()
     assert both.wakes.time[first:end].tolist() == alone.wakes.time.tolist() == [10, 10, 150, 150]
     assert both.wakes.connection[first:end].tolist() == alone.wakes.connection.tolist()

@@ -9,6 +9,7 @@ import numpy as np
 
 from udfs.columns.arrays import Records
 from udfs.columns.records import new_records
+from udfs.columns.time_units import NEVER
 from udfs.replay.consumer_memory.channels import replay_lanes
 from udfs.replay.consumer_memory.events import EXCHANGE
 from udfs.replay.consumer_memory.settings import MEMORY_POOL, POOL_SETTINGS, UNBOUNDED
@@ -41,6 +42,7 @@ def trace_of(
         complete_at=complete_at,
         size=size,
         held_us=held_us,
+        response_us=NEVER,
         records=records,
         max_bytes=max_bytes,
     )
