@@ -31,8 +31,8 @@ def shard_of(session_id: int, shards: int) -> int:
 
 @kernel
 def random_id(cache: Cache, lane: int, shard: int) -> int:
-    """An id from [max(1, shard * range), (shard + 1) * range) that no session of the shard has. Random bits are those of
-    splitmix64 without its last step.
+    """An id from [max(1, shard * range), (shard + 1) * range) that no session of the shard has. Its bits are drawn as
+    by splitmix64, without the last step.
     """
     totals, id_range = cache.totals[lane], GREATEST_ID // cache.settings[lane].shards
     least = max(1, shard * id_range)

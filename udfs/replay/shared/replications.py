@@ -39,8 +39,8 @@ def factors(draws: np.random.Generator, differs: float, count: int) -> Floats:
 def normal_draws(draws: np.random.Generator, count: int) -> Floats:
     """The middles of `count` equally likely parts of the normal distribution, in a drawn order: float64[count].
 
-    So even a few runs cover the whole distribution, as in Latin hypercube sampling. The first FEWEST of them do as well:
-    one of them is from each fifth of the distribution, since some lanes are replayed no more often than that.
+    So even a few runs cover the whole distribution, as in Latin hypercube sampling. So do the first FEWEST of them, one
+    of each fifth of the distribution, since some lanes are replayed no more often than that.
     """
     place = draws.permutation(count)
     place = place[np.argsort(place * FEWEST // count, kind="stable")]
