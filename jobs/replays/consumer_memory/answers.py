@@ -52,7 +52,7 @@ COLUMNS = {
 CONSUMERS_ALONE = "Lanes with `traffic.` are about consumers alone: brokers and producers are not replayed in them."
 """The note if there are such lanes."""
 TOO_NARROW = (
-    "For waits of brokers, such a range contained only 57 to 74 % of what live brokers had in the lab, and should "
+    "For waits of brokers, such a range contained only 56 to 74 % of what live brokers had in the lab, and should "
     "contain 80 %."
 )
 """The note if a broker's waits are shown with a range: VALIDATION.md (Ranges of brokers' pools) has the figures."""
