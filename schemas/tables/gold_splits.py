@@ -12,7 +12,11 @@ _CLIENT = {
     "client_id": C(
         "string", "client.id of the producer; empty for none, and if all producers at an address count as one process"
     ),
-    "client_address": C("string", "The producer's IP address"),
+    "client_address": C(
+        "string",
+        "The producer's IP address; with the port of its first connection for each of several processes that "
+        "share client.id and address",
+    ),
     "topic": C("string", "Topic name, or the topic id if the name is not known"),
 }
 

@@ -19,6 +19,12 @@ SPLITS = FidelityReasons(
             "Nothing.",
             "unknown",
         ),
+        "several_processes": FidelityReason(
+            "Several processes share the `client.id` and address, and it is not known which of them sent the batch.",
+            "Give each process a `client.id` of its own, or leave `enable.idempotence` on: then the producer id in its "
+            "batches tells it apart.",
+            "unknown",
+        ),
         "records_unknown": FidelityReason(
             "The batch, or one before it, could not be read: `record_batches.records_fault` says why.",
             WHOLE,

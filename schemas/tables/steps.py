@@ -265,7 +265,8 @@ SENT = table(
     ("client_id", "client_address", "append_from"), "topic",
     client_id=C("string", "As in record_batches; empty for none, and for all clients if those of an address count as "
                           "one process"),
-    client_address=C("string", "As in record_batches"),
+    client_address=C("string", "As in record_batches; with the port of its first connection for each of several "
+                               "processes that share client_id and address"),
     topic=C("string", "As in record_batches"),
     partition=C("int", "As in record_batches"),
     append_from=C("bigint", "When the first record was appended: its timestamp if that can be by the client's clock, "
@@ -287,6 +288,7 @@ SENT = table(
     create_times=C("array<bigint>", "As in record_batches, empty for null", "ms since 1970"),
     recompressed_bytes=C("array<int>", "As in record_batches, empty for null", "bytes"),
     is_java=C("boolean", "The client is, or may be, Apache Kafka's"),
+    is_told_apart=C("boolean", "It is known which of the processes that share client_id and address sent it"),
     halves=C("boolean", "The client is, or may be, Apache Kafka's of release 4.2 or later"),
     linger_ms=C("int", "Default of linger.ms in the client's release, or in the newest one if it does not say its "
                        "release", "ms"),

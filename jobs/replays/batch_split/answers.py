@@ -75,16 +75,17 @@ def inferred_settings(own_rows: OwnRows) -> DataFrame:
     with that value, and the first of them.
     """
     t = BATCH_SPLIT
+    producer = F.concat_ws(" at ", t.client_id, t.client_address)
     captured = own_rows(t).where(F.col(t.scenario) == CAPTURED_LANE)
     settings = (
-        (BATCH_SIZE, t.batch_size, t.is_batch_size_told, t.client_id, (t.client_id, t.client_address)),
-        (TOPIC_LIMIT, t.max_message_bytes, t.is_limit_told, t.topic, (t.topic,)),
+        (BATCH_SIZE, t.batch_size, t.is_batch_size_told, producer),
+        (TOPIC_LIMIT, t.max_message_bytes, t.is_limit_told, F.col(t.topic)),
     )
     return reduce(DataFrame.unionAll, (
-        captured.where(F.col(is_inferred)).groupBy(F.lit(name).alias("setting"), F.col(value).alias("value")).agg(
-            F.count_distinct(*key).alias("count"), F.min(first).alias("first")
+        captured.where(F.col(is_inferred)).groupBy(F.lit(setting).alias("setting"), F.col(value).alias("value")).agg(
+            F.count_distinct(name).alias("count"), F.min(name).alias("first")
         )
-        for name, value, is_inferred, first, key in settings
+        for setting, value, is_inferred, name in settings
     )).orderBy("setting", F.desc("count"), "value").limit(MOST_INFERRED)  # fmt: skip
 
 

@@ -96,10 +96,10 @@ class ProducerFidelity:
         unread = int(((sent.sendings["records"] == 0) & self.window.has(sent.sendings["request_time"])).sum())
         self.verdicts[Metric.BATCHES, CODES[SPLITS.records_unknown]] += unread
 
-    def count_unchecked(self, sent: Sent) -> None:
-        """Count the batches of a client that is not Kafka's own."""
+    def count_unchecked(self, sent: Sent, reason: str) -> None:
+        """Count the batches of a client that cannot be replayed for a reason."""
         counted = int(self.window.has(sent.first_sendings["request_time"]).sum())
-        self.verdicts[Metric.BATCHES, CODES[SPLITS.not_a_java_client]] += counted
+        self.verdicts[Metric.BATCHES, CODES[reason]] += counted
 
     def judge(self, sent: Sent, settings: Records, limits: Ints, stored: Ints) -> Records:
         """Count the verdicts on batches and refusals. Returns the order of closes and splits that the batches show.

@@ -36,7 +36,8 @@ def with_replications(by_lane: Array, count: int) -> Array:
 class Producer:
     """A producer in the lanes of the scenario and those that `with_replications` adds.
 
-    halves: its release splits a batch that came from a split in halves. default_linger_us: the default of linger.ms in
+    is_told_apart: it is known which of the processes with its client.id and address sent its batches. halves: its
+    release splits a batch that came from a split in halves. default_linger_us: the default of linger.ms in
     its release, in us. topics: their numbers, in the order in which they first came. created: the max.message.bytes
     with which topics were created, if the capture shows it. stored: the codec in which brokers store each topic's
     batches. answers, answers_in_window: brokers' responses of the whole capture, and of the window that is counted.
@@ -51,6 +52,7 @@ class Producer:
     lanes: SplitLanes
     fidelity: ProducerFidelity
     is_java: bool = True
+    is_told_apart: bool = True
     halves: bool = True
     default_linger_us: int = 0
     topics: dict[str, int] = field(default_factory=dict)
@@ -126,6 +128,7 @@ class Producer:
     def read(self, rows: pa.RecordBatch) -> Sent:
         """A stretch of what it sent, from rows of SENT."""
         self.is_java = self.is_java and bool(rows[SENT.is_java][0].as_py())
+        self.is_told_apart = self.is_told_apart and bool(rows[SENT.is_told_apart][0].as_py())
         self.halves = bool(rows[SENT.halves][0].as_py())
         self.default_linger_us = int(rows[SENT.linger_ms][0].as_py()) * US_PER_MS
         sent = read_sent(rows, self.topics, self.sequences)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from schemas.tables.split_reasons import SPLITS
 from schemas.tables.steps import SENT
 from schemas.tables.table import Table
 from udfs.capture.packets import PACKETS
@@ -115,8 +116,10 @@ def replay_rows(producer: Producer, rows: pa.RecordBatch, held: HeldRecords | No
     sent = producer.read(rows)
     settings = producer.settings(sent)
     producer.fidelity.count_unread(sent)
-    if not producer.is_java:
-        producer.fidelity.count_unchecked(sent)
+    if not producer.is_java or not producer.is_told_apart:
+        producer.fidelity.count_unchecked(
+            sent, SPLITS.several_processes if producer.is_java else SPLITS.not_a_java_client
+        )
         return
     order = producer.fidelity.judge(sent, settings, producer.max_message_bytes[CAPTURED], producer.stored_codecs)
     if len(sent.capture.batches) == 0:

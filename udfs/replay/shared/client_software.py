@@ -27,7 +27,7 @@ NEWEST_PRODUCE = {0: 2, 1: 5, 2: 7}
 client has. From version 3 on, which came with Kafka 2.4, it names itself (KIP-511)."""
 SOFTWARE_COLUMNS = (
     EXCHANGES.connection_id, EXCHANGES.api_key, EXCHANGES.api_version, EXCHANGES.client_software_name,
-    EXCHANGES.client_software_version,
+    EXCHANGES.client_software_version, EXCHANGES.client_id, EXCHANGES.client_address,
 )  # fmt: skip
 _SOFTWARE: list[pa.Field[Any]] = [
     pa.field("connection_id", pa.int64()),
@@ -35,9 +35,12 @@ _SOFTWARE: list[pa.Field[Any]] = [
     pa.field("api_version", pa.int16()),
     pa.field("name", pa.string()),
     pa.field("version", pa.string()),
+    pa.field("client_id", pa.string()),
+    pa.field("client_address", pa.string()),
 ]
 SOFTWARE = pa.schema(_SOFTWARE)
-"""The software name and version of some requests of a connection, and the newest version of their API."""
+"""The software name and version of some requests of a connection, the newest version of their API, and the client.id
+and address of the first of them."""
 _NUMBER = re.compile(r"[0-9]{1,9}")  # a client may write any text, of any length
 
 
@@ -52,7 +55,8 @@ def software_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
         newest = np.full(len(first), NONE)
         np.maximum.at(newest, of_row, int_column(batch, x.api_version, NONE))
         rows = batch.take(first)
-        texts: list[Any] = [rows[column] for column in (x.client_software_name, x.client_software_version)]
+        said = (x.client_software_name, x.client_software_version, x.client_id, x.client_address)
+        texts: list[Any] = [rows[column] for column in said]
         numbers = [rows[x.connection_id], pa.array(api[first], pa.int16()), pa.array(newest, pa.int16())]
         columns = [*numbers, *(text.dictionary_decode() for text in texts)]
         yield pa.RecordBatch.from_arrays(columns, schema=SOFTWARE)
@@ -63,13 +67,15 @@ class Software:
     """What a connection's requests say about their client; None if they say nothing, the greatest if they differ.
 
     name, version: of all requests. name_to_start: the name in API_VERSIONS and PRODUCE requests only. newest: the
-    newest version of these two requests, by API key.
+    newest version of these two requests, by API key. producer: the client.id (empty for none) and address of a client
+    that sent PRODUCE requests.
     """
 
     name: str | None
     version: str | None
     name_to_start: str | None
     newest: dict[int, int]
+    producer: tuple[str, str] | None
 
     @property
     def is_nameless(self) -> bool:
@@ -107,6 +113,9 @@ def _software(rows: list[dict[str, Any]]) -> Software:
         version=max((row["version"] for row in named if row["version"] is not None), default=None),
         name_to_start=max((row["name"] for row in named if row["api_key"] != NONE), default=None),
         newest=newest,
+        producer=min(
+            ((row["client_id"] or "", row["client_address"]) for row in rows if row["api_key"] == PRODUCE), default=None
+        ),
     )
 
 

@@ -65,6 +65,15 @@ def test_a_producers_batches_are_judged_and_replayed() -> None:
     assert sum(row[BATCH_SPLIT_TIMELINE.batches] for row in found[BATCH_SPLIT_TIMELINE.name]) > 0
 
 
+def test_batches_of_which_it_is_not_known_whose_they_are_are_not_replayed() -> None:
+    rows = [*SENT_ROWS[:-1], sent(24, 3, 400, 60, 0, client_id="d", record_sizes=[104] * 3, is_told_apart=False)]
+    found = gold_rows(rows)
+    (verdict,) = [row for row in found[FIDELITY.name] if row[FIDELITY.client_id] == "d"]
+    assert (verdict[FIDELITY.checked], verdict[FIDELITY.unknown]) == (0, 1)
+    assert dict(verdict[FIDELITY.reasons]) == {"several_processes": 1}
+    assert {row[BATCH_SPLIT.client_id] for row in found[BATCH_SPLIT.name]} == {"c"}
+
+
 @pytest.mark.parametrize(
     ("records", "reason"), [(7, "fewer_records"), (8, None), (9, "more_records")], ids=["fewer", "as Kafka", "more"]
 )

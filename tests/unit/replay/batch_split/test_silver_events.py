@@ -28,6 +28,7 @@ from udfs.replay.batch_split.silver_events import (
     sent_batches,
 )
 from udfs.replay.shared import client_software
+from udfs.replay.shared.processes import Processes
 
 NOW_MS = TIME_US // 1000
 LONGEST = 2**63 - 1
@@ -60,6 +61,21 @@ def producers(clients: list[Row], requests: list[Row] | None = None) -> Producer
     batches = client_software.software_rows(silver_rows(EXCHANGES, client_software.SOFTWARE_COLUMNS, requests or []))
     software = client_software.software_by_connection(pa.Table.from_batches(batches, client_software.SOFTWARE))
     return producers_of(small_rows(CONNECTIONS, CONNECTION_COLUMNS, clients), software, default_linger_ms)
+
+
+def test_each_of_several_processes_with_one_client_id_and_address_has_the_port_of_its_first_connection() -> None:
+    connections = [client(number, client=f"10.0.0.1:4000{number}") for number in range(1, 5)]
+    of = producers_of(
+        small_rows(CONNECTIONS, CONNECTION_COLUMNS, connections), {}, default_linger_ms,
+        Processes({1: 1, 2: 1, 3: 3}, frozenset({4})),
+    )  # fmt: skip
+    rows = sent([batch(number, NOW_MS) for number in range(1, 6)], of)
+    assert {row[SENT.connection_id]: (row[SENT.client_address], row[SENT.is_told_apart]) for row in rows} == {
+        1: ("10.0.0.1:40001", True), 2: ("10.0.0.1:40001", True), 3: ("10.0.0.1:40003", True), 4: ("10.0.0.1", False),
+    }  # fmt: skip
+    assert {row[SENT.client_id] for row in rows} == {"c"}
+    by_host = sent([batch(number, NOW_MS) for number in range(1, 4)], producers(connections), by_host=True)
+    assert {row[SENT.client_address] for row in by_host} == {"10.0.0.1"}
 
 
 def limits(changes: list[Row]) -> dict[str, int]:
