@@ -15,6 +15,7 @@ from jobs.lake.declared_columns import spark_schema
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, QUARANTINE
 from schemas.tables.silver_quality import LOG_AGREEMENT
 from schemas.tables.table import Column as TableColumn
+from schemas.tables.values import UNANSWERED
 from udfs.facts.exchange_rows import LOG_COLUMNS
 
 PACKETS, LOG = "packets", "log"
@@ -36,6 +37,8 @@ LINE_AFTER = "INTERVAL 0.000999 SECOND"
 SASL_HANDSHAKE, SASL_AUTHENTICATE, API_VERSIONS = "SASL_HANDSHAKE", "SASL_AUTHENTICATE", "API_VERSIONS"
 AUTHENTICATES = "authenticates"
 SERVER, CLIENT, TIME = "server", "client", "time"
+LAST_PACKET = "last_packet"
+"""When the last packet of the request's connection was captured; null for a request that no packets show."""
 
 
 @dataclass(frozen=True)
@@ -46,20 +49,22 @@ class RequestsOfSource:
     connections: DataFrame
 
     def rows(self, side: str, time: Column) -> DataFrame:
-        """(server, client, correlation_id, time, connection_id, exchange_no, PACKETS, LOG). The exchange is in the
-        column `side`; the other of the last two is null.
+        """(server, client, correlation_id, time, connection_id, exchange_no, LAST_PACKET, PACKETS, LOG).
+
+        The exchange is in the column `side`; the other of the last two is null.
         """
         c, x = CONNECTIONS, EXCHANGES
-        ends = self.connections.select(c.connection_id, c.server, c.client)
+        last = F.when(F.lit(side == PACKETS), F.col(c.last_time)).alias(LAST_PACKET)
+        ends = self.connections.select(c.connection_id, c.server, c.client, last)
         nothing = F.lit(None).cast(spark_schema(EXCHANGES))
         sides = {side: F.struct(*x.columns), **{other: nothing for other in (PACKETS, LOG) if other != side}}
         exchanges = self.exchanges.join(ends, str(c.connection_id))
-        columns = (SERVER, CLIENT, x.correlation_id, time.alias(TIME), x.connection_id, x.exchange_no)
+        columns = (SERVER, CLIENT, x.correlation_id, time.alias(TIME), x.connection_id, x.exchange_no, LAST_PACKET)
         return exchanges.select(*columns, *(sides[name].alias(name) for name in (PACKETS, LOG)))
 
 
 def join_requests(packets: RequestsOfSource, logs: RequestsOfSource) -> DataFrame:
-    """(packets, log): every request that either has, joined.
+    """(packets, log, server, LAST_PACKET): every request that either has, joined.
 
     If server, client and correlation id belong to a single request in both, times do not matter. If they belong to
     several, since the client connected again or does not count correlation ids up, a line belongs to the last request
@@ -75,7 +80,8 @@ def join_requests(packets: RequestsOfSource, logs: RequestsOfSource) -> DataFram
     line = F.when(is_lone, F.first(LOG, ignorenulls=True).over(same)).otherwise(F.lead(LOG).over(in_time))
     is_taken = is_lone | F.lag(PACKETS).over(in_time).isNotNull()
     by_packets = F.col(PACKETS).isNotNull()
-    joined = rows.select(PACKETS, F.when(by_packets, line).otherwise(F.col(LOG)).alias(LOG), is_taken.alias("taken"))
+    told = F.when(by_packets, line).otherwise(F.col(LOG)).alias(LOG)
+    joined = rows.select(PACKETS, told, SERVER, LAST_PACKET, is_taken.alias("taken"))
     return joined.where(F.col(PACKETS).isNotNull() | ~F.col("taken")).drop("taken")
 
 
@@ -117,15 +123,12 @@ def agreement_rows(joined: DataFrame, capture_id: str) -> DataFrame:
 
 
 def _without_unlogged(joined: DataFrame) -> DataFrame:
-    """The requests without those that SaslServerAuthenticator of a broker answers itself: no log has them."""
-    x = EXCHANGES
-    api = _side_column(PACKETS, x.api_name)
-    handshakes = (
-        joined.where(api == SASL_HANDSHAKE)
-        .select(_side_column(PACKETS, x.connection_id).alias(AUTHENTICATES))
-        .distinct()
-    )
-    rows = joined.join(handshakes, _side_column(PACKETS, x.connection_id) == F.col(AUTHENTICATES), "left")
+    """The requests without those that SaslServerAuthenticator of a broker answers itself: no log has them. A client may
+    ask for versions on a listener with SASL, and then go away before it authenticates.
+    """
+    api = _side_column(PACKETS, EXCHANGES.api_name)
+    with_sasl = joined.where(api == SASL_HANDSHAKE).select(F.col(SERVER).alias(AUTHENTICATES)).distinct()
+    rows = joined.join(with_sasl, F.col(SERVER) == F.col(AUTHENTICATES), "left")
     is_sasl = api.isin(SASL_HANDSHAKE, SASL_AUTHENTICATE) | ((api == API_VERSIONS) & F.col(AUTHENTICATES).isNotNull())
     return rows.where(F.col(LOG).isNotNull() | ~F.coalesce(is_sasl, F.lit(False))).drop(AUTHENTICATES)
 
@@ -134,14 +137,25 @@ def _side_column(side: str, column: TableColumn) -> Column:
     return F.col(f"{side}.{column}")
 
 
+def _shown_by_packets(column: TableColumn) -> Column:
+    """What the packets show of this column. If the connection's last packet came before the log's line, they do not
+    show whether the request was answered: the client had gone, or the capture had ended.
+    """
+    shown, x = _side_column(PACKETS, column), EXCHANGES
+    if column != x.status:
+        return shown
+    is_late = _side_column(LOG, x.response_time) + F.expr(LINE_AFTER) >= F.col(LAST_PACKET)
+    return F.when(~((shown == UNANSWERED) & F.coalesce(is_late, F.lit(False))), shown)
+
+
 def _is_different(column: TableColumn) -> Column:
     """Whether packets and log both have a value of this column, and these differ."""
-    return F.coalesce(_side_column(PACKETS, column) != _side_column(LOG, column), F.lit(False))
+    return F.coalesce(_shown_by_packets(column) != _side_column(LOG, column), F.lit(False))
 
 
 def _sums_of_column(column: TableColumn) -> Column:
     """The counts of one column, and the first exchange in which it differs."""
-    packets, log = _side_column(PACKETS, column), _side_column(LOG, column)
+    packets, log = _shown_by_packets(column), _side_column(LOG, column)
     is_both = F.col(PACKETS).isNotNull() & F.col(LOG).isNotNull()
     return _counts_and_first(
         packets.isNotNull() & log.isNotNull(),

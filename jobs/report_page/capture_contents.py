@@ -198,6 +198,7 @@ def lost_bytes_text(row: Row) -> str:
 def agreement_lines(rows: list[Row], zones: list[Row]) -> Iterable[str]:
     """Whether request logs agree with the packets; no lines if there is only one of the two. zones: of `log_zones`."""
     a = LOG_AGREEMENT
+    late = sum(row[a.only_in_log] for row in rows if row[a.field] == EXCHANGES.status)
     for row in rows:
         if row[a.field] == REQUEST:
             differing = [f"{of[a.different]:,} {of[a.field]}" for of in rows if of is not row and of[a.different]]
@@ -205,6 +206,8 @@ def agreement_lines(rows: list[Row], zones: list[Row]) -> Iterable[str]:
                 f"  request logs: {row[a.in_both]:,} requests in both, {row[a.only_in_packets]:,} only in the packets, "
                 f"{row[a.only_in_log]:,} only in the logs; different: {', '.join(differing) or 'nothing'}"
             )
+            if late:
+                yield f"    {late:,} of those in both were answered after the last packet of their connection"
             if abs(row[a.log_behind_us] or 0) > CLOCKS_APART_US:
                 apart = f"{row[a.log_behind_us] / 1e6:+,.0f} s"
                 taken = "; ".join(map(assumed_zone_text, zones))

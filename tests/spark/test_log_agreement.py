@@ -10,8 +10,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.captures.log_agreement import (
+    LAST_PACKET,
     LOG,
     PACKETS,
+    SERVER,
     RequestsOfSource,
     agreement_rows,
     join_requests,
@@ -31,8 +33,10 @@ def frame(spark: SparkSession, table: Table, rows: Seen) -> DataFrame:
     return spark.createDataFrame(whole, spark_schema(table))
 
 
-def seen(spark: SparkSession, *exchanges: dict[str, Any], port: int = 5) -> RequestsOfSource:
-    """Exchanges of one connection. Their key `at`, if given, is the time in seconds after START."""
+def seen(spark: SparkSession, *exchanges: dict[str, Any], port: int = 5, last: float = 3600) -> RequestsOfSource:
+    """Exchanges of one connection. Their key `at`, if given, is the time in seconds after START; the connection's last
+    packet comes at `last`.
+    """
     x = EXCHANGES
     rows = []
     for number, told in enumerate(exchanges):
@@ -41,7 +45,9 @@ def seen(spark: SparkSession, *exchanges: dict[str, Any], port: int = 5) -> Requ
             {x.connection_id: 1, x.exchange_no: number, x.broker: "b:1", x.request_time: time, x.response_time: time}
             | told
         )
-    ends: dict[str, Any] = {CONNECTIONS.connection_id: 1, CONNECTIONS.server: "b:1", CONNECTIONS.client: f"c:{port}"}
+    c = CONNECTIONS
+    ends: dict[str, Any] = {c.connection_id: 1, c.server: "b:1", c.client: f"c:{port}"}
+    ends[c.last_time] = START + timedelta(seconds=last)
     return RequestsOfSource(frame(spark, EXCHANGES, rows), frame(spark, CONNECTIONS, [ends]))
 
 
@@ -107,6 +113,44 @@ def test_what_differs_is_named_and_the_first_exchange_that_does(spark: SparkSess
     assert {row[t.broker] for row in rows.values()} == {"b:1"}
 
 
+@pytest.mark.parametrize(
+    ("status", "last", "different", "only_in_log"),
+    [
+        ("unanswered", 1.5, 0, 1),
+        ("unanswered", 2.0, 0, 1),
+        ("unanswered", 2.001, 1, 0),
+        ("no_response", 1.5, 1, 0),
+        ("answered", 1.5, 0, 0),
+    ],
+)
+def test_a_response_after_the_last_packet_of_its_connection_is_no_difference(
+    spark: SparkSession, status: str, last: float, different: int, only_in_log: int
+) -> None:
+    """The log has its line from the second 2 on: the client had gone, or the capture had ended."""
+    x, t = EXCHANGES, LOG_AGREEMENT
+    (told,) = asked(7)
+    packets = seen(spark, told | {x.status: status, x.response_time: None}, last=last)
+    joined = join_requests(packets, seen(spark, told | {x.status: "answered", "at": 2}))
+    rows = {row[t.field]: row for row in agreement_rows(joined, "set").collect()}
+    counted = [rows[x.status][column] for column in (t.in_both, t.different, t.only_in_log)]
+    assert counted == [1 - only_in_log, different, only_in_log]
+    assert (rows["request"][t.in_both], rows["request"][t.different]) == (1, different)
+
+
+def test_what_a_listener_with_sasl_answers_before_a_client_authenticates_is_in_no_log(spark: SparkSession) -> None:
+    """Even if the client then goes away. After that, a request that no log has is only in the packets."""
+    x, t = EXCHANGES, LOG_AGREEMENT
+    shakes = seen(spark, *(dict(zip((x.correlation_id, x.api_name), told, strict=True)) for told in (
+        (0, "API_VERSIONS"), (1, "SASL_HANDSHAKE"), (2, "SASL_AUTHENTICATE"), (3, "FETCH"),
+    )))  # fmt: skip
+    goes = seen(spark, {x.correlation_id: 0, x.api_name: "API_VERSIONS", x.connection_id: 2}, port=6)
+    other = goes.connections.withColumn(CONNECTIONS.connection_id, F.lit(2).cast("bigint"))
+    packets = RequestsOfSource(shakes.exchanges.union(goes.exchanges), shakes.connections.union(other))
+    joined = join_requests(packets, seen(spark, port=7))
+    (requests,) = agreement_rows(joined, "set").where(F.col(t.field) == "request").collect()
+    assert requests[t.only_in_packets] == 1
+
+
 def test_the_first_line_of_one_time_tells_the_last_request_of_one_time_in_whatever_order_they_come(
     spark: SparkSession,
 ) -> None:
@@ -132,6 +176,8 @@ def test_how_far_a_log_is_behind_does_not_depend_on_how_its_lines_are_spread(spa
     told = rows.select(
         both.withField(x.response_time, F.timestamp_micros(F.lit(0))).withField(x.broker, F.lit("b:1")).alias(PACKETS),
         both.withField(x.response_time, F.timestamp_micros("behind")).withField(x.broker, F.lit("b:1")).alias(LOG),
+        F.lit("b:1").alias(SERVER),
+        F.lit(None).cast("timestamp").alias(LAST_PACKET),
     )
     exact = rows.agg(F.percentile("behind", 0.5)).first()
     for tasks in (1, 3, 7):
