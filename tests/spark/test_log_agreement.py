@@ -140,9 +140,9 @@ def test_a_response_after_the_last_packet_of_its_connection_is_no_difference(
 def test_what_a_listener_with_sasl_answers_before_a_client_authenticates_is_in_no_log(spark: SparkSession) -> None:
     """Even if the client then goes away. After that, a request that no log has is only in the packets."""
     x, t = EXCHANGES, LOG_AGREEMENT
-    shakes = seen(spark, *(dict(zip((x.correlation_id, x.api_name), told, strict=True)) for told in (
-        (0, "API_VERSIONS"), (1, "SASL_HANDSHAKE"), (2, "SASL_AUTHENTICATE"), (3, "FETCH"),
-    )))  # fmt: skip
+    names = ("API_VERSIONS", "SASL_HANDSHAKE", "SASL_AUTHENTICATE", "FETCH")
+    rows: Seen = [{x.correlation_id: number, x.api_name: name} for number, name in enumerate(names)]
+    shakes = seen(spark, *rows)
     goes = seen(spark, {x.correlation_id: 0, x.api_name: "API_VERSIONS", x.connection_id: 2}, port=6)
     other = goes.connections.withColumn(CONNECTIONS.connection_id, F.lit(2).cast("bigint"))
     packets = RequestsOfSource(shakes.exchanges.union(goes.exchanges), shakes.connections.union(other))
