@@ -31,11 +31,12 @@ from udfs.capture.faults import FaultReason
 from udfs.capture.packet_walk import CaptureFormat
 from udfs.facts import quarantine_reasons as quarantine
 from udfs.replay.batch_split.fidelity import Metric as SplitMetric
+from udfs.replay.shared.processes import Fit
 from udfs.wire.faults import DecodeFault
 from udfs.wire.records import RecordsFault
 
-NO_REASONS = {CaptureFormat, Compression, SplitMetric}
-"""Words of other kinds: what is compared, and how a file is stored."""
+NO_REASONS = {CaptureFormat, Compression, SplitMetric, Fit}
+"""Words of other kinds: what is compared, how a file is stored, and whether a connection is of a process."""
 
 GIVEN: Mapping[str, tuple[FidelityReasons | FaultReasons, Iterable[str]]] = {
     "quarantine": (fault_reasons.QUARANTINE, quarantine.QuarantineReason),
