@@ -67,7 +67,8 @@ OPEN_FETCHES = FidelityReasons(
             "unknown",
         ),
         "compacted": FidelityReason(
-            "Compaction had removed records from the log: batches that the capture showed earlier are smaller or gone.",
+            "Compaction had removed records from the log: batches were smaller or gone by then, and no response shows "
+            "which.",
             COMPACTED,
             "unknown",
         ),

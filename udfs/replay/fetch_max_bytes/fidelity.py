@@ -87,7 +87,21 @@ def judge_fetches(fetches: Reads, captured: Records, reader: str) -> ShownOfFetc
     codes = [AGREED if word is None else _R.codes[word] for word in words]
     verdicts = np.select([*conditions], codes, default=_R.codes[_R.more_bytes])
     took_all = (suggested["took_all"] == 1) & ~(undecided | any_of(~as_suggested))[fetch]
-    return ShownOfFetches(verdicts, np.where(took_all, there, reads["available_high"]))
+    available = np.where(took_all, there, reads["available_high"])
+    is_compacted = (verdicts == _R.codes[_R.compacted])[fetch]
+    return ShownOfFetches(verdicts, np.where(is_compacted, left_by_compaction(fetches, captured), available))
+
+
+def left_by_compaction(fetches: Reads, captured: Records) -> Ints:
+    """The bytes that each read could get, if what the response lacks was gone: int64[reads]. That is so if no limit
+    ended the reads; otherwise it is the most that there can be.
+    """
+    reads, fetch, count = fetches.reads, fetch_of_reads(fetches), len(fetches.first_read) - 1
+    returned, high = reads["returned_bytes"], reads["available_high"]
+    left = np.minimum(np.maximum(returned, 0), high)
+    (answers,) = answers_to(fetches, left, captured)
+    differs = np.bincount(fetch, answers["returned"] != returned, count) > 0
+    return np.where((answers["took_all"] == 1) & ~differs[fetch], left, high)
 
 
 def reads_held_back(fetches: Reads, low_bytes: Ints, there: Ints, captured: Records) -> Bools:

@@ -61,7 +61,7 @@ READ_COLUMNS = (
 AS_WITNESS = (
     _T.topic, _T.topic_key, _T.partition, _T.position, _T.connection_id, _T.exchange_no, _T.request_time,
     _T.fetch_offset, _T.returned_bytes, _T.partition_max_bytes, _T.max_bytes, _T.response_record_bytes, _T.bound_low,
-    _T.reader, _T.found_nothing,
+    _T.reader, _T.found_nothing, _T.readable_known,
 )  # fmt: skip
 """The columns of a read that is a witness: it shows where the log or a segment ended."""
 READ_COMMITTED = 1

@@ -433,7 +433,7 @@ def test_where_a_log_was_compacted_a_difference_is_unknown_and_an_agreement_coun
     before, told = closed_fidelity(LARGER), closed_fidelity(compacted)
     assert any(checked > agreed for checked, agreed, _, _ in before.values())
     for metric, (checked, agreed, unknown, reasons) in told.items():
-        assert checked == agreed == before[metric][1]
+        assert checked == agreed >= before[metric][1]
         assert reasons == ([("compacted", unknown)] if unknown else [])
 
 

@@ -54,7 +54,7 @@ def readers(*parts: list[tuple[int, int]], committed: tuple[int, ...] = ()) -> R
         ids, offsets = np.array(part, np.int64).T
         is_committed = np.isin(ids, committed)
         reads = new_records(LOG_EVENT, len(ids), connection_id=ids, fetch_offset=offsets, reads_committed=is_committed)
-        found.note(reads, pa.RecordBatch.from_pylist(rows, schema=arrow_schema(LOG_EVENTS)))
+        found.note(reads, pa.RecordBatch.from_pylist(rows, schema=arrow_schema(LOG_EVENTS)), keeps_times=False)
     return found
 
 

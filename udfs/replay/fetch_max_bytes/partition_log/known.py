@@ -26,6 +26,7 @@ from udfs.replay.fetch_max_bytes.partition_log.lost_batches import (
     slices_of,
 )
 from udfs.replay.fetch_max_bytes.partition_log.segment_ends import SegmentEnds, segment_ends
+from udfs.replay.fetch_max_bytes.partition_log.versions import Versions, versions_of
 
 FIRST_UNCONVERTED = 4
 """From this version of Fetch on, a broker answers in the format of its log (KafkaApis.maybeConvertFetchedData)."""
@@ -38,7 +39,8 @@ class KnownLog(NamedTuple):
     clients that know no other format sent or got them, and the broker converted them. But message sets that a fetch got
     in the format of the log are in it. compacts: the capture shows batches that the log cleaner has changed, or holes
     between batches; other captured batches may have gone since. slices: what the responses show about holes. truncated:
-    LOG_EVENT[n], batches that a later leader's log does not have; they are not in the log.
+    LOG_EVENT[n], batches that a later leader's log does not have; they are not in the log. versions: how a compacted
+    log changed; None for any other log.
     """
 
     log: PartitionLog
@@ -47,6 +49,7 @@ class KnownLog(NamedTuple):
     converts: bool
     compacts: bool
     truncated: Records
+    versions: Versions | None
 
 
 def known_log(batches: Records, witnesses: Records, aborted: Records) -> KnownLog:
@@ -60,16 +63,21 @@ def known_log(batches: Records, witnesses: Records, aborted: Records) -> KnownLo
     bound = np.where(witnesses["is_follower"], NO_BOUND, witnesses["bound_low"])
     reads = pick_records(witnesses, ~may_have_met(truncated, witnesses, bound))
     in_log = (is_new & ~has_other_size(batches)) | is_kept_old | (is_old & (not converts))
-    of_followers = pick_records(reads, reads["is_follower"])
-    log = dated_by_followers(build_log(pick_records(batches, in_log & left), aborted), of_followers)
+    of_followers, kept = pick_records(reads, reads["is_follower"]), pick_records(batches, in_log & left)
+    log = dated_by_followers(build_log(kept, aborted), of_followers)
     log = dated_by_parked_fetches(log, pick_records(of_followers, of_followers["found_nothing"]))
+    compacts = bool(batches["is_sparse"].any()) or slices.has_holes
+    changes = len(log.base) > 0 and (
+        compacts or bool((begins_in_hole(slices, witnesses) & witnesses["readable_known"]).any())
+    )
     return KnownLog(
         log=log,
         ends=segment_ends(log, reads),
         slices=slices,
         converts=converts,
-        compacts=bool(batches["is_sparse"].any()) or slices.has_holes,
+        compacts=compacts,
         truncated=truncated,
+        versions=versions_of(log, kept, witnesses) if changes else None,
     )
 
 

@@ -82,7 +82,6 @@ def build_log(batches: Records, aborted: Records) -> PartitionLog:
     # A batch that was there before its produce request was sent again: the earlier request had an error as its answer.
     # A producer sends nothing again after delivery.timeout.ms; later requests append other records at equal offsets.
     after[(after > before) & (after - DELIVERY_TIMEOUT_US <= before)] = ALWAYS
-    breaks = np.flatnonzero(base[1:] != last[:-1] + 1) + 1
     return PartitionLog(
         base=base,
         last=last,
@@ -91,9 +90,17 @@ def build_log(batches: Records, aborted: Records) -> PartitionLog:
         committed_records=np.where(is_left_out, 0, records),
         after=np.maximum.accumulate(after),
         before=before,
-        run_end=np.append(breaks, n)[np.searchsorted(breaks, np.arange(n), side="right")],
+        run_end=run_ends(base, last),
         starts=stretch_edges(size),
     )
+
+
+def run_ends(base: Ints, last: Ints) -> Ints:
+    """For each batch, the index behind the last one up to which no offset is missing: int64[n]. base, last: int64[n],
+    the first and the last offset of each batch.
+    """
+    breaks = np.flatnonzero(base[1:] != last[:-1] + 1) + 1
+    return np.append(breaks, len(base))[np.searchsorted(breaks, np.arange(len(base)), side="right")]
 
 
 def dated_by_followers(log: PartitionLog, reads: Records) -> PartitionLog:

@@ -19,8 +19,8 @@ from udfs.replay.fetch_max_bytes.partition_log.rows import (
     LogPart,
     ReadingConnections,
     ReadPart,
-    log_parts,
     log_rows,
+    parts_of_log,
     read_part,
 )
 from udfs.replay.fetch_max_bytes.state import CARRIED
@@ -71,7 +71,7 @@ class HeldLogs:
 
     def rows(self, partition: PartitionInProgress) -> Iterator[pa.RecordBatch]:
         """Take the log of a partition whose reads have all come; yields the rows that are complete."""
-        for part in log_parts(partition.known_log().log, partition.number, partition.readers):
+        for part in parts_of_log(partition.known_log(), partition.number, partition.readers):
             self.parts.append(part)
             self.batches += len(part.batches)
             if self.batches >= BATCH_CAP:
@@ -112,8 +112,9 @@ def read_rows(batches: Iterable[pa.RecordBatch], byte_cap: int) -> Iterator[pa.R
             elif kind == LogEvent.WITNESS:
                 partition.witnesses.append(some)
             else:
-                partition.readers.note(some, batch.slice(first, end - first))
-                parts.append(read_part(partition.known_log(), some, partition.is_compacted(some), byte_cap))
+                known = partition.known_log()
+                partition.readers.note(some, batch.slice(first, end - first), keeps_times=known.versions is not None)
+                parts.append(read_part(known, some, partition.is_compacted(some), byte_cap))
         if parts:
             yield joined_reads(batch, events, parts)
     yield from logs.rows(partition)

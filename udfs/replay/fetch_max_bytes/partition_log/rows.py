@@ -13,20 +13,23 @@ import pyarrow as pa
 from schemas.tables.steps import READS
 from udfs.columns.arrays import Bools, Ints, Records, numbers_in_stretches, stretch_edges
 from udfs.columns.arrow_columns import arrow_array, concatenate_batches
-from udfs.columns.records import join_records
+from udfs.columns.records import join_records, pick_records
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.fetch_max_bytes.events import KEYS, rows_of_logs
 from udfs.replay.fetch_max_bytes.partition_log.events import PASSED_ON
 from udfs.replay.fetch_max_bytes.partition_log.known import KnownLog, is_converted
 from udfs.replay.fetch_max_bytes.partition_log.log import PartitionLog, Readable, readable_at_reads
 from udfs.replay.fetch_max_bytes.partition_log.lost_batches import may_have_met
-from udfs.replay.fetch_max_bytes.partition_log.segment_ends import bytes_to_end
+from udfs.replay.fetch_max_bytes.partition_log.segment_ends import SegmentEnds, bytes_to_end
+from udfs.replay.fetch_max_bytes.partition_log.versions import Versions, log_after, passed_at, places_after
 from udfs.replay.fetch_max_bytes.state import CARRIED, READABLE_BATCH
 
 CONNECTION_COLUMNS = (
     READS.topic, READS.broker, READS.client_address, READS.client_id, READS.reader, READS.connection_id
 )  # fmt: skip
 """The columns that all rows of a connection and partition have in common."""
+MOST_VERSIONS = 64
+"""In how many versions a compacted log is read by those reads of it that a task takes together."""
 BATCH_CAP = 1 << 16
 """The most batches of a log in one row. All rows of an Arrow batch together have fewer than twice as many."""
 
@@ -45,6 +48,43 @@ def read_part(known: KnownLog, reads: Records, is_compacted: Bools, byte_cap: in
     reads: LOG_EVENT[n]. is_compacted: bool[n], the log is known to be compacted at the time of the read. byte_cap: as
     in `read_rows` of replay.py.
     """
+    versions = known.versions
+    if versions is None:
+        return read_part_of_log(known, reads, is_compacted, byte_cap)
+    rows, parts = list[Ints](), list[ReadPart]()
+    for changes, of_version in reads_by_version(versions, reads):
+        applies = np.arange(len(versions.changes)) < changes
+        ends = SegmentEnds(*(places_after(versions, applies, places) for places in known.ends))
+        at_that_time = known._replace(log=log_after(known.log, versions, applies), ends=ends)
+        rows.append(of_version)
+        parts.append(
+            read_part_of_log(at_that_time, pick_records(reads, of_version), is_compacted[of_version], byte_cap)
+        )
+    return in_order(np.concatenate(rows), parts)
+
+
+def reads_by_version(versions: Versions, reads: Records) -> Iterator[tuple[int, Ints]]:
+    """(how many changes a log has had, the rows of the reads of that version), for at most MOST_VERSIONS versions:
+    versions with few changes between them count as one. reads: LOG_EVENT[n].
+    """
+    time = np.where(reads["response_time"] == NEVER, reads["request_time"], reads["response_time"])
+    changes = np.searchsorted(versions.changes["time"], time, side="right")
+    distinct, which = np.unique(changes, return_inverse=True)
+    bounds = np.unique(np.linspace(0, len(distinct), min(len(distinct), MOST_VERSIONS) + 1).astype(np.int64))
+    for begin, end in pairwise(bounds.tolist()):
+        yield int(distinct[end - 1]), np.flatnonzero((which >= begin) & (which < end))
+
+
+def in_order(rows: Ints, parts: Sequence[ReadPart]) -> ReadPart:
+    """The parts together, in the order of their reads. rows: int64[n], the place of each read of each part."""
+    order, counts = np.argsort(rows), np.concatenate([part.counts for part in parts])
+    sizes, first = np.concatenate([part.sizes for part in parts]), stretch_edges(counts)
+    reads = pick_records(join_records(CARRIED, [part.reads for part in parts]), order)
+    return ReadPart(reads, sizes[numbers_in_stretches(first[order], counts[order])], counts[order])
+
+
+def read_part_of_log(known: KnownLog, reads: Records, is_compacted: Bools, byte_cap: int) -> ReadPart:
+    """As `read_part`, for reads of one and the same log."""
     log, read = known.log, readable_at_reads(known.log, reads)
     low = bytes_to_end(log, read.first_batch, known.ends.shown, read.available_low)
     high = bytes_to_end(log, read.first_batch, known.ends.sure, read.available_high)
@@ -77,16 +117,20 @@ class ReadingConnections:
 
     place: the index of each connection, by its connection_id. lowest: int64[connections], the lowest fetch offset of
     each. committed: bool[connections], whether each reads committed records only. named: the columns CONNECTION_COLUMNS
-    of each connection's first read, a row for each connection.
+    of each connection's first read, a row for each connection. passed: of a compacted log, the connection, fetch offset
+    and time of each read, int64[3, n].
     """
 
     place: dict[int, int] = field(default_factory=dict)
     lowest: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     committed: Bools = field(default_factory=lambda: np.zeros(0, np.bool_))
     named: list[pa.RecordBatch] = field(default_factory=list)
+    passed: list[Ints] = field(default_factory=list)
 
-    def note(self, reads: Records, rows: pa.RecordBatch) -> None:
-        """Add the connections of reads of the partition, LOG_EVENT[n]. rows: their rows, with CONNECTION_COLUMNS."""
+    def note(self, reads: Records, rows: pa.RecordBatch, *, keeps_times: bool) -> None:
+        """Add the connections of reads of the partition, LOG_EVENT[n]. rows: their rows, with CONNECTION_COLUMNS.
+        keeps_times: the log is compacted.
+        """
         distinct, first, which = np.unique(reads["connection_id"], return_index=True, return_inverse=True)
         before = len(self.place)
         places = np.array([self.place.setdefault(id_, len(self.place)) for id_ in distinct.tolist()], np.int64)
@@ -96,6 +140,30 @@ class ReadingConnections:
         self.committed = np.append(self.committed, reads["reads_committed"][first[places >= before]])
         if added:
             self.named.append(rows.select([*map(str, CONNECTION_COLUMNS)]).take(arrow_array(first[places >= before])))
+        if keeps_times:
+            self.passed.append(np.stack([places[which], reads["fetch_offset"], reads["request_time"]]))
+
+    def each(self) -> Iterator[tuple[ReadingConnections, Ints, Ints]]:
+        """Each connection by itself, with the fetch offsets and times of its reads, which have to be kept."""
+        named, reads = concatenate_batches(self.named), np.concatenate(self.passed, axis=1)
+        for place in range(len(self.lowest)):
+            of, own = slice(place, place + 1), reads[:, reads[0] == place]
+            alone = ReadingConnections({}, self.lowest[of], self.committed[of], [named.slice(place, 1)])
+            yield alone, own[1], own[2]
+
+
+def parts_of_log(known: KnownLog, partition: int, readers: ReadingConnections) -> Iterator[LogPart]:
+    """The log, once for each connection that reads it; of a compacted log, each batch as it was when the connection
+    passed it.
+    """
+    versions = known.versions
+    if versions is None or not readers.named:
+        yield from log_parts(known.log, partition, readers)
+        return
+    for reader, offset, time in readers.each():
+        passed = passed_at(known.log, offset, time)
+        log = log_after(known.log, versions, versions.changes["time"] <= passed[versions.changes["batch"]])
+        yield from log_parts(log, partition, reader)
 
 
 class LogPart(NamedTuple):
