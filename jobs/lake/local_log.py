@@ -27,6 +27,7 @@ from pyarrow.dataset import ParquetFileFormat, ParquetReadOptions, dataset, part
 from pyarrow.fs import LocalFileSystem
 from pyspark.sql.types import StructType
 
+from jobs.lake.table_address import NEW_TABLE
 from udfs.columns.time_units import NS_PER_MS
 from udfs.errors import LakeError
 
@@ -38,9 +39,6 @@ _NOT_TAKEN_AS_IT_IS = re.compile(r"[\x00-\x1f\x7f\\]|%[0-9A-Fa-f]{2}")
 _NOT_OURS = re.compile(r"/|.*[%:]")
 """Matches a path in the log that leads to another folder, as in a clone of a table, or that is encoded: delta-rs 1.6.6
 ignores the encoding when it removes the file."""
-_NEW_TABLE = {"delta.checkpointInterval": "10"}
-"""Delta's own default. Readers begin a log at its last checkpoint, and delta-rs's default is every hundred versions.
-"""
 FEW_FILES = 32
 """Up to this many files are read without using statistics to leave some out, and Spark lists them without a job.
 """
@@ -87,7 +85,8 @@ class Commit(NamedTuple):
 class LocalTable:
     """A table in a folder, whether it exists yet or not, and its log when the table was opened.
 
-    log: shared by all who open the table at this version, so nobody may change it; changes go to `own_log`.
+    log: shared by all who open the table at this version, so it has to stay at this version. A transaction that writes
+    the next one (`create_write_transaction`) leaves it there; whatever moves it needs `own_log`.
     """
 
     path: str
@@ -169,7 +168,7 @@ class LocalTable:
         return sum(count for count in by_file.values() if count is not None) + rows_in_files(unknown)
 
     def own_log(self) -> DeltaTable | None:
-        """A log of the caller's own at the same version, to which the caller may add versions; None without a log."""
+        """A log of the caller's own at the same version, which the caller may move to another; None without a log."""
         with lake_errors(self.path, NOT_READ):
             return None if self.log is None else DeltaTable(self.path, version=self.log.version())
 
@@ -261,15 +260,14 @@ class LocalTable:
         transaction = Transaction(_partition_name(partition), 0 if self.log is None else self.log.version() + 1, now)
         properties = CommitProperties(app_transactions=[transaction])
         forget_checksum(self.path)
-        log = self.own_log()
-        if log is None:
+        if self.log is None:
             create_table_with_add_actions(
                 self.path, Schema.from_json(schema.json()), added,
-                partition_by=[column], configuration=_NEW_TABLE, commit_properties=properties,
+                partition_by=[column], configuration=NEW_TABLE, commit_properties=properties,
             )  # fmt: skip
         else:
-            log.create_write_transaction(
-                [*added], "overwrite", log.schema(), [column], [(column, "=", value)], commit_properties=properties
+            self.log.create_write_transaction(
+                [*added], "overwrite", self.log.schema(), [column], [(column, "=", value)], commit_properties=properties
             )
 
 
@@ -283,7 +281,7 @@ def open_local_table(path: str) -> LocalTable | None:
         return None
     try:
         newest = _newest_commit(path)
-        table = _read_table(path) if newest is None else _table_at(path, newest)
+        table = _table_without_commits(path) if newest is None else _table_at(path, newest)
         return table if table._is_ours() else None
     except DeltaError:  # a feature that delta-rs does not know, or a broken log: Delta reads it, or says what is wrong
         return None
@@ -310,10 +308,11 @@ def _table_at(path: str, newest: Commit) -> LocalTable:
     """The table. Its log is not read again while the newest version is the same: a job asks for a table dozens of
     times, and reading a log takes longer with every night that is added to it.
     """
-    return _read_table(path)
+    return LocalTable(path, DeltaTable(path))
 
 
-def _read_table(path: str) -> LocalTable:
+def _table_without_commits(path: str) -> LocalTable:
+    """The table whose log has a checkpoint and nothing after it, or the one that will be made."""
     return LocalTable(path, DeltaTable(path) if DeltaTable.is_deltatable(path) else None)
 
 

@@ -5,6 +5,7 @@ The rest of jobs/lake uses an address without knowing which kind it is.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyspark.errors import AnalysisException
@@ -18,6 +19,11 @@ from schemas.tables.table import Table
 
 _NOT_THERE = ("PATH_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND")
 """Spark's error classes for a missing folder, a folder that is no table, and a name that no table has."""
+
+NEW_TABLE: Mapping[str, str] = {"delta.checkpointInterval": "10", "delta.logRetentionDuration": "interval 7 days"}
+"""Delta's properties of a table that is made. Readers begin a log at its last checkpoint: ten is Delta's own default,
+and delta-rs's is a hundred. Whoever writes a checkpoint removes the log files before it that are older than the second
+time, by default a month. Files of older versions go after a week, too (`prune`)."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +60,7 @@ class TableAddress:
         made, with the rows' columns and comments.
         """
         if self.path is not None:
-            written = rows.write.format("delta").mode("overwrite").partitionBy(column)
+            written = rows.write.format("delta").mode("overwrite").partitionBy(column).options(**NEW_TABLE)
             written.option("replaceWhere", f"{column} = '{value}'").save(self.path)
             return
         # `saveAsTable` would replace another table of this name, and fails if it replaces rows.
@@ -69,7 +75,11 @@ class TableAddress:
         if not spark.catalog.databaseExists(schema):
             spark.sql(f"CREATE SCHEMA IF NOT EXISTS {schema}")
         listed = columns_as_ddl(columns)
-        spark.sql(f"CREATE TABLE IF NOT EXISTS {self.sql} ({listed}) USING delta PARTITIONED BY (`{column}`)")
+        properties = ", ".join(f"'{key}' = '{value}'" for key, value in NEW_TABLE.items())
+        spark.sql(
+            f"CREATE TABLE IF NOT EXISTS {self.sql} ({listed}) USING delta PARTITIONED BY (`{column}`) "
+            f"TBLPROPERTIES ({properties})"
+        )
 
 
 def address_of(lake: str, table: Table) -> TableAddress:

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from jobs.cli import run_command
 from jobs.ingest import ingest
-from jobs.lake.table_address import table_path
+from jobs.lake.table_address import NEW_TABLE, table_path
 from jobs.open_lake import open_lake
 from jobs.replay import replay
 from jobs.run import Run
@@ -132,6 +132,7 @@ def test_the_tables_have_the_same_rows_and_comments(places: Places, spark: Spark
     detail = spark.sql(f"DESCRIBE DETAIL {SCHEMA}.{EXCHANGES.name}").first()
     assert detail is not None
     assert detail["partitionColumns"] == ["capture_id"]
+    assert detail["properties"].items() >= NEW_TABLE.items()
 
 
 def test_runs_compare_and_migrate_print_the_same(places: Places) -> None:

@@ -10,16 +10,18 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from chispa import assert_df_equality
+from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import jobs.lake.delta_tables
 from jobs.lake.declared_columns import check_declared_columns, spark_schema
 from jobs.lake.delta_tables import check_tables, local_table, read_table, rows_in, rows_of_driver, write_table
-from jobs.lake.table_address import table_path
+from jobs.lake.table_address import NEW_TABLE, table_path
+from jobs.lake.target import Target
 from jobs.terminal.failures import ReadableSparkFailures
 from schemas.tables.gold import FIDELITY, GOLD, RUNS
-from schemas.tables.silver import QUARANTINE, SILVER
+from schemas.tables.silver import EXCHANGES, QUARANTINE, SILVER
 from schemas.tables.steps import LOG_EVENTS, READS, SENT
 from schemas.tables.table import Spec, Table, Type
 from schemas.tables.table import table as declare
@@ -104,6 +106,18 @@ def test_a_tables_columns_carry_their_meaning_and_unit(spark: SparkSession, tmp_
     schema = spark.read.format("delta").load(table_path(str(tmp_path), QUARANTINE)).schema
     assert schema["bytes"].metadata["comment"] == f"{QUARANTINE.bytes.doc} [bytes]"
     assert all(field.metadata["comment"] for field in schema)
+
+
+def test_a_table_that_spark_makes_has_the_properties_of_those_that_delta_rs_makes(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    write_table(quarantined(spark, "a", 1), str(tmp_path), QUARANTINE, "a")
+    Target(str(tmp_path), "a").clear(spark, EXCHANGES)
+    by_spark, by_delta_rs = (
+        DeltaTable(table_path(str(tmp_path), table)).metadata().configuration for table in (QUARANTINE, EXCHANGES)
+    )
+    assert by_delta_rs == NEW_TABLE
+    assert by_spark.items() >= NEW_TABLE.items()
 
 
 def test_rows_written_twice_are_there_once(spark: SparkSession, tmp_path: Path) -> None:

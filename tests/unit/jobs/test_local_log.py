@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from udfs.errors import LakeError
 
 SCHEMA = StructType([StructField("id", StringType(), metadata={"comment": "An id"}), StructField("size", LongType())])
 Files = dict[str, list[str]]
+A_DAY_S = 24 * 3600
 
 
 def at(folder: Path) -> LocalTable:
@@ -271,3 +273,29 @@ def test_files_are_opened_for_their_numbers_of_rows_if_the_log_lacks_them(tmp_pa
     assert table.row_count(table.all_files()) == 1 + 3
     assert table.row_count(table.all_files(("id", "b"))) == 3
     assert table.row_count([]) == 0
+
+
+def test_a_table_is_written_without_reading_its_log_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    replace(at(tmp_path), "a", "1")
+    table, read = at(tmp_path), list[object]()
+    monkeypatch.setattr(jobs.lake.local_log, "DeltaTable", read.append)
+    replace(table, "b", "2")
+    assert read == []
+    monkeypatch.undo()
+    assert table.log is not None
+    assert (table.log.version(), table.log.transaction_version("id=b")) == (0, None), "others read the same log"
+    assert names_of(tmp_path, "a", "b") == {"a": ["1"], "b": ["2"]}
+
+
+def test_a_log_keeps_as_few_files_after_many_nights_as_after_some(tmp_path: Path) -> None:
+    numbers = list[int]()
+    for night in range(60):
+        replace(at(tmp_path), f"n{night}", "1")
+        files = [*(tmp_path / "_delta_log").iterdir()]
+        numbers.append(len(files))
+        for file in files:  # another day has passed
+            at_time = file.stat().st_mtime - A_DAY_S
+            os.utime(file, (at_time, at_time))
+    # A week of versions, up to ten from the checkpoint before it on, up to ten since the last one; and checkpoints.
+    assert max(numbers) <= 7 + 10 + 10 + 3
+    assert len(at(tmp_path).all_files()) == 60
