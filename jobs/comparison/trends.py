@@ -19,7 +19,8 @@ from jobs.comparison.figures import Figure
 from jobs.comparison.incomplete_runs import incomplete_runs, incomplete_runs_text
 from jobs.comparison.named_runs import ComparedRun, compared_run
 from jobs.comparison.night_figures import night_figures
-from jobs.lake.delta_tables import has_table, identities_in, read_table, run_side_by_side
+from jobs.lake.delta_tables import different_values, has_table, read_table, run_side_by_side
+from jobs.lake.listed_runs import finished_runs
 from jobs.lake.target import Target
 from jobs.report_page.findings import KnownRun, known_run, runs_on_captures
 from jobs.terminal.progress import stage
@@ -150,20 +151,27 @@ def is_as_long(one: float, other: float) -> bool:
 
 
 def newest_of_each(spark: SparkSession, lake: str, run: KnownRun, most: int) -> list[Row]:
-    """At most `most` rows (run_id, capture_id, replayed_by): this run, and for each other capture set its newest run
-    that is not newer than this run. Runs of a window are left out.
+    """At most `most` rows (run_id, capture_id, replayed_by), the newest first: this run, and for each other capture set
+    its newest run that is not newer than this run. Runs of a window are left out.
+
+    It reads the rows of about as many runs as it returns, however many there are.
     """
+    run_at = run.rows[0][RUNS.run_at].astimezone(UTC)
+    others = [one for one in runs_on_captures(spark, lake) if one.run_at <= run_at and one.capture_id != run.capture_id]
+    by_set, size = {row[RUNS.capture_id]: row for row in whole_runs(spark, lake, [run.run_id])}, most
+    while others and len(by_set) < most:
+        for row in whole_runs(spark, lake, [one.run_id for one in others[:size]]):
+            by_set.setdefault(row[RUNS.capture_id], row)
+        others = [one for one in others[size:] if one.capture_id not in by_set]
+        size *= 2  # so that many runs of windows are read in few passes
+    return [*by_set.values()][:most]
+
+
+def whole_runs(spark: SparkSession, lake: str, run_ids: Sequence[str]) -> list[Row]:
+    """Rows (run_id, capture_id, replayed_by) of these runs, in this order. Runs of a window are left out."""
     t = RUNS
-    run_row = run.rows[0]
-    candidates = [one.run_id for one in runs_on_captures(spark, lake)]
-    rows = read_table(spark, lake, t, candidates).where(is_whole())
-    not_younger = rows.where((F.col(t.run_at) <= F.lit(run_row[t.run_at])) & (F.col(t.capture_id) != run.capture_id))
-    this_run = rows.where(F.col(t.run_id) == run.run_id)
-    by_run = this_run.unionByName(not_younger).groupBy(t.capture_id).agg(
-        F.max_by(F.struct(t.run_id, t.capture_id, t.replayed_by), F.struct(t.run_at, t.run_id)).alias("newest"),
-        F.max(t.run_at).alias("at"),
-    )  # fmt: skip
-    return by_run.orderBy(F.desc("at"), t.capture_id).limit(most).select("newest.*").collect()
+    rows = read_table(spark, lake, t, run_ids).where(is_whole()).select(t.run_id, t.capture_id, t.replayed_by)
+    return sorted(rows.distinct().collect(), key=lambda row: run_ids.index(row[t.run_id]))
 
 
 def is_whole() -> Column:
@@ -181,12 +189,15 @@ def kept_nights(spark: SparkSession, lake: str, wanted: Mapping[str, str], most:
     t = TRENDS
     if not has_table(spark, lake, t):
         return {}
-    rows = read_table(spark, lake, t)
-    gone = rows.join(identities_in(spark, lake, RUNS), str(t.run_id), "left_anti")
-    last = gone.groupBy(t.run_id).agg(F.max(t.run_at).alias("at")).orderBy(F.desc("at"), t.run_id).limit(most)
-    ids = [*wanted, *(row[0] for row in last.collect())]
+    there = {run.run_id for run in finished_runs(spark, lake)}
+    gone = dict[str, datetime]()
+    for run_id, at in zip(*different_values(spark, lake, t, (t.run_id, t.run_at)).to_pydict().values(), strict=True):
+        if run_id not in there:
+            gone[run_id] = max(at, gone.get(run_id, at))
+    last_gone = sorted(sorted(gone), key=gone.__getitem__, reverse=True)[:most]
+    rows = read_table(spark, lake, t, [*wanted, *last_gone])
     by_run: dict[str, list[Row]] = {}
-    for row in rows.where(F.col(t.run_id).isin(*ids)).collect():
+    for row in rows.collect():
         if wanted.get(row[t.run_id], row[t.replayed_by]) == row[t.replayed_by]:
             by_run.setdefault(row[t.run_id], []).append(row)
     return {run_id: night_of(of_run) for run_id, of_run in by_run.items()}

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from jobs.lake.delta_tables import has_table, identities_in, read_table, stored_rows, table_to_read
+from jobs.lake.delta_tables import different_values, has_table, identities_in, read_table, stored_rows, table_to_read
 from jobs.lake.table_address import place_of_layers
 from jobs.scenarios.scenario import Scenario, with_names
 from jobs.terminal.screen import printable_text, with_rest_count
@@ -89,10 +89,7 @@ def check_names(spark: SparkSession, lake: str, pseudonyms: Pseudonyms | None) -
 def _decoders(spark: SparkSession, lake: str) -> set[tuple[str, str]]:
     """(capture_id, decoder) of each capture set of a lake that has the table `captures`."""
     t = CAPTURES
-    local, names = table_to_read(spark, lake, t), (t.capture_id, t.decoder)
-    if local is None:
-        return {(row[0], row[1]) for row in read_table(spark, lake, t).select(*names).distinct().collect()}
-    values = local.different_values(pa.schema([arrow_schema(t).field(name) for name in names]), t.capture_id)
+    values = different_values(spark, lake, t, (t.capture_id, t.decoder))
     return {(str(row[t.capture_id]), str(row[t.decoder])) for row in values.to_pylist()}
 
 

@@ -157,6 +157,18 @@ def identities_in(spark: SparkSession, lake: str, table: Table) -> DataFrame:
     return rows_of_driver(spark, pa.table({str(column): pa.array(local.values(column), pa.string())})).coalesce(1)
 
 
+def different_values(spark: SparkSession, lake: str, table: Table, columns: Collection[str]) -> pa.Table:
+    """The values that a few columns have in the table's rows; each combination of values at least once.
+
+    In a lake that this process sees, Delta's log has most of them, so few files are opened; times from the log are cut
+    to milliseconds. columns: including the one by which the table is partitioned. Raises what `read_table` raises.
+    """
+    local, schema = table_to_read(spark, lake, table), arrow_schema(table)
+    if local is None:
+        return read_table(spark, lake, table).select(*columns).distinct().toArrow()
+    return local.different_values(pa.schema([schema.field(name) for name in columns]), str(table.replaced_by))
+
+
 def table_to_read(spark: SparkSession, lake: str, table: Table) -> LocalTable | None:
     """As `local_table`. Raises LakeError if the lake has no such table, or one with other columns than declared."""
     local, is_there = _open_checked(spark, lake, table)

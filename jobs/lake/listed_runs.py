@@ -5,13 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-import pyarrow as pa
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
-from jobs.lake.delta_tables import has_table, read_table, table_to_read
+from jobs.lake.delta_tables import different_values, has_table
 from schemas.tables.gold import RUNS
-from udfs.facts.arrow_tables import arrow_schema
 
 _T = RUNS
 
@@ -35,16 +32,10 @@ def finished_runs(spark: SparkSession, lake: str) -> list[FinishedRun]:
     """
     if not has_table(spark, lake, _T):
         return []
-    local = table_to_read(spark, lake, _T)
-    if local is None:
-        rows = read_table(spark, lake, _T).groupBy(_T.run_id, _T.capture_id).agg(F.max(_T.run_at)).collect()
-        runs = [FinishedRun(run_id, capture_id, at.astimezone(UTC)) for run_id, capture_id, at in rows]
-    else:
-        fields = (arrow_schema(_T).field(column) for column in (_T.run_id, _T.capture_id, _T.run_at))
-        values = local.different_values(pa.schema(list(fields)), _T.replaced_by)
-        newest = values.group_by([str(_T.run_id), str(_T.capture_id)]).aggregate([(str(_T.run_at), "max")])
-        runs = [
-            FinishedRun(row[_T.run_id], row[_T.capture_id], row[f"{_T.run_at}_max"].astimezone(UTC))
-            for row in newest.to_pylist()
-        ]
+    values = different_values(spark, lake, _T, (_T.run_id, _T.capture_id, _T.run_at))
+    newest = values.group_by([str(_T.run_id), str(_T.capture_id)]).aggregate([(str(_T.run_at), "max")])
+    runs = [
+        FinishedRun(row[_T.run_id], row[_T.capture_id], row[f"{_T.run_at}_max"].astimezone(UTC))
+        for row in newest.to_pylist()
+    ]
     return sorted(sorted(runs), key=lambda run: run.run_at, reverse=True)
