@@ -15,9 +15,11 @@ from udfs.replay.fetch_max_bytes.partition_log.log import PartitionLog, build_lo
 from udfs.replay.fetch_max_bytes.partition_log.rows import MOST_VERSIONS, reads_by_version
 from udfs.replay.fetch_max_bytes.partition_log.versions import (
     Versions,
+    joined_over_holes,
     log_after,
     passed_at,
     places_after,
+    shown_holes,
     versions_of,
 )
 
@@ -49,7 +51,7 @@ def produced(sizes: Sizes = PRODUCED) -> Records:
 def versions(*batches: Records, witnesses: Sequence[Records] = ()) -> tuple[PartitionLog, Versions]:
     every, none = np.concatenate(batches), np.zeros(0, LOG_EVENT)
     log = build_log(every, none)
-    return log, versions_of(log, every, np.concatenate([none, *witnesses]))
+    return log, versions_of(log, every, shown_holes(every, np.concatenate([none, *witnesses])))
 
 
 def changes_of(found: Versions) -> list[tuple[int, int, int]]:
@@ -100,6 +102,16 @@ def test_a_batch_behind_offsets_that_the_capture_does_not_show_keeps_its_own() -
     log, found = versions(produced([PRODUCED[0], PRODUCED[2], PRODUCED[3]]), fetched(101, [(0, 60), (30, 40)], 1))
     after = log_after(log, found, np.ones(len(found.changes), np.bool_))
     assert (after.base.tolist(), after.run_end.tolist()) == ([0, 20], [1, 2])
+
+
+def test_offsets_of_holes_that_no_known_batch_has_are_those_of_the_next_batch() -> None:
+    """Their batches were gone before the capture began. That at 50 was there before the first response."""
+    first, second = fetched(50, [(30, 100), (70, 60)], 1), fetched(60, [(90, 60)], 2)
+    every = np.concatenate([produced([(30, 100), (50, 100), (90, 100)]), first, second])
+    log = build_log(every, np.zeros(0, LOG_EVENT))
+    joined = joined_over_holes(log, shown_holes(every, np.concatenate([asked(1, 3), asked(2, 85)])))
+    assert log.base.tolist() == [30, 50, 70, 90]
+    assert (joined.base.tolist(), joined.run_end.tolist()) == ([3, 40, 60, 85], [3, 3, 3, 4])
 
 
 def test_a_reader_has_passed_a_batch_when_it_asks_for_a_later_offset() -> None:

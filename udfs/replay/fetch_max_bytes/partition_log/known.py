@@ -26,7 +26,12 @@ from udfs.replay.fetch_max_bytes.partition_log.lost_batches import (
     slices_of,
 )
 from udfs.replay.fetch_max_bytes.partition_log.segment_ends import SegmentEnds, segment_ends
-from udfs.replay.fetch_max_bytes.partition_log.versions import Versions, versions_of
+from udfs.replay.fetch_max_bytes.partition_log.versions import (
+    Versions,
+    joined_over_holes,
+    shown_holes,
+    versions_of,
+)
 
 FIRST_UNCONVERTED = 4
 """From this version of Fetch on, a broker answers in the format of its log (KafkaApis.maybeConvertFetchedData)."""
@@ -70,6 +75,9 @@ def known_log(batches: Records, witnesses: Records, aborted: Records) -> KnownLo
     changes = len(log.base) > 0 and (
         compacts or bool((begins_in_hole(slices, witnesses) & witnesses["readable_known"]).any())
     )
+    holes = shown_holes(kept, witnesses)
+    versions = versions_of(log, kept, holes) if changes else None
+    log = joined_over_holes(log, holes) if changes else log
     return KnownLog(
         log=log,
         ends=segment_ends(log, reads),
@@ -77,7 +85,7 @@ def known_log(batches: Records, witnesses: Records, aborted: Records) -> KnownLo
         converts=converts,
         compacts=compacts,
         truncated=truncated,
-        versions=versions_of(log, kept, witnesses) if changes else None,
+        versions=versions,
     )
 
 

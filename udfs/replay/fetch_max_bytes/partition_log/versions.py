@@ -3,7 +3,7 @@
 The log cleaner writes segments anew. A batch that loses some records becomes smaller and keeps its offsets. A batch
 that loses all of them is gone (LogCleaner.cleanInto). Every response shows batches as they were then: those that it
 has, and by the offsets that it leaves out, those that were gone. In between, a batch is taken to be as in the response
-that is nearest in time.
+that is nearest in time. Offsets that a response leaves out and no captured batch has were gone before.
 """
 
 from __future__ import annotations
@@ -36,11 +36,53 @@ class Versions(NamedTuple):
     changes: Records
 
 
-def versions_of(log: PartitionLog, batches: Records, witnesses: Records) -> Versions:
-    """How the batches of a log changed.
-
-    batches: LOG_EVENT[n], those of which the log was built. witnesses: LOG_EVENT[m], reads that got records.
+class Holes(NamedTuple):
+    """Offsets that responses leave out, from `begin` up to before the batch at `end`. time: of the response (us).
+    int64[n] each.
     """
+
+    begin: Ints
+    end: Ints
+    time: Ints
+
+
+def shown_holes(batches: Records, witnesses: Records) -> Holes:
+    """The holes between two batches of a response, and between the fetch offset and its first batch.
+
+    batches: LOG_EVENT[n]. witnesses: LOG_EVENT[m], reads that got records.
+    """
+    fetched = pick_records(batches, batches["append_after"] == ALWAYS)
+    # If not all partitions that a fetch wanted are known, its offset may be that of an earlier fetch.
+    asked = pick_records(witnesses, (witnesses["returned_bytes"] > 0) & witnesses["readable_known"])
+    connection, exchange = (np.concatenate([fetched[name], asked[name]]) for name in ("connection_id", "exchange_no"))
+    at = np.concatenate([fetched["position"], np.full(len(asked), NONE)])
+    behind = np.concatenate([fetched["last_offset"] + 1, asked["fetch_offset"]])
+    time = np.concatenate([fetched["append_before"], np.full(len(asked), NONE)])
+    order = np.lexsort((at, exchange, connection))
+    here, there = order[:-1], order[1:]
+    is_hole = (connection[here] == connection[there]) & (exchange[here] == exchange[there]) & (at[there] > behind[here])
+    return Holes(behind[here][is_hole], at[there][is_hole], time[there][is_hole])
+
+
+def batches_in_holes(log: PartitionLog, holes: Holes) -> tuple[Ints, Ints]:
+    """(the first batch of the log in each hole, how many are in it): int64[holes] each."""
+    begin = np.searchsorted(log.last, holes.begin)
+    return begin, np.maximum(np.searchsorted(log.base, holes.end) - begin, 0)
+
+
+def joined_over_holes(log: PartitionLog, holes: Holes) -> PartitionLog:
+    """The log in which no offset of a hole is missing: the next batch has those that no known batch has."""
+    begin, count = batches_in_holes(log, holes)
+    place = numbers_in_stretches(begin, count + 1)
+    before = np.where(place > 0, log.last[np.maximum(place - 1, 0)] + 1, 0)
+    base = log.base.copy()
+    is_there = place < len(base)
+    np.minimum.at(base, place[is_there], np.maximum(before, np.repeat(holes.begin, count + 1))[is_there])
+    return log._replace(base=base, run_end=run_ends(base, log.last))
+
+
+def versions_of(log: PartitionLog, batches: Records, holes: Holes) -> Versions:
+    """How the batches of a log changed. batches: LOG_EVENT[n], those of which the log was built."""
     is_fetched, place = batches["append_after"] == ALWAYS, np.searchsorted(log.base, batches["position"])
     is_whole = np.zeros(len(log.base), np.bool_)
     is_whole[place[is_fetched & ~batches["is_sparse"]]] = True
@@ -55,8 +97,11 @@ def versions_of(log: PartitionLog, batches: Records, witnesses: Records) -> Vers
         size=batches["size_bytes"],
         records=np.where(batches["records"] == NONE, offsets, batches["records"]),
     )
-    fetched = pick_records(batches, is_fetched)
-    sights = join_records(SIGHT, [pick_records(shown, counts), gone_batches(log, fetched, witnesses)])
+    begin, count = batches_in_holes(log, holes)
+    gone = new_records(
+        SIGHT, int(count.sum()), batch=numbers_in_stretches(begin, count), time=np.repeat(holes.time, count)
+    )
+    sights = join_records(SIGHT, [pick_records(shown, counts), gone])
     sights = sights[np.lexsort((sights["time"], sights["batch"]))]
     is_first = np.append(True, sights["batch"][1:] != sights["batch"][:-1])[: len(sights)]
     before, after = sights[:-1], sights[1:]
@@ -65,36 +110,6 @@ def versions_of(log: PartitionLog, batches: Records, witnesses: Records) -> Vers
     changes = pick_records(after, is_changed)
     changes["time"] -= (changes["time"] - pick_records(before, is_changed)["time"]) // 2
     return Versions(pick_records(sights, is_first), changes[np.argsort(changes["time"], kind="stable")])
-
-
-def gone_batches(log: PartitionLog, fetched: Records, witnesses: Records) -> Records:
-    """The batches that responses show to be gone: SIGHT[n]. They are between two batches of a response, or between the
-    fetch offset and its first batch.
-
-    fetched: LOG_EVENT[n], fetched batches. witnesses: as in `versions_of`.
-    """
-    # If not all partitions that a fetch wanted are known, its offset may be that of an earlier fetch.
-    asked = pick_records(witnesses, (witnesses["returned_bytes"] > 0) & witnesses["readable_known"])
-    rows = np.concatenate(
-        [
-            np.stack([fetched["connection_id"], fetched["exchange_no"], fetched["position"]]),
-            np.stack([asked["connection_id"], asked["exchange_no"], np.full(len(asked), NONE)]),
-        ],
-        axis=1,
-    )
-    # Where the part behind the row begins, and the batch from which on the row shows the log.
-    behind = np.concatenate([fetched["last_offset"] + 1, asked["fetch_offset"]])
-    at = np.concatenate([fetched["position"], np.full(len(asked), NONE)])
-    time = np.concatenate([fetched["append_before"], np.full(len(asked), NONE)])
-    order = np.lexsort(rows[::-1])
-    here, there = order[:-1], order[1:]
-    is_next = (rows[:2, here] == rows[:2, there]).all(axis=0) & (at[there] > behind[here])
-    here, there = here[is_next], there[is_next]
-    begin, end = np.searchsorted(log.last, behind[here]), np.searchsorted(log.base, at[there])
-    count = np.maximum(end - begin, 0)
-    return new_records(
-        SIGHT, int(count.sum()), batch=numbers_in_stretches(begin, count), time=np.repeat(time[there], count)
-    )
 
 
 def log_after(log: PartitionLog, versions: Versions, applies: Bools) -> PartitionLog:
