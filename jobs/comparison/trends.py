@@ -122,7 +122,7 @@ def newest_night(spark: SparkSession, lake: str, most: int) -> tuple[KnownRun, S
     chosen = next((run_id for run_id in ids if run_id not in incomplete), None)
     if chosen is None:
         raise LakeError(incomplete_runs_text(lake, incomplete))
-    return known_run(spark, lake, chosen), ids[: ids.index(chosen)]
+    return newest if chosen == newest.run_id else known_run(spark, lake, chosen), ids[: ids.index(chosen)]
 
 
 def replayed_by(runs: Iterable[Row]) -> dict[str, str]:
