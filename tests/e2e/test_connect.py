@@ -11,21 +11,25 @@ import sys
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import urlparse
 
 import pyspark
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from jobs.cli import run_command
 from jobs.lake.table_address import table_path
 from schemas.tables.gold import FIDELITY, GOLD, RUNS
 from schemas.tables.gold_gates import GATE_RESULTS
-from schemas.tables.silver import CAPTURES, EXCHANGES, SILVER
+from schemas.tables.silver import CAPTURES, CONNECTIONS, EXCHANGES, SILVER
 from schemas.tables.table import Table
 from tests.e2e.conftest import RUN_AT, WHAT_IF, CapturedLake
-from tests.lakes import queried, table_rows
+from tests.lakes import lake_rows, queried, table_rows
+from tests.unit.capture.capture_files import sample_capture, store
 
 ENDS_WITHIN_S = 900
+SCHEMA = "spark_catalog.connected"
 CODE = """
 import json, sys
 from jobs.cli import run_command
@@ -97,19 +101,31 @@ def is_there(module: str) -> bool:
         return False
 
 
+@pytest.fixture
+def in_catalog(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
+    """A folder that shows the tables of SCHEMA as those of a lake."""
+    warehouse = Path(urlparse(str(spark.conf.get("spark.sql.warehouse.dir"))).path, "connected.db")
+    for table in (*SILVER, *GOLD):
+        shown = Path(table_path(str(tmp_path / "in-catalog"), table))
+        shown.parent.mkdir(parents=True, exist_ok=True)
+        shown.symlink_to(warehouse / table.name)
+    yield str(tmp_path / "in-catalog")
+    spark.sql(f"DROP SCHEMA {SCHEMA} CASCADE")
+
+
 def test_jobs_write_the_same_tables_with_and_without_a_server(
-    server: Connected, captured: Callable[[str], CapturedLake], tmp_path: Path
+    server: Connected, captured: Callable[[str], CapturedLake], in_catalog: str, tmp_path: Path
 ) -> None:
-    by_spark, lake, page = captured("admin"), str(tmp_path / "lake"), tmp_path / "report.html"
+    by_spark, lake, page = captured("admin"), in_catalog, tmp_path / "report.html"
     asked = [f"--set={setting}" for setting in WHAT_IF["admin"]]
-    old = f"{lake}-old"
+    old = str(tmp_path / "old")
     for table in (CAPTURES, RUNS):  # only these, since a server takes seconds to prune each table of a lake
         shutil.copytree(table_path(by_spark.path, table), table_path(old, table))
     printed = server.printed(
-        ("pipeline", f"--captures={by_spark.capture}", f"--lake={lake}", *asked, f"--run-at={RUN_AT.isoformat()}",
+        ("pipeline", f"--captures={by_spark.capture}", f"--catalog={SCHEMA}", *asked, f"--run-at={RUN_AT.isoformat()}",
          f"--out={page}"),
-        ("runs", f"--lake={lake}"),
-        ("open_lake", lake),
+        ("runs", f"--catalog={SCHEMA}"),
+        ("open_lake", f"catalog:{SCHEMA}"),
         ("prune", f"--run={by_spark.run_id}", f"--lake={old}"),
     )  # fmt: skip
     assert by_spark.run_id in page.read_text()
@@ -124,6 +140,20 @@ def test_jobs_write_the_same_tables_with_and_without_a_server(
     counts = [str(len(queried(lake, table))) for table in (EXCHANGES, FIDELITY)]
     assert printed["open_lake"].split() == ["True", *counts]
     assert (len(queried(old, RUNS)), len(queried(old, CAPTURES))) == (0, 1)
+
+
+def test_a_night_goes_on_from_the_night_before(server: Connected, repository: Path, tmp_path: Path) -> None:
+    link_type, packets = sample_capture(repository, "starve")
+    cut = len(packets) // 2
+    halves = (("first", packets[:cut]), ("second", packets[cut:]))
+    first, second = (store(tmp_path / f"{name}.pcap", link_type, part) for name, part in halves)
+    lake, by_spark = str(tmp_path / "lake"), str(tmp_path / "by-spark")
+    assert run_command(["ingest", f"--captures={first}", f"--lake={by_spark}"]) == 0
+    shutil.copytree(by_spark, lake)
+    assert run_command(["ingest", f"--captures={second}", f"--lake={by_spark}", "--continue"]) == 0
+    server.printed(("ingest", f"--captures={second}", f"--lake={lake}", "--continue"))
+    assert lake_rows(lake, SILVER) == lake_rows(by_spark, SILVER)
+    assert any(row[CONNECTIONS.continuation] == "continued" for row in queried(lake, CONNECTIONS))
 
 
 def columns_of(lake: str, table: Table) -> str:
