@@ -116,7 +116,7 @@ class LocalStore:
                 raise in_use_error(self.path) from fault
 
     def compact(self) -> Compacted:
-        """As of StoredTable. It also removes versions of the log that are older than its own retention, a month."""
+        """As of StoredTable. It also removes versions of the log that are older than the table's retention of them."""
         with lake_errors(self.path, "its files could not be joined"):
             log = self._log
             before = len(log.file_uris())
