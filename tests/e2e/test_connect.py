@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlparse
 
 import pyspark
@@ -18,14 +19,17 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from jobs.cli import run_command
+from jobs.ingest import ingest
 from jobs.lake.table_address import table_path
+from jobs.run import Run
+from jobs.scenarios.scenario_file import resolve_scenario
 from schemas.tables.gold import FIDELITY, GOLD, RUNS
 from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.silver import CAPTURES, CONNECTIONS, EXCHANGES, SILVER
+from schemas.tables.silver_quality import CAPTURE_QUALITY
 from schemas.tables.table import Table
 from tests.e2e.conftest import RUN_AT, WHAT_IF, CapturedLake
-from tests.lakes import lake_rows, queried, table_rows
+from tests.lakes import queried, table_rows
 from tests.unit.capture.capture_files import sample_capture, store
 
 ENDS_WITHIN_S = 900
@@ -101,6 +105,14 @@ def is_there(module: str) -> bool:
         return False
 
 
+class Nights(NamedTuple):
+    """A lake with the first night's capture set, its id, and the captures of the second night."""
+
+    lake: str
+    first: str
+    second: Path
+
+
 @pytest.fixture
 def in_catalog(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
     """A folder that shows the tables of SCHEMA as those of a lake."""
@@ -113,8 +125,18 @@ def in_catalog(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
     spark.sql(f"DROP SCHEMA {SCHEMA} CASCADE")
 
 
+@pytest.fixture
+def nights(spark: SparkSession, repository: Path, tmp_path: Path) -> Nights:
+    link_type, packets = sample_capture(repository, "starve")
+    cut = len(packets) // 2
+    halves = (("first", packets[:cut]), ("second", packets[cut:]))
+    first, second = (store(tmp_path / f"{name}.pcap", link_type, part) for name, part in halves)
+    lake = str(tmp_path / "nights")
+    return Nights(lake, ingest(spark, Run(resolve_scenario(None), (first,), lake, RUN_AT)), second)
+
+
 def test_jobs_write_the_same_tables_with_and_without_a_server(
-    server: Connected, captured: Callable[[str], CapturedLake], in_catalog: str, tmp_path: Path
+    server: Connected, captured: Callable[[str], CapturedLake], in_catalog: str, nights: Nights, tmp_path: Path
 ) -> None:
     by_spark, lake, page = captured("admin"), in_catalog, tmp_path / "report.html"
     asked = [f"--set={setting}" for setting in WHAT_IF["admin"]]
@@ -126,6 +148,7 @@ def test_jobs_write_the_same_tables_with_and_without_a_server(
          f"--out={page}"),
         ("runs", f"--catalog={SCHEMA}"),
         ("open_lake", f"catalog:{SCHEMA}"),
+        ("ingest", f"--captures={nights.second}", f"--lake={nights.lake}", "--continue"),
         ("prune", f"--run={by_spark.run_id}", f"--lake={old}"),
     )  # fmt: skip
     assert by_spark.run_id in page.read_text()
@@ -140,20 +163,11 @@ def test_jobs_write_the_same_tables_with_and_without_a_server(
     counts = [str(len(queried(lake, table))) for table in (EXCHANGES, FIDELITY)]
     assert printed["open_lake"].split() == ["True", *counts]
     assert (len(queried(old, RUNS)), len(queried(old, CAPTURES))) == (0, 1)
-
-
-def test_a_night_goes_on_from_the_night_before(server: Connected, repository: Path, tmp_path: Path) -> None:
-    link_type, packets = sample_capture(repository, "starve")
-    cut = len(packets) // 2
-    halves = (("first", packets[:cut]), ("second", packets[cut:]))
-    first, second = (store(tmp_path / f"{name}.pcap", link_type, part) for name, part in halves)
-    lake, by_spark = str(tmp_path / "lake"), str(tmp_path / "by-spark")
-    assert run_command(["ingest", f"--captures={first}", f"--lake={by_spark}"]) == 0
-    shutil.copytree(by_spark, lake)
-    assert run_command(["ingest", f"--captures={second}", f"--lake={by_spark}", "--continue"]) == 0
-    server.printed(("ingest", f"--captures={second}", f"--lake={lake}", "--continue"))
-    assert lake_rows(lake, SILVER) == lake_rows(by_spark, SILVER)
-    assert any(row[CONNECTIONS.continuation] == "continued" for row in queried(lake, CONNECTIONS))
+    of_second = f"{CAPTURE_QUALITY.capture_id} != '{nights.first}'"
+    assert [row[CAPTURES.continues] for row in queried(nights.lake, CAPTURES, where=of_second)] == [nights.first]
+    whole = queried(nights.lake, CAPTURE_QUALITY, where=f"{of_second} AND scope = 'capture set'")
+    assert [row[CAPTURE_QUALITY.fetches_of_unknown_sessions] for row in whole] == [0]
+    assert any(row[CONNECTIONS.continuation] == "continued" for row in queried(nights.lake, CONNECTIONS))
 
 
 def columns_of(lake: str, table: Table) -> str:
