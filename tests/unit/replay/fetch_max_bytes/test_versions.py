@@ -132,5 +132,17 @@ def test_reads_of_many_versions_are_read_in_a_few() -> None:
     assert len(groups) == MOST_VERSIONS
     assert sorted(row for _, rows in groups for row in rows.tolist()) == [*range(2000)]
     exact = np.searchsorted(found.changes["time"], reads["response_time"], side="right")
-    off = [np.abs(exact[rows] - changes).max() for changes, rows in groups]
-    assert max(off) <= 500 // MOST_VERSIONS + 1
+    early = np.concatenate([changes - exact[rows] for changes, rows in groups])
+    assert (early.min(), early.max()) == (0, 500 // MOST_VERSIONS)
+
+
+def test_a_read_finds_the_same_version_in_any_company() -> None:
+    _, found = versions(
+        produced([(10 * n, 1000) for n in range(500)]),
+        *(fetched(2 * n + 3, [(10 * n, 50)], n + 1) for n in range(500)),
+    )
+    reads = new_records(LOG_EVENT, 2000, response_time=np.arange(2000))
+    together = {row: changes for changes, rows in reads_by_version(found, reads) for row in rows.tolist()}
+    for begin, end in ((0, 1), (777, 778), (300, 900)):
+        some = {row + begin: c for c, rows in reads_by_version(found, reads[begin:end]) for row in rows.tolist()}
+        assert some == {row: together[row] for row in range(begin, end)}

@@ -28,8 +28,8 @@ CONNECTION_COLUMNS = (
     READS.topic, READS.broker, READS.client_address, READS.client_id, READS.reader, READS.connection_id
 )  # fmt: skip
 """The columns that all rows of a connection and partition have in common."""
-MOST_VERSIONS = 64
-"""In how many versions a compacted log is read by those reads of it that a task takes together."""
+MOST_VERSIONS = 256
+"""In how many versions a compacted log is read, at most."""
 BATCH_CAP = 1 << 16
 """The most batches of a log in one row. All rows of an Arrow batch together have fewer than twice as many."""
 
@@ -64,15 +64,17 @@ def read_part(known: KnownLog, reads: Records, is_compacted: Bools, byte_cap: in
 
 
 def reads_by_version(versions: Versions, reads: Records) -> Iterator[tuple[int, Ints]]:
-    """(how many changes a log has had, the rows of the reads of that version), for at most MOST_VERSIONS versions:
-    versions with few changes between them count as one. reads: LOG_EVENT[n].
+    """(how many changes a log has had, the rows of the reads of that version), for at most MOST_VERSIONS versions: of a
+    log that changed more often, some changes come early. So a read finds the same version in any company.
+
+    reads: LOG_EVENT[n].
     """
     time = np.where(reads["response_time"] == NEVER, reads["request_time"], reads["response_time"])
     changes = np.searchsorted(versions.changes["time"], time, side="right")
-    distinct, which = np.unique(changes, return_inverse=True)
-    bounds = np.unique(np.linspace(0, len(distinct), min(len(distinct), MOST_VERSIONS) + 1).astype(np.int64))
-    for begin, end in pairwise(bounds.tolist()):
-        yield int(distinct[end - 1]), np.flatnonzero((which >= begin) & (which < end))
+    steps = np.unique(np.linspace(0, len(versions.changes), MOST_VERSIONS).astype(np.int64))
+    step = np.searchsorted(steps, changes)
+    for place in np.unique(step).tolist():
+        yield int(steps[place]), np.flatnonzero(step == place)
 
 
 def in_order(rows: Ints, parts: Sequence[ReadPart]) -> ReadPart:
