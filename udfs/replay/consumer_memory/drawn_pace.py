@@ -75,11 +75,14 @@ class Bursts(NamedTuple):
     """Requests that come in bursts at a broker, and are held until they are handled.
 
     place: int64[n], their indices among the unit's messages. away_us: float64[n], how long each comes after the mean of
-    its burst.
+    its burst. after_first_us, before_last_us: int64[n], how long after the broker's first request, and before its last
+    one; it stays between them.
     """
 
     place: Ints
     away_us: Floats
+    after_first_us: Ints
+    before_last_us: Ints
 
 
 @dataclass(frozen=True)
@@ -105,14 +108,10 @@ class UnitDraws:
             drawn = near_places(len(api.place), api.length, self.draws)
             scales[api.place] = self.slower[again] * api.ratio[drawn] / api.ratio
 
-    def move(self, messages: Records, again: int) -> None:
-        """Write into MESSAGE[n], the unit's, when the requests of bursts come. All stay in the time of the capture."""
-        came_at = messages["size_known_at"]
-        own, later_us = came_at[self.bursts.place], (self.wider[again] - 1) * self.bursts.away_us
-        later_us = np.rint(later_us).astype(np.int64)
-        later_us = np.clip(later_us, came_at.min(initial=NEVER) - own, came_at.max(initial=0) - own)
-        for name in ("requested_at", "size_known_at", "complete_at"):
-            messages[name][self.bursts.place] += later_us
+    def move(self, later_us: Ints, again: int) -> None:
+        """Write into `later_us`, int64[messages], how much later than captured the requests of bursts come."""
+        moved_us = np.rint((self.wider[again] - 1) * self.bursts.away_us).astype(np.int64)
+        later_us[self.bursts.place] = np.clip(moved_us, -self.bursts.after_first_us, self.bursts.before_last_us)
 
 
 def replicated(traces: Traces, settings: Records, names: Sequence[str], window: Window = WHOLE) -> PoolReplications:
@@ -134,13 +133,13 @@ def replicated(traces: Traces, settings: Records, names: Sequence[str], window: 
             line = in_line(traces)
         if not len(left):
             break
-        scales, moved = np.ones(len(traces.messages)), traces.messages.copy()
+        scales, later_us = np.ones(len(traces.messages)), np.zeros(len(traces.messages), np.int64)
         for unit, trace in zip(left.tolist(), traces.traces, strict=True):
             own = slice(trace["first_message"], trace["end_message"])
             drawn[unit].scale(scales[own], again)
-            drawn[unit].move(moved[own], again)
+            drawn[unit].move(later_us[own], again)
         here = np.ix_(left, lanes)
-        some = traces._replace(messages=at_another_pace(moved, line, scales))
+        some = traces._replace(messages=at_another_pace(traces.messages, line, scales, later_us))
         outcomes[again][here] = outcomes_in_lanes(some, with_other_races(settings[here], again), window)
     return PoolReplications(outcomes[:, :, of_lane], counts[:, of_lane])
 
@@ -199,24 +198,24 @@ def draws_of_units(traces: Traces, line: Line, names: Sequence[str], lanes: int)
         differs = pace_differs(own["api_key"], own["size"], took_us[begin + place])
         slower = factors(draws, differs, replications_within(MESSAGES_AT_MOST, (end - begin) * lanes))
         apis = [*times_of_apis(own, place, took_us[begin + place])]
-        is_broker = trace["end_wake"] > trace["first_wake"]
-        bursts = bursts_of(traces.messages[begin : end if is_broker else begin])
+        bursts = bursts_of(traces.messages[begin:end])
         found.append(UnitDraws(apis, bursts, draws, slower, factors(draws, BURSTS_DIFFER, len(slower))))
     return found
 
 
 def bursts_of(messages: Records) -> Bursts:
-    """The requests that come in bursts at a broker. messages: MESSAGE[n], the broker's."""
-    held = np.flatnonzero(messages["held_us"] > 0)
-    held = held[np.argsort(messages["size_known_at"][held], kind="stable")]
-    time = messages["size_known_at"][held]
-    time -= time.min(initial=NEVER)
-    burst = np.cumsum(np.diff(time, prepend=0) > PAUSE_US)
+    """The requests that come in bursts at a broker; none of a client. messages: MESSAGE[n], the unit's."""
+    came_at = messages["size_known_at"] - messages["size_known_at"].min(initial=NEVER)
+    held = np.flatnonzero((messages["held_us"] > 0) & (messages["response_us"] != NEVER))
+    held = held[np.argsort(came_at[held], kind="stable")]
+    time = came_at[held]
+    burst = np.cumsum(np.diff(time, prepend=time[:1]) > PAUSE_US)
     first, end = np.searchsorted(burst, burst), np.searchsorted(burst, burst, side="right")
     total = np.append(0, np.cumsum(time))
     away_us = time - (total[end] - total[first]) / (end - first)
     is_short = time[end - 1] - time[first] <= LONGEST_BURST_US
-    return Bursts(held[is_short], away_us[is_short])
+    held, time = held[is_short], time[is_short]
+    return Bursts(held, away_us[is_short], time, came_at.max(initial=0) - time)
 
 
 def times_of_apis(messages: Records, place: Ints, took_us: Ints) -> Iterator[ApiTimes]:
@@ -282,26 +281,27 @@ def in_line(traces: Traces) -> Line:
     return Line(order, connection, is_freed, is_after)
 
 
-def at_another_pace(messages: Records, line: Line, scales: Floats) -> Records:
+def at_another_pace(messages: Records, line: Line, scales: Floats, later_us: Ints) -> Records:
     """MESSAGE[n] at another pace. messages: MESSAGE[n]. scales: float64[n], how many times as long each takes.
+    later_us: int64[n], how much later than captured each comes.
 
     A message does not come before what its connection brought before is complete, nor before the memory of that is
     given back, if that was so in the capture. One that is late takes no longer to be answered.
     """
-    ordered, scale = messages[line.order], scales[line.order]
+    ordered, scale, later = messages[line.order], scales[line.order], later_us[line.order]
     coming_us = np.rint(scale * (ordered["complete_at"] - ordered["size_known_at"])).astype(np.int64)
     is_held = ordered["held_us"] != NEVER
     held_us = np.where(is_held, np.rint(scale * np.where(is_held, ordered["held_us"], 0)).astype(np.int64), NEVER)
     busy_us = coming_us + np.where(line.is_freed, held_us, 0)
     before = np.cumsum(busy_us) - busy_us
     # Each message begins at the latest of: its own time, and the end of any before it with all that lies between.
-    own = ordered["size_known_at"] - before
+    own = ordered["size_known_at"] + later - before
     least = own.min(initial=0)
     earlier = greatest_before(line.connection, own - least) + least
     is_first = np.append(True, line.connection[1:] != line.connection[:-1])[: len(own)]
     size_known_at = before + np.where(is_first, own, np.maximum(own, earlier))
     done_at = np.append(0, (size_known_at + busy_us)[:-1])[: len(own)]
-    requested_at = ordered["requested_at"].copy()
+    requested_at = ordered["requested_at"] + later
     waits = line.is_after & ~is_first
     requested_at[waits] = np.maximum(requested_at, done_at)[waits]
     drawn = messages.copy()

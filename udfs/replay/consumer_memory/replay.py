@@ -27,8 +27,8 @@ from udfs.replay.consumer_memory.producer.replay import replay_producer
 from udfs.replay.consumer_memory.producer.rows import producer_memory_rows, producer_range_rows, verdicts_on_producers
 from udfs.replay.consumer_memory.request_releases import with_releases
 from udfs.replay.consumer_memory.rows import broker_memory_rows, client_fidelity_rows, consumer_memory_rows
-from udfs.replay.consumer_memory.settings import MemoryLanes
-from udfs.replay.consumer_memory.traces import handled_by, traces_of_requests
+from udfs.replay.consumer_memory.settings import UNBOUNDED, MemoryLanes
+from udfs.replay.consumer_memory.traces import handled_by, traces_of_requests, with_wakes
 from udfs.replay.consumer_memory.units import Parts, Units, units_together
 
 if TYPE_CHECKING:
@@ -74,6 +74,8 @@ def replay_brokers(units: Units, parts: Parts, lanes: MemoryLanes) -> Rows:
     exchanges, count = handled_requests(events.gathered.records), len(units)
     traces = traces_of_requests(exchanges, count)
     settings = seeded(lanes.pools_of_brokers(units.names), units, lanes)
+    if (settings["size"] < UNBOUNDED).any():
+        traces = with_wakes(traces)
     replayed = replay_units(traces, settings, lanes.window)
     handled = handled_by(exchanges[lanes.window.has(exchanges["requested_at"])], count)
     yield from broker_memory_rows(units, traces, replayed, lanes, handled, events.left_out(count))

@@ -184,7 +184,7 @@ def traces_of_requests(exchanges: Records, units: int) -> Traces:
         held_us=np.where(is_delayed(exchanges), handled_us, 0),
         response_us=np.where(exchanges["response_us"] > 0, answered_at - complete_at, NEVER),
     )
-    return with_wakes(traces_from(chains, exchanges["unit"], messages, np.zeros(len(chains.firsts), np.int64), units))
+    return traces_from(chains, exchanges["unit"], messages, np.zeros(len(chains.firsts), np.int64), units)
 
 
 def with_wakes(traces: Traces) -> Traces:

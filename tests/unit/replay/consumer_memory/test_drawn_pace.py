@@ -26,7 +26,6 @@ from udfs.replay.consumer_memory.drawn_pace import (
 )
 from udfs.replay.consumer_memory.settings import UNBOUNDED
 from udfs.replay.consumer_memory.state import Traces, UnitOutcomes
-from udfs.replay.consumer_memory.traces import with_wakes
 from udfs.replay.shared.replications import FEWEST, REPLICATIONS
 from udfs.replay.shared.window import Window
 
@@ -66,7 +65,15 @@ def waits_of(found: PoolReplications, lane: int, unit: int = 0) -> list[int]:
 def scaled(exchanges: list[Exchange], scale: Floats | list[float]) -> Records:
     """The messages of one unit that take `scale` times as long, in the order of their requests."""
     trace = trace_of(exchanges, size_known_at=[requested_at for _, requested_at, *_ in sorted(exchanges, key=by_time)])
-    return at_another_pace(trace.messages, in_line(trace), np.array(scale))
+    unmoved = np.zeros(len(trace.messages), np.int64)
+    return at_another_pace(trace.messages, in_line(trace), np.array(scale), unmoved)
+
+
+def requests(exchanges: list[Exchange]) -> Traces:
+    """Requests to one broker, which answers all of them."""
+    trace = trace_of(exchanges, size_known_at=[requested_at for _, requested_at, *_ in sorted(exchanges, key=by_time)])
+    trace.messages["response_us"] = 1
+    return trace
 
 
 def by_time(exchange: Exchange) -> tuple[int, int]:
@@ -92,7 +99,7 @@ def test_times_are_drawn_for_each_api_relative_to_what_is_usual_for_a_size(monke
     scales, line = np.ones(len(rows)), in_line(trace)
     (drawn,) = draws_of_units(trace, line, ["1"], 1)
     drawn.scale(scales, 0)
-    held = at_another_pace(trace.messages, line, scales)["held_us"]
+    held = at_another_pace(trace.messages, line, scales, np.zeros(len(rows), np.int64))["held_us"]
     others = trace.messages["api_key"] == 1
     assert np.all(held[others] == 5_000)
     per_byte = held[~others] / trace.messages["size"][~others]
@@ -220,33 +227,37 @@ def test_a_late_message_on_one_connection_does_not_delay_another() -> None:
 
 def test_requests_between_two_pauses_are_a_burst() -> None:
     times = [0, 30_000, 90_000, 500_000, 510_000, 2_000_000]
-    found = bursts_of(trace_of([(n, at, at, SIZE, 10) for n, at in enumerate(times)]).messages)
+    found = bursts_of(requests([(n, at, at, SIZE, 10) for n, at in enumerate(times)]).messages)
     assert found.place.tolist() == list(range(6))
     assert found.away_us.tolist() == [-40_000, -10_000, 50_000, -5_000, 5_000, 0]
 
 
 def test_steady_requests_and_those_that_hold_no_memory_are_in_no_burst() -> None:
     steady = [(0, 50_000 * n, 50_000 * n, SIZE, 10) for n in range(100)]
-    assert not len(bursts_of(trace_of(steady).messages).place)
-    assert not len(bursts_of(trace_of([(0, 0, 0, SIZE, 0), (1, 5, 5, SIZE, 0)]).messages).place)
-    assert not len(bursts_of(trace_of(steady).messages[:0]).place)
+    assert not len(bursts_of(requests(steady).messages).place)
+    assert not len(bursts_of(requests([(0, 0, 0, SIZE, 0), (1, 5, 5, SIZE, 0)]).messages).place)
+    assert not len(bursts_of(requests(steady).messages[:0]).place)
+
+
+def test_what_a_client_receives_is_in_no_burst() -> None:
+    assert not len(bursts_of(trace_of([(0, 0, 0, SIZE, 10), (1, 5, 5, SIZE, 10)]).messages).place)
 
 
 def test_the_requests_of_a_burst_come_closer_together_or_further_apart() -> None:
-    both = [(1, 60, 70, SIZE, 10), (2, 160, 170, SIZE, 10)]
-    messages = trace_of([(0, 0, 0, 1, 0), *both], size_known_at=[0, 60, 160]).messages
-    drawn = UnitDraws([], bursts_of(messages), np.random.default_rng(0), np.ones(3), np.array([0.5, 1.5, 9.0]))
+    trace = requests([(0, 0, 0, 1, 0), (1, 60, 70, SIZE, 10), (2, 160, 170, SIZE, 10)])
+    drawn = UnitDraws([], bursts_of(trace.messages), np.random.default_rng(0), np.ones(3), np.array([0.5, 1.5, 9.0]))
     for again, times in ((0, [0, 85, 135]), (1, [0, 35, 160]), (2, [0, 0, 160])):
-        moved = messages.copy()
-        drawn.move(moved, again)
-        assert moved["requested_at"].tolist() == times
+        later_us = np.zeros(3, np.int64)
+        drawn.move(later_us, again)
+        moved = at_another_pace(trace.messages, in_line(trace), np.ones(3), later_us)
+        assert moved["requested_at"].tolist() == moved["size_known_at"].tolist() == times
         assert (moved["complete_at"] - moved["requested_at"]).tolist() == [0, 10, 10]
 
 
 def test_more_bytes_are_in_use_where_the_requests_of_a_burst_come_closer_together() -> None:
     """Requests 3 ms apart are held for 1 ms. Where they come closer together, two are held at once."""
-    requests = [(n, 3_000 * n, 3_000 * n, SIZE, 1_000) for n in range(8)]
-    of_broker, of_consumer = with_wakes(trace_of(requests)), trace_of(requests)
+    messages = [(n, 3_000 * n, 3_000 * n, SIZE, 1_000) for n in range(8)]
+    of_broker, of_consumer = requests(messages), trace_of(messages)
     held, never_moved = (again(of, UNBOUNDED).outcomes["used_max"][:FEWEST, 0, 0] for of in (of_broker, of_consumer))
     assert (held >= never_moved).all()
     assert np.count_nonzero(held > SIZE) > np.count_nonzero(never_moved > SIZE)
