@@ -54,6 +54,7 @@ the controller. For all other APIs it is released when the request is parsed."""
 
 
 NO_WAKES = Wakes(np.zeros(0, np.int64), np.zeros(0, np.int64))
+"""For clients, which have no network threads, and for pools that never refuse."""
 
 
 class Chains(NamedTuple):

@@ -89,7 +89,9 @@ def judge_fetches(fetches: Reads, captured: Records, reader: str) -> ShownOfFetc
     took_all = (suggested["took_all"] == 1) & ~(undecided | any_of(~as_suggested))[fetch]
     available = np.where(took_all, there, reads["available_high"])
     is_compacted = (verdicts == _R.codes[_R.compacted])[fetch]
-    return ShownOfFetches(verdicts, np.where(is_compacted, left_by_compaction(fetches, captured), available))
+    if is_compacted.any():
+        available = np.where(is_compacted, left_by_compaction(fetches, captured), available)
+    return ShownOfFetches(verdicts, available)
 
 
 def left_by_compaction(fetches: Reads, captured: Records) -> Ints:

@@ -75,9 +75,10 @@ def known_log(batches: Records, witnesses: Records, aborted: Records) -> KnownLo
     changes = len(log.base) > 0 and (
         compacts or bool((begins_in_hole(slices, witnesses) & witnesses["readable_known"]).any())
     )
-    holes = shown_holes(kept, witnesses)
-    versions = versions_of(log, kept, holes) if changes else None
-    log = joined_over_holes(log, holes) if changes else log
+    versions = None
+    if changes:
+        holes = shown_holes(kept, witnesses)
+        versions, log = versions_of(log, kept, holes), joined_over_holes(log, holes)
     return KnownLog(
         log=log,
         ends=segment_ends(log, reads),
