@@ -42,3 +42,11 @@ def test_a_mutation_quota_may_be_a_fraction_and_may_be_lifted() -> None:
     settings = limit_settings(scenario, scenario.captured)
     assert settings.names == ("captured", f"{key}=0.5", f"{key}=none")
     assert settings.lanes["mutation_rate"].tolist() == [5.0, 0.5, 0.0]
+
+
+def test_a_broker_has_the_stated_number_of_network_threads_or_kafkas_three_and_a_consumer_has_none() -> None:
+    key = "broker.num.network.threads"
+    lanes = lanes_and_fetch_limits(resolve_scenario(None, [f"{key}=1"], [f"{key}=8"]))[0]
+    assert (lanes.broker["network_threads"].tolist(), lanes.consumer["network_threads"].tolist()) == ([8, 1], [0, 0])
+    default = lanes_and_fetch_limits(resolve_scenario(None, []))[0]
+    assert default.broker["network_threads"].tolist() == [3]
