@@ -24,10 +24,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.columns.arrays import Bools, Floats, Ints, Records
-from udfs.columns.groups import greatest_before
-from udfs.columns.sentinels import NONE
+from udfs.columns.arrays import Floats, Ints, Records, read_only
 from udfs.columns.time_units import NEVER, US_PER_MS, US_PER_S
+from udfs.replay.consumer_memory.another_pace import Line, in_line, set_pace, times_of
 from udfs.replay.consumer_memory.channels import replay_units
 from udfs.replay.consumer_memory.settings import MEMORY_POOL
 from udfs.replay.consumer_memory.state import POOL_OUTCOME, Traces
@@ -120,27 +119,27 @@ def replicated(traces: Traces, settings: Records, names: Sequence[str], window: 
     settings: POOL_SETTINGS[units, lanes]. names: of the units.
     """
     settings, of_lane = lanes_that_differ(settings)
-    line, left = in_line(traces), np.arange(len(settings))
-    drawn = draws_of_units(traces, line, names, len(of_lane))
-    outcomes = np.zeros((max((of.count for of in drawn), default=0), *settings.shape), POOL_OUTCOME)
-    counts = np.repeat(np.array([of.count for of in drawn], np.int64), settings.shape[1]).reshape(settings.shape)
+    line, left, at_pace = in_line(traces), np.arange(len(settings)), traces.messages.copy()
+    draws = draws_of_units(traces, line, names, len(of_lane))
+    outcomes = np.zeros((max((of.count for of in draws), default=0), *settings.shape), POOL_OUTCOME)
+    counts = np.repeat(np.array([of.count for of in draws], np.int64), settings.shape[1]).reshape(settings.shape)
     for again in range(len(outcomes)):
         if again == FEWEST:
             counts[outcomes["waits"][:again].sum(axis=0) == 0] = FEWEST
         units, lanes = (np.flatnonzero((counts > again).any(axis=axis)) for axis in (1, 0))
         if len(units) < len(left):
             traces, left = traces_of_units(traces, np.searchsorted(left, units)), units
-            line = in_line(traces)
+            line, at_pace = in_line(traces), traces.messages.copy()
         if not len(left):
             break
         scales, later_us = np.ones(len(traces.messages)), np.zeros(len(traces.messages), np.int64)
         for unit, trace in zip(left.tolist(), traces.traces, strict=True):
             own = slice(trace["first_message"], trace["end_message"])
-            drawn[unit].scale(scales[own], again)
-            drawn[unit].move(later_us[own], again)
-        here = np.ix_(left, lanes)
-        some = traces._replace(messages=at_another_pace(traces.messages, line, scales, later_us))
-        outcomes[again][here] = outcomes_in_lanes(some, with_other_races(settings[here], again), window)
+            draws[unit].scale(scales[own], again)
+            draws[unit].move(later_us[own], again)
+        set_pace(at_pace, read_only(traces.messages), line, read_only(scales), read_only(later_us))
+        here, paced = np.ix_(left, lanes), traces._replace(messages=at_pace)
+        outcomes[again][here] = outcomes_in_lanes(paced, with_other_races(settings[here], again), window)
     return PoolReplications(outcomes[:, :, of_lane], counts[:, of_lane])
 
 
@@ -239,78 +238,6 @@ def usual_times(size: Ints, time: Ints) -> Floats:
     slope = max(float((away * time).sum()) / max(float((away * away).sum()), 1.0), 0.0)
     slope = min(slope, float(time.mean()) / max(float(size.mean()), 1.0))
     return np.maximum(time.mean() + slope * away, 1.0)
-
-
-def times_of(messages: Records, line: Line) -> Ints:
-    """How long each message comes and holds memory (us); 0 for one that holds it longer than until the next request of
-    its connection: int64[n]. messages: MESSAGE[n].
-    """
-    took_us = np.zeros(len(messages), np.int64)
-    ordered = messages[line.order]
-    took = ordered["complete_at"] - ordered["size_known_at"] + ordered["held_us"]
-    took_us[line.order] = np.where(line.is_freed, took, 0)
-    return took_us
-
-
-class Line(NamedTuple):
-    """Messages by connection, those of a connection in the order in which they came.
-
-    order: int64[n], their indices. connection: int64[n], the number of each message's connection, rising. is_freed:
-    bool[n], the memory of a message came back before its connection sent the next request. is_after: bool[n], the
-    request was sent when the message before it on the connection was complete.
-    """
-
-    order: Ints
-    connection: Ints
-    is_freed: Bools
-    is_after: Bools
-
-
-def in_line(traces: Traces) -> Line:
-    """The messages by connection."""
-    messages, units = traces.messages, traces.traces
-    per_unit = units["end_message"] - units["first_message"]
-    connection = messages["connection"] + np.repeat(units["first_connection"], per_unit)
-    order = np.argsort(connection, kind="stable")
-    connection, ordered = connection[order], messages[order]
-    held_us, complete_at = ordered["held_us"], ordered["complete_at"]
-    next_at = np.append(ordered["requested_at"][1:], NEVER)[: len(order)]
-    next_at[ordered["next_request"] == NONE] = NEVER
-    is_freed = (held_us != NEVER) & (held_us <= next_at - complete_at)
-    is_after = np.append(False, next_at[:-1] >= complete_at[:-1])[: len(order)]
-    return Line(order, connection, is_freed, is_after)
-
-
-def at_another_pace(messages: Records, line: Line, scales: Floats, later_us: Ints) -> Records:
-    """MESSAGE[n] at another pace. messages: MESSAGE[n]. scales: float64[n], how many times as long each takes.
-    later_us: int64[n], how much later than captured each comes.
-
-    A message does not come before what its connection brought before is complete, nor before the memory of that is
-    given back, if that was so in the capture. One that is late takes no longer to be answered.
-    """
-    ordered, scale, later = messages[line.order], scales[line.order], later_us[line.order]
-    coming_us = np.rint(scale * (ordered["complete_at"] - ordered["size_known_at"])).astype(np.int64)
-    is_held = ordered["held_us"] != NEVER
-    held_us = np.where(is_held, np.rint(scale * np.where(is_held, ordered["held_us"], 0)).astype(np.int64), NEVER)
-    busy_us = coming_us + np.where(line.is_freed, held_us, 0)
-    before = np.cumsum(busy_us) - busy_us
-    # Each message begins at the latest of: its own time, and the end of any before it with all that lies between.
-    own = ordered["size_known_at"] + later - before
-    least = own.min(initial=0)
-    earlier = greatest_before(line.connection, own - least) + least
-    is_first = np.append(True, line.connection[1:] != line.connection[:-1])[: len(own)]
-    size_known_at = before + np.where(is_first, own, np.maximum(own, earlier))
-    done_at = np.append(0, (size_known_at + busy_us)[:-1])[: len(own)]
-    requested_at = ordered["requested_at"] + later
-    waits = line.is_after & ~is_first
-    requested_at[waits] = np.maximum(requested_at, done_at)[waits]
-    drawn = messages.copy()
-    for name, values in {
-        "requested_at": requested_at, "size_known_at": size_known_at, "complete_at": size_known_at + coming_us,
-        "held_us": held_us,
-    }.items():  # fmt: skip
-        drawn[name][line.order] = values
-    return drawn
 
 
 def with_other_races(settings: Records, again: int) -> Records:

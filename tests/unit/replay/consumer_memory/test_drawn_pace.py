@@ -8,17 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.replay.consumer_memory.traces import Exchange, pools_of, trace_of
-from udfs.columns.arrays import Floats, Records
+from udfs.columns.arrays import Floats, Ints, Records, read_only
 from udfs.columns.time_units import NEVER
 from udfs.replay.consumer_memory import drawn_pace
+from udfs.replay.consumer_memory.another_pace import in_line, set_pace
 from udfs.replay.consumer_memory.channels import replay_units
 from udfs.replay.consumer_memory.drawn_pace import (
     PoolReplications,
     UnitDraws,
-    at_another_pace,
     bursts_of,
     draws_of_units,
-    in_line,
     outcomes_in_lanes,
     replicated,
     usual_times,
@@ -65,8 +64,14 @@ def waits_of(found: PoolReplications, lane: int, unit: int = 0) -> list[int]:
 def scaled(exchanges: list[Exchange], scale: Floats | list[float]) -> Records:
     """The messages of one unit that take `scale` times as long, in the order of their requests."""
     trace = trace_of(exchanges, size_known_at=[requested_at for _, requested_at, *_ in sorted(exchanges, key=by_time)])
-    unmoved = np.zeros(len(trace.messages), np.int64)
-    return at_another_pace(trace.messages, in_line(trace), np.array(scale), unmoved)
+    return paced(trace, np.array(scale), np.zeros(len(trace.messages), np.int64))
+
+
+def paced(trace: Traces, scales: Floats, later_us: Ints) -> Records:
+    """The messages of a trace at another pace."""
+    at_pace = trace.messages.copy()
+    set_pace(at_pace, read_only(trace.messages), in_line(trace), read_only(scales), read_only(later_us))
+    return at_pace
 
 
 def requests(exchanges: list[Exchange]) -> Traces:
@@ -96,10 +101,10 @@ def test_times_are_drawn_for_each_api_relative_to_what_is_usual_for_a_size(monke
     ]
     trace = trace_of([(*row[:4], 5_000) if row[0] == 2 else row for row in rows])
     trace.messages["api_key"] = trace.messages["connection"] == 2
-    scales, line = np.ones(len(rows)), in_line(trace)
-    (drawn,) = draws_of_units(trace, line, ["1"], 1)
+    scales = np.ones(len(rows))
+    (drawn,) = draws_of_units(trace, in_line(trace), ["1"], 1)
     drawn.scale(scales, 0)
-    held = at_another_pace(trace.messages, line, scales, np.zeros(len(rows), np.int64))["held_us"]
+    held = paced(trace, scales, np.zeros(len(rows), np.int64))["held_us"]
     others = trace.messages["api_key"] == 1
     assert np.all(held[others] == 5_000)
     per_byte = held[~others] / trace.messages["size"][~others]
@@ -249,7 +254,7 @@ def test_the_requests_of_a_burst_come_closer_together_or_further_apart() -> None
     for again, times in ((0, [0, 85, 135]), (1, [0, 35, 160]), (2, [0, 0, 160])):
         later_us = np.zeros(3, np.int64)
         drawn.move(later_us, again)
-        moved = at_another_pace(trace.messages, in_line(trace), np.ones(3), later_us)
+        moved = paced(trace, np.ones(3), later_us)
         assert moved["requested_at"].tolist() == moved["size_known_at"].tolist() == times
         assert (moved["complete_at"] - moved["requested_at"]).tolist() == [0, 10, 10]
 
