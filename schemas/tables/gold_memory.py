@@ -10,7 +10,11 @@ _CLIENT = {
     "run_id": RUN_ID,
     "scenario": SCENARIO,
     "client_id": C("string", "client.id; empty for none"),
-    "client_address": C("string", "The client's IP address"),
+    "client_address": C(
+        "string",
+        "The client's IP address; with the port of its first connection for each of several producers that share "
+        "client.id and address",
+    ),
 }
 _CLIENT_KEY = ("run_id", "scenario", "client_id", "client_address")
 _USED = {

@@ -44,7 +44,8 @@ MEMORY_EVENTS = table(
     ("side", "unit", "unit_address", "time", "connection_id", "exchange_no", "kind", "lane"), "unit",
     side=C("string", "consumer, broker or producer"),
     unit=C("string", "client.id, empty for none, or the broker"),
-    unit_address=C("string", "The client's IP address; empty for a broker"),
+    unit_address=C("string", "The client's IP address, with the port of its first connection for each of several "
+                             "producer processes that share client.id and address; empty for a broker"),
     time=C("bigint", "When the request had arrived, or a producer's first record was appended", "us since 1970"),
     connection_id=C("bigint", "As in exchanges"),
     exchange_no=C("bigint", "As in exchanges"),
@@ -80,6 +81,8 @@ MEMORY_EVENTS = table(
     first_timestamp=C("bigint", "Timestamp of a produced batch's first record", "ms since 1970", nullable=True),
     last_timestamp=C("bigint", "Greatest timestamp of a produced batch's records", "ms since 1970", nullable=True),
     is_java=C("boolean", "A produced batch comes from a Java client, or may come from one", nullable=True),
+    is_told_apart=C("boolean", "It is known which of the processes that share client.id and address sent a produced "
+                               "batch", nullable=True),
     fetch_offset=C("bigint", "Offset from which a fetch reads the partition; null if it does not", nullable=True),
     partition_max_bytes=C("bigint", "Most record bytes that a fetch wants of the partition", "bytes", nullable=True),
     returned_bytes=C("bigint", "Record bytes in the response", "bytes", nullable=True),

@@ -16,9 +16,9 @@ from jobs.captures.packets_needed import check_packets
 from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.batch_split.answers import QUERIES, TITLE, answer_lines
 from jobs.replays.batch_split.producer_packets import with_packets
-from jobs.replays.batch_split.producer_processes import producer_processes
 from jobs.replays.batch_split.stored_codecs import stored_codecs
 from jobs.replays.lane_settings import lane_settings
+from jobs.replays.producer_processes import producer_addresses
 from jobs.replays.silver import Read, client_software, dealt_silver, read_small_table, rows_of_step_table
 from jobs.scenarios.scenario import Scenario
 from jobs.scenarios.settings import setting_of
@@ -42,7 +42,7 @@ from udfs.replay.batch_split.silver_events import (
     sent_batches,
 )
 from udfs.replay.shared.dealt_rows import SHARD
-from udfs.replay.shared.processes import ONE_EACH
+from udfs.replay.shared.process_addresses import ONE_ADDRESS_EACH
 
 ORDER = (*PRODUCERS.unit, IS_SENT, *PACKET_ORDER, *PRODUCERS.order)
 """The order of rows in a task that measures sizes: for each producer first its packets, then what it sent."""
@@ -76,7 +76,7 @@ def reads_of_sent(source: Source) -> list[Read]:
     changes = read_small_table(source, TOPIC_CHANGES, CHANGE_COLUMNS)
     connections, software = read_small_table(source, CONNECTIONS, CONNECTION_COLUMNS), client_software(source)
     by_host = source.run.scenario.captured.get("producer.process") == "host"
-    processes = ONE_EACH if by_host else producer_processes(source, software)
+    processes = ONE_ADDRESS_EACH if by_host else producer_addresses(source, software)
     mapped = partial(
         sent_batches,
         producers=producers_of(connections, software, default_linger_ms, processes),

@@ -16,6 +16,7 @@ from jobs.replays.consumer_memory.fetch_limits import distinct_fetch_limits, lim
 from jobs.replays.fetch_max_bytes.reads import dealt_reads, with_connections
 from jobs.replays.fetch_max_bytes.users import with_users
 from jobs.replays.lane_settings import lane_settings
+from jobs.replays.producer_processes import producer_addresses
 from jobs.replays.silver import Read, client_software, dealt_silver, mapped_silver, may_have_rows, read_small_table
 from jobs.scenarios.scenario import Scenario
 from jobs.scenarios.settings import setting_of
@@ -98,7 +99,11 @@ def message_reads(source: Source) -> list[Read]:
     return [
         Read(EXCHANGES, EXCHANGE_COLUMNS, of_exchanges),
         Read(FETCH_PARTITIONS, PARTITION_COLUMNS, partition_events),
-        Read(RECORD_BATCHES, BATCH_COLUMNS, partial(batch_events, java=java)),
+        Read(
+            RECORD_BATCHES,
+            BATCH_COLUMNS,
+            partial(batch_events, java=java, processes=producer_addresses(source, clients)),
+        ),
     ]
 
 

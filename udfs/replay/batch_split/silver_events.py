@@ -17,7 +17,7 @@ from udfs.columns.arrow_columns import us_since_1970
 from udfs.replay.batch_split.settings import HALVES_SINCE
 from udfs.replay.shared.client_software import Software, may_be_java, numbers_by_connection, release_of
 from udfs.replay.shared.dealt_rows import Step
-from udfs.replay.shared.processes import ONE_EACH, Processes
+from udfs.replay.shared.process_addresses import ONE_ADDRESS_EACH, ProcessAddresses
 from udfs.replay.shared.silver_columns import (
     ByConnection,
     Column,
@@ -25,7 +25,6 @@ from udfs.replay.shared.silver_columns import (
     base_sequences,
     constant_text_column,
     event_rows,
-    first_text,
     is_known,
     is_text,
     list_or_empty,
@@ -53,7 +52,7 @@ BATCH_COLUMNS = (
     _B.request_time, _B.response_time,
 )  # fmt: skip
 CONNECTION_COLUMNS = (
-    _C.connection_id, _C.client_software_name, _C.client_software_version, _C.began_before_capture, _C.client
+    _C.connection_id, _C.client_software_name, _C.client_software_version, _C.began_before_capture
 )  # fmt: skip
 CHANGE_COLUMNS = (
     TOPIC_CHANGES.topic, TOPIC_CHANGES.kind, TOPIC_CHANGES.error_code, TOPIC_CHANGES.validate_only,
@@ -70,31 +69,26 @@ class Producers(NamedTuple):
 
     is_java: it may be Kafka's own client. halves: it may be Kafka's own client of HALVES_SINCE or later; a client that
     does not say its release may be. linger_ms: the default of linger.ms in its release. began_before: the connection
-    was opened before the capture began. process: of several processes with one client.id and address, the place in
-    `addresses` of the address and port of the process that has the connection. is_told_apart: it is known which process
-    has the connection.
+    was opened before the capture began. processes: those of clients that are several.
     """
 
     is_java: ByConnection
     halves: ByConnection
     linger_ms: ByConnection
     began_before: ByConnection
-    process: ByConnection
-    addresses: tuple[str, ...]
-    is_told_apart: ByConnection
+    processes: ProcessAddresses
 
 
 def producers_of(
     connections: pa.Table,
     software: Mapping[int, Software],
     default_linger_ms: Callable[[Release | None], int],
-    processes: Processes = ONE_EACH,
+    processes: ProcessAddresses = ONE_ADDRESS_EACH,
 ) -> Producers:
     """The clients on these connections, from rows of CONNECTIONS and from what their requests show. Only the requests
     have what a request log says about a client.
 
-    default_linger_ms: the default of linger.ms in a release; for None, in the newest one. processes: those that share a
-    client.id and address.
+    default_linger_ms: the default of linger.ms in a release; for None, in the newest one.
     """
     c = CONNECTIONS
     java, halves, linger_ms, began = dict[int, int](), dict[int, int](), dict[int, int](), dict[int, int]()
@@ -107,17 +101,12 @@ def producers_of(
         halves[connection] = java[connection] and int(release is None or release >= HALVES_SINCE)
         linger_ms[connection] = default_linger_ms(release)
         began[connection] = int(row[c.began_before_capture])
-    firsts = sorted(set(processes.first.values()))
-    address = dict(zip(*(connections[column].to_pylist() for column in (c.connection_id, c.client)), strict=True))
-    place = {first: number for number, first in enumerate(firsts)}
     return Producers(
         is_java=numbers_by_connection(java),
         halves=numbers_by_connection(halves),
         linger_ms=numbers_by_connection(linger_ms),
         began_before=numbers_by_connection(began),
-        process=numbers_by_connection({connection: place[first] for connection, first in processes.first.items()}),
-        addresses=tuple(str(address[first]) for first in firsts),
-        is_told_apart=numbers_by_connection(dict.fromkeys(processes.unknown, 0)),
+        processes=processes,
     )
 
 
@@ -169,14 +158,14 @@ def sent_batches(
         columns: dict[str, Column] = {
             **same_columns(AS_SENT, rows),
             t.client_id: constant_text_column("", rows) if by_host else text_or_empty(rows[b.client_id]),
-            t.client_address: rows[b.client_address] if by_host else addresses_of(rows, producers),
+            t.client_address: producers.processes.of(rows[b.connection_id], rows[b.client_address]),
             t.append_from: pc.coalesce(append_times(rows), us_since_1970(rows[b.request_time])),
             t.base_sequence: base_sequences(rows),
             t.request_time: us_since_1970(rows[b.request_time]),
             t.response_time: us_since_1970(rows[b.response_time]),
             **{column: list_or_empty(rows[column]) for column in LISTS},
             t.is_java: pc.equal(is_java, 1),
-            t.is_told_apart: pc.equal(producers.is_told_apart.of(rows[b.connection_id], 1), 1),
+            t.is_told_apart: producers.processes.are_told_apart(rows[b.connection_id]),
             t.halves: pc.equal(producers.halves.of(rows[b.connection_id], None), 1),
             t.linger_ms: producers.linger_ms.of(rows[b.connection_id], 0),
             t.began_before: pc.equal(producers.began_before.of(rows[b.connection_id], None), 1),
@@ -184,15 +173,6 @@ def sent_batches(
             t.stored_codec: values_of_topics(rows[b.topic], stored, pa.string()),
         }
         yield rows_where(event_rows(columns), is_known(is_java))
-
-
-def addresses_of(rows: pa.RecordBatch, producers: Producers) -> Column:
-    """The address of each row's client, with a port for each of several processes. rows: rows of RECORD_BATCHES."""
-    address = rows[RECORD_BATCHES.client_address]
-    if not producers.addresses:
-        return address
-    places = producers.process.of(rows[RECORD_BATCHES.connection_id], None).cast(pa.int32())
-    return first_text(pa.DictionaryArray.from_arrays(places, pa.array(producers.addresses, pa.string())), address)
 
 
 def values_of_topics(topics: Column, by_topic: Mapping[str, int | str], kind: pa.DataType) -> Column:

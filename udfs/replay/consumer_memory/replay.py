@@ -83,16 +83,18 @@ def replay_brokers(units: Units, parts: Parts, lanes: MemoryLanes) -> Rows:
 
 
 def replay_sends(units: Units, parts: Parts, lanes: MemoryLanes) -> Rows:
-    """The rows of producers. Producers that are not Kafka's own Java client have rows of `fidelity` only."""
+    """The rows of producers. Those that are not Kafka's own Java client, or may be several processes, have rows of
+    `fidelity` only.
+    """
     events = ProducerEvents()
     for rows, unit in parts:
         events.add(rows, unit)
     produced = read_produced(events.gathered.records, len(units), lanes.window)
-    java = np.flatnonzero(events.is_java & (produced.producers["batches"] > 0)).tolist()
-    sent = {unit: sent_by(produced, unit) for unit in java}
+    is_replayed = events.is_java & events.is_told_apart & (produced.producers["batches"] > 0)
+    sent = {unit: sent_by(produced, unit) for unit in np.flatnonzero(is_replayed).tolist()}
     replayed = {unit: replay_producer(of, lanes.producer) for unit, of in sent.items()}
     ranges = {unit: replicated(of, lanes.producer, units.names[unit]) for unit, of in sent.items()}
-    if java:
+    if sent:
         yield from producer_memory_rows(units, produced, replayed, lanes, events.left_out())
         yield from producer_range_rows(units, replayed, ranges, lanes)
     yield from client_fidelity_rows(units, verdicts_on_producers(produced, replayed, events.is_java))

@@ -18,6 +18,7 @@ from udfs.columns.arrow_columns import arrow_array, us_since_1970
 from udfs.columns.arrow_columns import compute as pc
 from udfs.columns.time_units import US_PER_MS
 from udfs.replay.shared.dealt_rows import Step
+from udfs.replay.shared.process_addresses import ProcessAddresses
 from udfs.replay.shared.silver_columns import (
     ByConnection,
     Column,
@@ -185,16 +186,19 @@ def partition_events(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBat
         )
 
 
-def batch_events(batches: Iterable[pa.RecordBatch], java: ByConnection) -> Iterator[pa.RecordBatch]:
+def batch_events(
+    batches: Iterable[pa.RecordBatch], java: ByConnection, processes: ProcessAddresses
+) -> Iterator[pa.RecordBatch]:
     """From rows of RECORD_BATCHES: what consumers fetched, and what producers sent.
 
-    java: 1 for connections of clients that may be Kafka's own, 0 for those of others.
+    java: 1 for connections of clients that may be Kafka's own, 0 for those of others. processes: those of producers
+    that are several.
     """
     b = RECORD_BATCHES
     for batch in batches:
         rows = rows_where(batch, is_known(batch[b.request_time]))
         yield fetched_batches(rows_where(rows, is_text(rows[b.source], FROM_FETCH)))
-        yield produced_batches(rows_where(rows, is_text(rows[b.source], FROM_PRODUCE)), java)
+        yield produced_batches(rows_where(rows, is_text(rows[b.source], FROM_PRODUCE)), java, processes)
 
 
 def fetched_batches(rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -222,7 +226,7 @@ def fetched_batches(rows: pa.RecordBatch) -> pa.RecordBatch:
     )
 
 
-def produced_batches(rows: pa.RecordBatch, java: ByConnection) -> pa.RecordBatch:
+def produced_batches(rows: pa.RecordBatch, java: ByConnection, processes: ProcessAddresses) -> pa.RecordBatch:
     """The batches of produce requests. A batch begins with its first record, if its timestamp can be the time of
     append.
     """
@@ -232,6 +236,7 @@ def produced_batches(rows: pa.RecordBatch, java: ByConnection) -> pa.RecordBatch
     return event_rows(
         {
             **unit_of_client(rows, PRODUCER),
+            t.unit_address: processes.of(rows[b.connection_id], rows[b.client_address]),
             t.kind: kind_column(MemoryEvent.BATCH, rows),
             t.time: pc.coalesce(
                 null_unless(is_text(rows[b.timestamp_type], "CreateTime"), append_times(rows)), requested
@@ -247,5 +252,6 @@ def produced_batches(rows: pa.RecordBatch, java: ByConnection) -> pa.RecordBatch
             t.first_timestamp: rows[b.base_timestamp],
             t.last_timestamp: rows[b.max_timestamp],
             t.is_java: pc.equal(java.of(rows[b.connection_id], 1), 1),
+            t.is_told_apart: processes.are_told_apart(rows[b.connection_id]),
         }
     )

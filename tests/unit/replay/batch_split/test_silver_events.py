@@ -28,6 +28,7 @@ from udfs.replay.batch_split.silver_events import (
     sent_batches,
 )
 from udfs.replay.shared import client_software
+from udfs.replay.shared.process_addresses import process_addresses
 from udfs.replay.shared.processes import Processes
 
 NOW_MS = TIME_US // 1000
@@ -65,10 +66,9 @@ def producers(clients: list[Row], requests: list[Row] | None = None) -> Producer
 
 def test_each_of_several_processes_with_one_client_id_and_address_has_the_port_of_its_first_connection() -> None:
     connections = [client(number, client=f"10.0.0.1:4000{number}") for number in range(1, 5)]
-    of = producers_of(
-        small_rows(CONNECTIONS, CONNECTION_COLUMNS, connections), {}, default_linger_ms,
-        Processes({1: 1, 2: 1, 3: 3}, frozenset({4})),
-    )  # fmt: skip
+    there = small_rows(CONNECTIONS, (*CONNECTION_COLUMNS, CONNECTIONS.client), connections)
+    processes = process_addresses(Processes({1: 1, 2: 1, 3: 3}, frozenset({4})), there)
+    of = producers_of(there, {}, default_linger_ms, processes)
     rows = sent([batch(number, NOW_MS) for number in range(1, 6)], of)
     assert {row[SENT.connection_id]: (row[SENT.client_address], row[SENT.is_told_apart]) for row in rows} == {
         1: ("10.0.0.1:40001", True), 2: ("10.0.0.1:40001", True), 3: ("10.0.0.1:40003", True), 4: ("10.0.0.1", False),

@@ -285,6 +285,15 @@ def test_a_producer_that_is_no_java_client_has_no_buffer_to_replay() -> None:
     ]
 
 
+def test_producers_that_are_not_told_apart_are_not_replayed_as_one() -> None:
+    f, producer = FIDELITY, [event for event in EVENTS if event["side"] == "producer"]
+    found = tables([producer[0], *(event | {"is_told_apart": False} for event in producer[1:])], 1)
+    assert PRODUCER_MEMORY.name not in found
+    assert [(r[f.metric], r[f.checked], r[f.unknown], dict(r[f.reasons])) for r in found[f.name]] == [
+        ("batches_without_wait", 0, 3, {"several_processes": 3})
+    ]
+
+
 def test_fidelity_says_of_each_client_what_was_checked() -> None:
     f = FIDELITY
     found = {row[f.metric]: row for row in rows_of(f)}

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from schemas.tables.event_kinds import HandledBy, MemoryEvent
-from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
+from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.steps_memory import MEMORY_EVENTS
 from tests.gate_rows import TIME, Row
 from tests.silver_rows import TIME_US, in_turn, plain, row_of, silver_rows
@@ -23,6 +23,8 @@ from udfs.replay.consumer_memory.silver_events import (
     exchange_events,
     partition_events,
 )
+from udfs.replay.shared.process_addresses import ONE_ADDRESS_EACH, ProcessAddresses, process_addresses
+from udfs.replay.shared.processes import Processes
 from udfs.replay.shared.silver_columns import DELIVERY_TIMEOUT_MS, ByConnection
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
@@ -44,8 +46,8 @@ def exchange(side: str, **columns: Any) -> Row:
     return row
 
 
-def batches(rows: list[Row], java: ByConnection = NOBODY) -> list[Row]:
-    return plain(batch_events(silver_rows(RECORD_BATCHES, BATCH_COLUMNS, rows), java))
+def batches(rows: list[Row], java: ByConnection = NOBODY, processes: ProcessAddresses = ONE_ADDRESS_EACH) -> list[Row]:
+    return plain(batch_events(silver_rows(RECORD_BATCHES, BATCH_COLUMNS, rows), java, processes))
 
 
 def batch(source: str, **columns: Any) -> Row:
@@ -202,6 +204,20 @@ def test_an_unidentified_producer_counts_as_a_java_client() -> None:
     assert {row[T.connection_id]: row[T.is_java] for row in rows} == {1: True, 2: False, 5: True}
 
 
+def test_each_of_several_producers_with_one_client_id_and_address_has_a_buffer_of_its_own() -> None:
+    """Its address has the port of its first connection. Of connection 4 it is not known whose it is."""
+    clients = {CONNECTIONS.connection_id: [1, 2, 3, 4], CONNECTIONS.client: [f"10.0.0.1:4000{n}" for n in range(1, 5)]}
+    processes = process_addresses(Processes({1: 1, 2: 1, 3: 3}, frozenset({4})), pa.table(clients))
+    sent = [{"connection_id": number, "source": "produce", "client_address": "10.0.0.1"} for number in range(1, 6)]
+    rows = {
+        row[T.connection_id]: (row[T.unit_address], row[T.is_told_apart]) for row in batches(sent, processes=processes)
+    }
+    assert rows == {
+        1: ("10.0.0.1:40001", True), 2: ("10.0.0.1:40001", True), 3: ("10.0.0.1:40003", True), 4: ("10.0.0.1", False),
+        5: ("10.0.0.1", True),
+    }  # fmt: skip
+
+
 def test_a_sequence_counts_only_with_a_producer_id() -> None:
     rows = batches([{"source": "produce", "producer_id": of, "base_sequence": 3} for of in (7, -1, None)])
     assert [row[T.sequence] for row in rows] == [3, -1, -1]
@@ -234,7 +250,7 @@ def events_of(rows: list[Row], batch_rows: int) -> list[pa.RecordBatch]:
     parts = [row | read | {"partition": number} for row in rows for number in (1, 0)]
     fetched = [row | {"source": "fetch", "topic": "t", "available_bytes": size} for row in rows for size in (9, 5)]
     return [
-        *batch_events(silver_rows(RECORD_BATCHES, BATCH_COLUMNS, fetched, batch_rows), NOBODY),
+        *batch_events(silver_rows(RECORD_BATCHES, BATCH_COLUMNS, fetched, batch_rows), NOBODY, ONE_ADDRESS_EACH),
         *partition_events(silver_rows(FETCH_PARTITIONS, PARTITION_COLUMNS, parts, batch_rows)),
         *exchange_events(silver_rows(EXCHANGES, EXCHANGE_COLUMNS, rows, batch_rows), NOBODY, NOBODY),
     ]

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import jobs.replays.batch_split.producer_processes as producer_processes
+import jobs.replays.producer_processes as producer_processes
 from jobs.replays.algorithm import Source
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, RECORD_BATCHES
 from schemas.wire.apis import API_KEYS
@@ -82,8 +82,7 @@ def told_apart(
         return SimpleNamespace(toArrow=lambda: pa.Table.from_batches(made, schema))
 
     monkeypatch.setattr(producer_processes, "mapped_silver", mapped)
-    monkeypatch.setattr(producer_processes, "read_small_table", lambda source, table, columns: there)
-    return producer_processes.producer_processes(cast(Source, None), software_of(exchanges))
+    return producer_processes.producer_processes(cast(Source, None), there, software_of(exchanges))
 
 
 def sets_of(found: Processes) -> list[list[int]]:

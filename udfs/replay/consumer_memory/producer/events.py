@@ -64,18 +64,24 @@ class ProducerEvents:
     counted.
 
     is_java: bool[units], whether each may be a Java client. Only Java clients have the BufferPool that is replayed.
+    is_told_apart: bool[units], whether it is known that each is one process.
     """
 
     gathered: GrowingRecords = field(default_factory=lambda: GrowingRecords(SENDING))
     counted: Counted = field(default_factory=Counted)
     is_java: Bools = field(default_factory=lambda: np.zeros(0, np.bool_))
+    is_told_apart: Bools = field(default_factory=lambda: np.zeros(0, np.bool_))
 
     def add(self, rows: pa.RecordBatch, unit: Ints) -> None:
         """Take rows of MEMORY_EVENTS, in their order. unit: int64[rows]."""
         is_kept = self.counted.places(unit, np.ones(len(unit), np.bool_)) < MOST_EXCHANGES
         self.gathered.add(sendings_of_units(rows, unit)[is_kept])
-        self.is_java = resize_to_units(self.is_java, int(unit[-1]) + 1, True)
-        np.logical_and.at(self.is_java, unit, int_column(rows, MEMORY_EVENTS.is_java, 1) == 1)
+        t, units = MEMORY_EVENTS, int(unit[-1]) + 1
+        self.is_java, self.is_told_apart = (
+            resize_to_units(flags, units, True) for flags in (self.is_java, self.is_told_apart)
+        )
+        for flags, column in ((self.is_java, t.is_java), (self.is_told_apart, t.is_told_apart)):
+            np.logical_and.at(flags, unit, int_column(rows, column, 1) == 1)
 
     def left_out(self) -> Ints:
         """How many sendings of each producer were only counted: int64[units]."""

@@ -103,13 +103,15 @@ def verdicts_on_producers(
 ) -> Iterator[tuple[int, FidelityCounts]]:  # fmt: skip
     """The fidelity counts of each producer, by its number. replayed: by the number of the producer.
 
-    is_java: bool[units]; any other client may bound its memory in another way.
+    is_java: bool[units]; any other client may bound its memory in another way. A Java client that is not replayed may
+    be several processes.
     """
     batches = produced.producers["batches"]
     for unit in np.flatnonzero(batches).tolist():
         count = int(batches[unit])
-        if not is_java[unit]:
-            yield unit, count_cases(BATCHES_WITHOUT_WAIT, {BUFFERS.not_a_java_client: count}, BUFFERS)
+        if unit not in replayed:
+            reason = BUFFERS.several_processes if is_java[unit] else BUFFERS.not_a_java_client
+            yield unit, count_cases(BATCHES_WITHOUT_WAIT, {reason: count}, BUFFERS)
             continue
         captured, late = replayed[unit].outcomes[CAPTURED], replayed[unit].late
         waited = int(captured["late"] + captured["exhausted"] + captured["too_large"])

@@ -12,6 +12,7 @@ from jobs.replays.silver import Read, mapped_silver, read_small_table
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, RECORD_BATCHES
 from udfs.columns.arrays import Ints
 from udfs.replay.shared.client_software import Software
+from udfs.replay.shared.process_addresses import ProcessAddresses, process_addresses
 from udfs.replay.shared.processes import (
     CONNECTION_COLUMNS,
     ONE_EACH,
@@ -30,12 +31,17 @@ from udfs.replay.shared.processes import (
 from udfs.replay.shared.silver_work import kept_rows
 
 
-def producer_processes(source: Source, software: Mapping[int, Software]) -> Processes:
+def producer_addresses(source: Source, software: Mapping[int, Software]) -> ProcessAddresses:
+    """The address of each process of the clients that are several."""
+    connections = read_small_table(source, CONNECTIONS, CONNECTION_COLUMNS)
+    return process_addresses(producer_processes(source, connections, software), connections)
+
+
+def producer_processes(source: Source, connections: pa.Table, software: Mapping[int, Software]) -> Processes:
     """The processes of clients that have two connections to one broker side by side. Nothing is read if there are
-    none.
+    none. connections: CONNECTION_COLUMNS of CONNECTIONS.
     """
-    connections = producing_connections(read_small_table(source, CONNECTIONS, CONNECTION_COLUMNS), software)
-    in_doubt = connections_in_doubt(connections)
+    in_doubt = connections_in_doubt(producing_connections(connections, software))
     if not in_doubt:
         return ONE_EACH
     doubtful = [connection.connection_id for members in in_doubt for connection in members]
