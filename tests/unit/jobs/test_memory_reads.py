@@ -17,6 +17,7 @@ from schemas.wire.apis import API_KEYS
 from tests.gate_rows import TIME, whole
 from tests.silver_rows import plain, silver_rows
 from udfs.replay.consumer_memory.controllers import ASKED
+from udfs.replay.shared.process_addresses import ONE_ADDRESS_EACH
 
 SERVERS = {5: "10.0.0.1:9092", 6: "10.0.0.1:9093"}
 
@@ -29,6 +30,7 @@ def test_requests_to_a_controller_take_no_memory_of_a_broker(
     there = whole(CONNECTIONS, [{"connection_id": number, "server": server} for number, server in SERVERS.items()])
     found: dict[str, Any] = {
         "client_software": lambda source: {},
+        "producer_addresses": lambda source, software: ONE_ADDRESS_EACH,
         "may_have_rows": lambda source, table, column, least: True,
         "mapped_silver": lambda source, reads, schema: SimpleNamespace(toArrow=lambda: asked),
         "read_small_table": lambda source, table, columns: there,

@@ -13,7 +13,7 @@ from schemas.tables.event_kinds import HandledBy, MemoryEvent
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.steps_memory import MEMORY_EVENTS
 from tests.gate_rows import TIME, Row
-from tests.silver_rows import TIME_US, in_turn, plain, row_of, silver_rows
+from tests.silver_rows import TIME_US, in_turn, plain, row_of, silver_rows, small_rows
 from udfs.replay.consumer_memory.silver_events import (
     BATCH_COLUMNS,
     EXCHANGE_COLUMNS,
@@ -206,8 +206,9 @@ def test_an_unidentified_producer_counts_as_a_java_client() -> None:
 
 def test_each_of_several_producers_with_one_client_id_and_address_has_a_buffer_of_its_own() -> None:
     """Its address has the port of its first connection. Of connection 4 it is not known whose it is."""
-    clients = {CONNECTIONS.connection_id: [1, 2, 3, 4], CONNECTIONS.client: [f"10.0.0.1:4000{n}" for n in range(1, 5)]}
-    processes = process_addresses(Processes({1: 1, 2: 1, 3: 3}, frozenset({4})), pa.table(clients))
+    clients = [row_of(CONNECTIONS, connection_id=n, client=f"10.0.0.1:4000{n}") for n in range(1, 5)]
+    there = small_rows(CONNECTIONS, (CONNECTIONS.connection_id, CONNECTIONS.client), clients)
+    processes = process_addresses(Processes({1: 1, 2: 1, 3: 3}, frozenset({4})), there)
     sent = [{"connection_id": number, "source": "produce", "client_address": "10.0.0.1"} for number in range(1, 6)]
     rows = {
         row[T.connection_id]: (row[T.unit_address], row[T.is_told_apart]) for row in batches(sent, processes=processes)
