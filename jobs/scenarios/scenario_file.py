@@ -285,7 +285,8 @@ def _of_no_broker(name: str) -> str:
     """Why a setting cannot be given for one broker; empty if the name has not the form broker.ID.SETTING."""
     spelt = re.fullmatch(r"broker\.([^.]+)\.(.+)", name)
     known = [setting for setting in settings().values() if setting.named == BROKER]
-    if spelt is None or spelt[1] in {setting.name.partition(".")[0] for setting in known}:
+    of_all = [key.removeprefix("broker.") for key in settings() if key.startswith("broker.")]
+    if spelt is None or spelt[1] in {name.partition(".")[0] for name in of_all}:  # a misspelt setting of all brokers
         return ""
     if of_broker := next((setting for setting in known if spelt[2] in (setting.name, setting.key)), None):
         right = f"broker.{spelt[1] if spelt[1].isdecimal() else 'ID'}.{of_broker.name}"

@@ -480,6 +480,12 @@ def test_what_cannot_be_stated_for_one_broker_is_refused_with_what_can(write: Pa
     assert fault in found
 
 
+@pytest.mark.parametrize("misspelt", ["broker.num.network.thread", "broker.group.share.max.share.session"])
+def test_the_first_word_of_a_misspelt_setting_of_all_brokers_is_no_broker(write: Path, misspelt: str) -> None:
+    (found,) = faults(write, "", captured=(f"{misspelt}=3",))
+    assert f"did you mean `{misspelt}s`?" in found
+
+
 def test_a_lane_has_one_value_for_all_brokers(write: Path) -> None:
     (found,) = faults(write, "", sets=("broker.2.fetch.max.bytes=1MiB",))
     assert "a lane has one value for all brokers; vary broker.fetch.max.bytes, or state this as captured" in found
