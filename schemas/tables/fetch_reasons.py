@@ -144,7 +144,8 @@ CLOSED_OBSTACLES = {
     ),
     "partition_refused": FidelityReason(
         "Closed loop: partitions of the connection had no records in a response, because they had errors, or because "
-        "the follower had to truncate its log first.",
+        "the follower had to truncate its log first. Errors do not count if the reader left the partition within a "
+        "second, as it does when its leader moves.",
         "Nothing: the capture does not show what the reader would have got.",
         "unknown",
     ),

@@ -83,11 +83,12 @@ def read_row(
 
 def catch_up(
     rotates: bool = True, partitions: int = PARTITIONS, batches: int = BATCHES, reconnects: int | None = None,
-    broker: str = "1",
+    broker: str = "1", returns: int | None = None,
 ) -> Rows:  # fmt: skip
     """A Java consumer's catch-up: two partitions fit into a response, and the session's order is Kafka's.
 
-    reconnects: the fetch that opens another connection, to `broker`, and a session.
+    reconnects: the fetch that opens another connection, to `broker`, and a session. returns: the fetch with which the
+    consumer goes back to its first connection.
     """
     order, read, rows = list(range(partitions)), [0] * partitions, []
     client, node = order, {"connection_id": READER["connection_id"], "broker": READER["broker"]}
@@ -95,6 +96,8 @@ def catch_up(
         opens = fetch in (0, reconnects)
         if fetch == reconnects:
             order, node = client, {"connection_id": READER_CONNECTION + 1, "broker": broker}
+        elif fetch == returns:
+            order, node = client, {"connection_id": READER_CONNECTION, "broker": READER["broker"]}
         served = [p for p in order if read[p] < batches][:2]
         rows += [
             read_row(fetch, i, p, read[p], SIZE if p in served else 0, batches) | node | {"opens_session": opens}

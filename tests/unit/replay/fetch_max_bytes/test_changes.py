@@ -157,6 +157,7 @@ def changes_of_moves(fetches: int, partitions: Records, moves: Records, *, leave
         servings=np.zeros(0, SERVING),
         moves=moves,
         bounds=np.zeros(0, BOUND),
+        first_stay=np.arange(len(partitions)),
     )
     none = np.zeros(fetches, np.int64)
     times = ReaderFetches(

@@ -23,6 +23,7 @@ from tests.unit.replay.fetch_max_bytes.captured_reader import (
     MS,
     PARTITIONS,
     READER,
+    READER_CONNECTION,
     SIZE,
     Rows,
     batch_rows,
@@ -41,6 +42,7 @@ from udfs.replay.fetch_max_bytes.settings import FetchLanes
 from udfs.replay.shared.lanes import AS_CAPTURED
 from udfs.replay.shared.line_fit import fit_line
 
+TIMES = ("position", "request_time", "response_time")
 LOOSE = [
     "response_time",
     "max_wait_ms",
@@ -115,6 +117,72 @@ def test_partitions_that_move_to_another_broker_are_read_on_from_where_the_lane_
         ("lane 0", "1"): ALL // 2, ("lane 0", "2"): ALL // 2, ("lane 1", "1"): ALL // 4, ("lane 1", "2"): ALL * 3 // 4,
     }  # fmt: skip
     assert all(checked == agreed for checked, agreed, _, _ in closed_fidelity(events).values())
+
+
+BACK_AFTER = 2_000 * MS
+BACK = [
+    row | ({name: row[name] + BACK_AFTER for name in TIMES} if row.get("exchange_no", 0) >= 8 else {})
+    for row in batch_rows() + catch_up(reconnects=4, broker="2", returns=8)
+]
+"""The leader moves to another broker for four fetches. Two seconds later it comes back."""
+
+
+def test_partitions_whose_leader_comes_back_are_read_on_from_where_the_lane_is() -> None:
+    """A response of the second lane holds half as much, so it has read half as much at each move."""
+    assert closed_bytes(BACK, AS_CAPTURED, SIZE) == {
+        ("lane 0", "1"): ALL * 3 // 4, ("lane 0", "2"): ALL // 4, ("lane 1", "1"): ALL * 7 // 8,
+        ("lane 1", "2"): ALL // 8,
+    }  # fmt: skip
+    assert all(checked == agreed for checked, agreed, _, _ in closed_fidelity(BACK).values())
+
+
+def test_the_catch_up_of_partitions_whose_leader_comes_back_lasts_from_the_first_fetch_to_the_last() -> None:
+    rows = gold(BACK, lanes_of(AS_CAPTURED, SIZE, 10 * SIZE))["fetch_consumers"]
+    took = [row["catch_up_ms"] for row in rows if row["mode"] == "closed"]
+    assert took == pytest.approx([2152, 2312, 72], abs=30)
+
+
+REFUSED = {"redirected": True, "returned_bytes": 0, "response_bound": None, "response_record_bytes": 0}
+"""What a response has of a partition that the broker does not lead."""
+
+
+@pytest.mark.parametrize(("refusals", "unknown"), [(2, 0), (101, 0), (102, 32)])
+def test_what_is_refused_before_a_leader_has_moved_can_be_checked_if_it_does_not_last(
+    refusals: int, unknown: int
+) -> None:
+    """A lane that is behind could read for more than a second what the captured reader did not get."""
+    refused = [read_row(8 + i, p, p, 4, 0) | REFUSED for i in range(refusals) for p in range(PARTITIONS)]
+    moved = [
+        behind(row, 10 * MS * refusals) if row["exchange_no"] >= 8 else row
+        for row in catch_up(reconnects=8, broker="2")
+    ]  # fmt: skip
+    assert closed_unknown([*batch_rows(), *moved, *refused]) == unknown
+
+
+@pytest.mark.parametrize("broker", ["1", "2"])
+def test_what_is_refused_and_then_read_at_the_same_broker_is_unknown(broker: str) -> None:
+    """A leader was not available for the time of a fetch. Another reader's refusals do not matter."""
+    at_1 = read_row(8, 0, 0, 4, 0) | REFUSED
+    refused = [at_1 if broker == "1" else at_1 | {"broker": "2", "client_id": "another", "connection_id": 99}]
+    events = [behind(row, 10 * MS) if row.get("exchange_no", 0) >= 8 else row for row in EVENTS]
+    assert closed_unknown([*events, *refused]) == (32 if broker == "1" else 0)
+
+
+def closed_unknown(events: Rows) -> int:
+    """How many comparisons of bytes are unknown because partitions were refused."""
+    rows = gold(events, lanes_of(AS_CAPTURED))["fidelity"]
+    reasons = [dict(row["reasons"]) for row in rows if row["metric"] == "closed_loop_bytes"]
+    return sum(of.get("partition_refused", 0) for of in reasons)
+
+
+def test_a_response_under_way_from_the_old_leader_arrives_before_its_partitions_are_asked_for_at_the_new_one() -> None:
+    """The reader already fetches another partition there. It sends such a fetch just before that response."""
+    other = read_row(7, 0, 0, 0, 0) | {"topic": "u", "topic_key": "u", "connection_id": READER_CONNECTION + 1}
+    there = other | {"broker": "2", "opens_session": True} | {name: other[name] + MS // 2 for name in TIMES}
+    moved = catch_up(reconnects=8, broker="2")
+    assert closed_bytes([*batch_rows(), there, *moved], AS_CAPTURED) == {
+        ("lane 0", "1"): ALL // 2, ("lane 0", "2"): ALL // 2,
+    }  # fmt: skip
 
 
 STOPS_FETCHES = [row for row in catch_up() if row["exchange_no"] < BATCHES]
@@ -285,7 +353,7 @@ def test_a_response_that_is_empty_because_of_a_quota_makes_the_client_wait_in_ev
 
 def behind(row: dict[str, Any], later: int) -> dict[str, Any]:
     """A fetch's row, with the next exchange's number and times that are `later` us later."""
-    times = {name: row[name] + later for name in ("position", "request_time", "response_time")}
+    times = {name: row[name] + later for name in TIMES}
     return row | times | {"exchange_no": row["exchange_no"] + 1}
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.columns.arrays import Ints, Records
+from udfs.columns.arrays import Bools, Ints, Records
 from udfs.columns.records import join_records, pick_records
 from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER
@@ -36,7 +36,8 @@ class NodeReads(NamedTuple):
     partitions: FETCHED_PARTITION, those of a node in the order in which it first asked for them. node:
     int64[partitions]. fetches: ANSWERED_FETCH, servings: SERVING, moves: MOVE; those of a node in time order, and
     those of a fetch in the order in which it names partitions. bounds: BOUND, those of a partition in
-    time order. The fetch of a serving is the first fetch that was sent at the same time.
+    time order. The fetch of a serving is the first fetch that was sent at the same time. first_stay:
+    int64[partitions], the first stay of the same partition at its node (stays.py).
     """
 
     partitions: Records
@@ -45,6 +46,7 @@ class NodeReads(NamedTuple):
     servings: Records
     moves: Records
     bounds: Records
+    first_stay: Ints
 
 
 class Places(NamedTuple):
@@ -68,7 +70,7 @@ def node_reads(captured: CapturedFetches, nodes: Nodes) -> NodeReads:
     places, first_row, last_row = places_by_node(fetched, nodes)
     partitions = pick_records(fetched, first_row)
     partitions["last_fetch"] = places.last_fetch[last_row]
-    for name in ("last_offset", "last_returned"):
+    for name in ("last_offset", "last_returned", "refused_since"):
         partitions[name] = fetched[name][last_row]
     fetches, servings, moves, bounds = (
         join_records(kind, parts)
@@ -95,6 +97,7 @@ def node_reads(captured: CapturedFetches, nodes: Nodes) -> NodeReads:
         servings=servings,
         moves=moves,
         bounds=pick_records(bounds, np.argsort(bounds["partition"], kind="stable")),
+        first_stay=np.arange(len(partitions)),
     )
 
 
@@ -141,6 +144,7 @@ def join_moves(moves: Records, fetched: Records, places: Places) -> None:
     )
     moves["from_offset"] = np.where(goes_on, fetched["last_offset"][before], moves["from_offset"])
     moves["returned"] = np.where(goes_on, fetched["last_returned"][before], moves["returned"])
+    moves["refused_since"] = np.where(goes_on, fetched["refused_since"][before], moves["refused_since"])
 
 
 def first_at_their_time(fetches: Records, nodes: Nodes) -> Ints:
@@ -148,6 +152,13 @@ def first_at_their_time(fetches: Records, nodes: Nodes) -> Ints:
     request, node = fetches["request"], nodes.node[fetches["connection"]]
     begins = np.append(True, (request[1:] != request[:-1]) | (node[1:] != node[:-1]))
     return np.maximum.accumulate(np.where(begins, np.arange(len(fetches)), 0))
+
+
+def has_later_stay(first_stay: Ints) -> Bools:
+    """Whether the reader comes back to the broker for each partition: bool[partitions]. first_stay: of NodeReads."""
+    last = np.zeros_like(first_stay)
+    np.maximum.at(last, first_stay, np.arange(len(last)))
+    return np.arange(len(last)) < last[first_stay]
 
 
 class Handovers(NamedTuple):
@@ -159,15 +170,21 @@ class Handovers(NamedTuple):
     after: Ints
 
 
+def topics_of(keys: Sequence[str]) -> Ints:
+    """The number of each partition, the same at all brokers: int64[numbers]. keys: broker, topic and partition, by the
+    number that the partition has at its broker.
+    """
+    known = dict[str, int]()
+    return np.array([known.setdefault(key.partition("\0")[2], len(known)) for key in keys], np.int64)
+
+
 def handovers_of(reads: NodeReads, nodes: Nodes, keys: Sequence[str]) -> Handovers:
     """The handovers of a reader. keys: broker, topic and partition, by the partition's number."""
     brokers = nodes.nodes["broker"]
     if not nodes.is_one_process or (brokers == brokers[0]).all():
         return Handovers(*np.zeros((2, 0), np.int64))
-    known = dict[str, int]()
-    topics = np.array([known.setdefault(key.partition("\0")[2], len(known)) for key in keys])
     partitions, node = reads.partitions, reads.node
-    topic, begin = topics[partitions["number"]], partitions["first_request"]
+    topic, begin = topics_of(keys)[partitions["number"]], partitions["first_request"]
     end = reads.fetches["request"][partitions["last_fetch"]]
     order = np.lexsort((partitions["number"], node, end, begin, topic))
     before, after = order[:-1], order[1:]
@@ -181,6 +198,17 @@ def handovers_of(reads: NodeReads, nodes: Nodes, keys: Sequence[str]) -> Handove
         & (limits[node[before]] == limits[node[after]]).all(axis=1)
     )
     return Handovers(before[goes_on], after[goes_on])
+
+
+def wanted_since(handovers: Handovers, reads: NodeReads) -> Ints:
+    """`since` of each partition (us), no earlier than the last response from the broker that it comes from:
+    int64[partitions]. A client that learns of a new leader still takes the response that is under way.
+    """
+    partitions, before = reads.partitions, handovers.before
+    since, first_request = partitions["since"].copy(), partitions["first_request"]
+    answered = reads.fetches["response"][partitions["last_fetch"][before]] + 1
+    since[handovers.after] = np.maximum(since[handovers.after], answered)
+    return np.minimum(since, first_request)
 
 
 def when_left(handovers: Handovers, reads: NodeReads) -> Ints:

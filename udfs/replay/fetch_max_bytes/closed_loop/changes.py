@@ -24,7 +24,7 @@ The changes are taken from the fetches alone. They happen in every lane at the c
   lane's quota is known (quota_meter.py), the quota alone says when the client waits.
 
 A connection that is opened anew goes on as the one before (nodes.py). A partition that moves from one broker to another
-goes on there (by_node.py).
+goes on there (by_node.py), and so does one that comes back (stays.py).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from udfs.columns.arrays import Bools, Ints, Records
 from udfs.columns.records import join_records, new_records, pick_records
 from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER
-from udfs.replay.fetch_max_bytes.closed_loop.by_node import NodeReads
+from udfs.replay.fetch_max_bytes.closed_loop.by_node import NodeReads, has_later_stay
 from udfs.replay.fetch_max_bytes.closed_loop.state import GO_ON, LEAVE, READING_CHANGE, REOPEN, STOP, THROTTLED
 
 GIVEN_UP_US = 1_000_000
@@ -257,13 +257,14 @@ def coming_partitions(
 
 
 def partitions_given_up(reads: NodeReads, fetches: ReaderFetches, leaves_nothing_out: Bools) -> Ints:
-    """The partitions that are no longer asked for when the capture ends: int64[n].
+    """The partitions that are no longer asked for when the capture ends, or until their next stay: int64[n].
 
     leaves_nothing_out: bool[nodes], as in `changes_of_nodes`.
     """
     last = reads.partitions["last_fetch"]
     silent = fetches.horizon[reads.node] - fetches.request[last]
-    return np.flatnonzero((last < fetches.last[last]) & (leaves_nothing_out[reads.node] | (silent > GIVEN_UP_US)))
+    is_over = leaves_nothing_out[reads.node] | (silent > GIVEN_UP_US) | has_later_stay(reads.first_stay)
+    return np.flatnonzero((last < fetches.last[last]) & is_over)
 
 
 def silences(fetches: ReaderFetches, among: Sequence[Ints]) -> Ints:

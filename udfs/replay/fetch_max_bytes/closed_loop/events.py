@@ -31,7 +31,6 @@ LIMITS = ("max_bytes", "min_bytes", "max_wait_ms", "in_session", "profile", "api
 COUNTED = (
     "readable_known",
     "refused",
-    "redirected",
     "sent_to_replica",
     "is_converted",
     "is_compacted",
@@ -63,6 +62,7 @@ FETCHED_PARTITION = int_fields(
     "last_fetch",  # its number
     "last_offset",
     "last_returned",  # bytes
+    "refused_since",  # us: the request of the first read after which none was answered without error, or NEVER
     "bound",  # the highest in any of its responses
 )
 """A partition that a connection reads: its first read and its last."""
@@ -94,8 +94,9 @@ MOVE = int_fields(
     "fetch_offset",
     "from_offset",  # the fetch_offset of the read before
     "returned",  # the bytes that the read before got
+    "refused_since",  # us: refused_since of the partition after the read before
 )
-"""A move: a read that does not merely repeat the partition's read before."""
+"""A move: a read that does not merely repeat the partition's read before, or the first that is no longer refused."""
 
 
 class KeptFetches(NamedTuple):
@@ -223,6 +224,7 @@ class CapturedFetches:
                 partition_max_bytes=reads["partition_max_bytes"],
                 last_fetch=NONE,
                 last_offset=NONE,
+                refused_since=NEVER,
                 bound=NONE,
             )
         )
@@ -306,8 +308,8 @@ def note_records_and_bounds(captured: CapturedFetches, part: KeptFetches, place:
 
 
 def note_moves(captured: CapturedFetches, part: KeptFetches, place: Ints) -> None:
-    """Keep the reads that do not repeat what their partition's read before asked for, and the last read of each
-    partition.
+    """Keep the reads that do not repeat what their partition's read before asked for, those that are no longer refused,
+    and the last read of each partition.
 
     place: int64[reads], indices in `fetched`. Moves are in the order of reads: partitions that a fetch adds come to the
     end of the reader's order in the order in which that fetch names them.
@@ -322,9 +324,13 @@ def note_moves(captured: CapturedFetches, part: KeptFetches, place: Ints) -> Non
         for name, column in (("last_fetch", fetch), ("last_offset", offset), ("last_returned", returned))
     )
     ends = np.append(begins[1:], True)
-    fetched["last_fetch"][place[ends]] = fetch[ends]
+    is_refused = (part.reads["redirected"] & ~part.reads["sent_to_replica"])[order]
+    since = refused_since(is_refused, begins, part.reads["request_time"][order], fetched["refused_since"][place])
+    since_before = np.where(begins, fetched["refused_since"][place], np.roll(since, 1))
+    is_answered_again = (since_before != NEVER) & ~is_refused
+    fetched["last_fetch"][place[ends]], fetched["refused_since"][place[ends]] = fetch[ends], since[ends]
     fetched["last_offset"][place[ends]], fetched["last_returned"][place[ends]] = offset[ends], returned[ends]
-    moves = np.flatnonzero((before < fetch - 1) | (offset != from_offset) | (had > 0))
+    moves = np.flatnonzero((before < fetch - 1) | (offset != from_offset) | (had > 0) | is_answered_again)
     moves = moves[np.argsort(order[moves])]
     captured.moves.append(
         new_records(
@@ -336,5 +342,24 @@ def note_moves(captured: CapturedFetches, part: KeptFetches, place: Ints) -> Non
             fetch_offset=offset[moves],
             from_offset=from_offset[moves],
             returned=had[moves],
+            refused_since=since_before[moves],
         )
     )
+
+
+def refused_since(is_refused: Bools, begins: Bools, request: Ints, before: Ints) -> Ints:
+    """When each partition was first refused, of the refusals in a row that end with each read; NEVER if it is answered:
+    int64[reads], us.
+
+    The reads of a partition are next to each other and in time order. is_refused, begins: bool[reads], whether the
+    broker refused the read, and whether it is the first of its partition. request: int64[reads], us. before:
+    int64[reads], the result for the read before the first of its partition.
+
+    >>> refused_since(np.array([True, True, False, True]), np.array([True, False, False, False]), np.arange(4),
+    ...     np.full(4, NEVER)).tolist() == [0, 0, NEVER, 3]
+    True
+    """
+    carried, opens = begins & (before != NEVER), is_refused & (begins | ~np.roll(is_refused, 1))
+    started = np.where(carried, before, request)
+    first = np.maximum.accumulate(np.where(opens, np.arange(len(request)), 0))
+    return np.where(is_refused, started[first], NEVER)

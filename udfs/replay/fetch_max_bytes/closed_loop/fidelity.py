@@ -66,7 +66,7 @@ def obstacles_of(intent: Intent) -> Ints:
         (nodes["readable_known"] < nodes["reads"], _R.session_unknown),
         (intent.is_delayed, _R.throttled),
         (nodes["refused"] > 0, _R.response_error),
-        (nodes["redirected"] > nodes["sent_to_replica"], _R.partition_refused),
+        (intent.is_refused, _R.partition_refused),
         (nodes["sent_to_replica"] > 0, _R.sent_to_replica),
         (intent.lost_fetches, _R.fetches_lost),
         (unknown, _R.log_content_unknown),

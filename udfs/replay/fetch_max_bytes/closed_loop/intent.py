@@ -17,6 +17,7 @@ from udfs.replay.fetch_max_bytes.closed_loop.by_node import (
     first_at_their_time,
     handovers_of,
     node_reads,
+    wanted_since,
     when_left,
 )
 from udfs.replay.fetch_max_bytes.closed_loop.changes import (
@@ -43,6 +44,7 @@ from udfs.replay.fetch_max_bytes.closed_loop.placing import (
 )
 from udfs.replay.fetch_max_bytes.closed_loop.settings import CapturedWork, profiles_of_nodes
 from udfs.replay.fetch_max_bytes.closed_loop.state import NODE, Unit
+from udfs.replay.fetch_max_bytes.closed_loop.stays import refused_nodes, with_stays
 from udfs.replay.fetch_max_bytes.settings import JAVA_3, JAVA_4, LIBRDKAFKA, FetchLanes, Reader
 from udfs.replay.shared.lanes import CAPTURED
 
@@ -62,7 +64,8 @@ class Intent(NamedTuple):
     rules each node follows (`PROFILES`). work: what the capture shows of the application's work. throttled:
     int64[nodes], how many responses a quota emptied. is_delayed: bool[nodes], whether a quota held back responses with
     records. lost_seeks: int64[nodes], how many seeks could not be followed. lost_fetches: bool[nodes], the capture
-    lacks bytes of the node, and with them it may lack fetches that matter.
+    lacks bytes of the node, and with them it may lack fetches that matter. is_refused: bool[nodes], the broker refused
+    a partition that the reader went on reading there.
     """
 
     keys: list[str]
@@ -78,6 +81,7 @@ class Intent(NamedTuple):
     is_delayed: Bools
     lost_seeks: Ints
     lost_fetches: Bools
+    is_refused: Bools
 
 
 def intent_of(captured: CapturedFetches, reader: Reader, lanes: FetchLanes) -> Intent | None:
@@ -87,8 +91,9 @@ def intent_of(captured: CapturedFetches, reader: Reader, lanes: FetchLanes) -> I
     nodes, keys = nodes_of(captured, reader.kind), list(captured.partitions)
     if nodes is None:
         return None
-    reads = node_reads(captured, nodes)
+    reads = with_stays(node_reads(captured, nodes), nodes, keys)
     handovers = handovers_of(reads, nodes, keys)
+    reads.partitions["since"] = wanted_since(handovers, reads)
     logs = build_logs(reads, readable_logs(captured, nodes, reads, handovers), handovers)
     dealt = fetcher_hashes(keys) if reader.kind == FOLLOWER else places_in_deal(keys)
     logs.partitions["dealt"] = dealt[logs.partitions["number"]]
@@ -125,6 +130,7 @@ def intent_of(captured: CapturedFetches, reader: Reader, lanes: FetchLanes) -> I
         is_delayed=np.logical_or.reduceat(is_throttled & (paced.size != 0), first),
         lost_seeks=changes.lost,
         lost_fetches=lossy_nodes(captured, nodes, lanes.lossy) & (changes.gaps > 0),
+        is_refused=refused_nodes(reads, len(nodes.nodes)),
     )
 
 

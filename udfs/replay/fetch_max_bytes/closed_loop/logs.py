@@ -205,7 +205,9 @@ def batches_by_partition(
     partition begin, int64[partitions + 1]).
     """
     logs, count = joined_logs(captured.logs), len(reads.partitions)
-    partition, rows = rows_by_partition(partitions_of_logs(captured, nodes, reads, logs), count, handovers)
+    partition, rows = rows_by_partition(
+        partitions_of_logs(captured, nodes, reads, logs), reads.first_stay, handovers
+    )  # fmt: skip
     counts = np.diff(logs.first)[rows]
     batches, partition = (
         pick_records(logs.batches, numbers_in_stretches(logs.first[rows], counts)),
@@ -218,27 +220,30 @@ def batches_by_partition(
 
 
 def partitions_of_logs(captured: CapturedFetches, nodes: Nodes, reads: NodeReads, logs: ConnectionLogs) -> Ints:
-    """The partition of each row of logs, NONE if its connection does not read the partition: int64[rows]."""
+    """The partition of each row of logs, as its first stay; NONE if its connection does not read it: int64[rows]."""
     numbers = np.array([captured.partitions.get(key, NONE) for key in captured.log_partitions], np.int64)
     node, number = nodes.node[logs.connection_id], numbers[logs.number]
     keys = reads.node << NUMBER_BITS | reads.partitions["number"]
-    order = np.argsort(keys)
+    order = np.argsort(keys, kind="stable")
     key = node << NUMBER_BITS | number
     place = order[np.minimum(np.searchsorted(keys[order], key), len(keys) - 1)]
     return np.where((node != NONE) & (number != NONE) & (keys[place] == key), place, NONE)
 
 
-def rows_by_partition(partition: Ints, count: int, handovers: Handovers) -> tuple[Ints, Ints]:
+def rows_by_partition(partition: Ints, first_stay: Ints, handovers: Handovers) -> tuple[Ints, Ints]:
     """(The partition, the row of logs) for each row that tells about a partition's log: int64[n] each.
 
-    For a partition that comes from another broker, the rows from there count as well. partition: int64[rows], the
-    partition of each row, or NONE. count: how many partitions there are.
+    All stays of a partition at a node have the same rows. For a partition that comes from another broker, the rows from
+    there count as well. partition: int64[rows], the first stay of each row's partition, or NONE. first_stay:
+    int64[partitions].
     """
+    count = len(first_stay)
     order = np.argsort(partition, kind="stable")
     first = partition_boundaries(partition[order], count)
-    if not len(handovers.before):
+    if not len(handovers.before) and (first_stay == np.arange(count)).all():
         return partition[order][first[0] :], order[first[0] :]
-    rows = np.split(order, first)[1:-1]
+    of_first = np.split(order, first)[1:-1]
+    rows = [of_first[stay] for stay in first_stay.tolist()]
     for before, after in zip(handovers.before.tolist(), handovers.after.tolist(), strict=True):
         rows[after] = np.append(rows[after], rows[before])
     return np.repeat(np.arange(count), [len(of) for of in rows]), np.concatenate(rows)
