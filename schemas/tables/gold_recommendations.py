@@ -43,7 +43,7 @@ RECOMMENDATIONS = table(
     cost_before=C("double", "cost_metric in the captured lane", nullable=True),
     cost_after=C("double", "cost_metric with the recommended value", nullable=True),
     checked=C("bigint", "Results of the captured lane that could be checked against the capture; those of this client "
-                        "if the advice is about one"),
+                        "if the advice is about one; 0 if none of those could be on which the advice rests"),
     agreed=C("bigint", "How many of the checked results agree"),
     unknown=C("bigint", "Results of the captured lane that could not be checked"),
     reason=C("string", "Reason for the verdict, as a sentence"),

@@ -17,7 +17,7 @@ from jobs.replays.batch_split.answers import recompressed_lines, recompressed_to
 from jobs.replays.fetch_max_bytes.answers import answer_lines, closed_lanes
 from jobs.replays.session_cache.share_answers import share_lanes
 from jobs.report_page.advice import client_rows
-from jobs.report_page.advice.client_rows import rows_of_first_clients
+from jobs.report_page.advice.client_rows import rows_of_first_clients, with_fidelity
 from jobs.report_page.partition_limits import captured_cluster
 from jobs.report_page.row_caps import IN_ALL, first_rows
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY, FIDELITY
@@ -155,6 +155,24 @@ def test_the_clients_that_come_first_in_the_captured_lane_keep_all_their_lanes(
     assert {(row["client_id"], row["scenario"]) for row in first.collect()} == {
         ("b", "captured"), ("b", "other"), ("c", "captured")
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(("in_loop", "expected"), [(0, (0, 0, 37)), (4, (96, 94, 37))])
+def test_advice_on_fetch_limits_counts_nothing_as_checked_if_nothing_of_its_closed_loop_was(
+    spark: SparkSession, in_loop: int, expected: tuple[int, int, int]
+) -> None:
+    """Of the one client, 92 fetches could be checked in open loop."""
+    f = FIDELITY
+    of: Mapping[str, Any] = {f.algorithm: "fetch_max_bytes", f.client_id: "a", f.broker: "1"}
+    rows: Rows = [
+        {**of, f.metric: "fetches_with_records", f.checked: 92, f.agreed: 90, f.unknown: 5},
+        {**of, f.metric: "closed_loop_bytes", f.checked: in_loop, f.agreed: in_loop, f.unknown: 32},
+    ]
+    clients = frame(spark, {"client_id": "a"})
+    own_rows = tables(spark, (f, rows))
+    row = only(with_fidelity(clients, own_rows, "fetch_max_bytes", "consumer", rests_on="closed_loop_"))
+    assert (row[f.checked], row[f.agreed], row[f.unknown]) == expected
+    assert only(with_fidelity(clients, own_rows, "fetch_max_bytes", "consumer"))[f.checked] == 92 + in_loop
 
 
 def test_refusals_of_share_sessions_in_the_capture_are_told_beside_those_of_the_replay(spark: SparkSession) -> None:

@@ -27,11 +27,19 @@ def rows_of_first_clients(rows: DataFrame, *order: Column) -> DataFrame:
     return placed.where(F.col("place") <= MOST_CLIENTS).drop("place")
 
 
-def with_fidelity(rows: DataFrame, own_rows: OwnRows, algorithm: str, reader: str) -> DataFrame:
-    """The rows with how far the replay as captured agrees with the capture for each client."""
+def with_fidelity(
+    rows: DataFrame, own_rows: OwnRows, algorithm: str, reader: str, rests_on: str = ""
+) -> DataFrame:  # fmt: skip
+    """The rows with how far the replay as captured agrees with the capture for each client.
+
+    rests_on: how the names of the metrics begin that have to be checked. If none of a client's could be, nothing counts
+    as checked.
+    """
     t = FIDELITY
     of_clients = own_rows(t).where((F.col(t.algorithm) == algorithm) & (F.col(t.reader) == reader))
-    sums = [F.sum(count).alias(count) for count in (t.checked, t.agreed, t.unknown)]
+    decisive = F.coalesce(F.sum(F.when(F.col(t.metric).startswith(rests_on), F.col(t.checked))), F.lit(1))
+    counted = [F.when(decisive > 0, F.sum(count)).otherwise(0).alias(count) for count in (t.checked, t.agreed)]
+    sums = [*counted, F.sum(t.unknown).alias(t.unknown)]
     return rows.join(F.broadcast(of_clients.groupBy(t.client_id).agg(*sums)), str(t.client_id), "left")
 
 

@@ -22,6 +22,7 @@ from jobs.replays.ranged import (
     with_range,
 )
 from jobs.report_page.advice.client_rows import rows_by_client, rows_of_first_clients, with_fidelity
+from jobs.report_page.advice.floors import IN_CLOSED_LOOP
 from jobs.report_page.advice.in_force import confidence_of_client, value_in_force
 from jobs.report_page.advice.recommendation import Effect, InForce, Recommendation
 from jobs.report_page.lane_labels import can_be_set, settings_of_consumers
@@ -73,7 +74,8 @@ def consumer_lanes(own_rows: OwnRows) -> DataFrame:
     rows = fetched.join(waited, keys).join(held, keys).join(fetch_ranges(own_rows, *keys), keys, "left")
     first = rows_of_first_clients(rows, F.desc(WAIT), F.desc(TOOK))
     limits = F.broadcast(requested_limits(own_rows))
-    return with_fidelity(first.join(limits, str(c.client_id), "left"), own_rows, algorithms.FETCH_MAX_BYTES, CONSUMER)
+    asked = first.join(limits, str(c.client_id), "left")
+    return with_fidelity(asked, own_rows, algorithms.FETCH_MAX_BYTES, CONSUMER, rests_on=IN_CLOSED_LOOP)
 
 
 def requested_limits(own_rows: OwnRows) -> DataFrame:
