@@ -50,6 +50,23 @@ def test_a_produced_batch_is_the_fetched_one_with_its_offsets_and_size() -> None
     assert kept((10, 19, 5, EPOCH_UNKNOWN), (10, 19, 5, 0), (10, 19, 6, 1)) == [False, False, True]
 
 
+def test_a_batch_that_was_sent_again_to_the_later_leader_is_in_the_log_from_then_on() -> None:
+    """A follower got it under epoch 0, and became leader before it had appended it."""
+    assert kept((0, 9, 5, 0), (10, 19, 5, 0), (10, 19, 5, 1), (10, 19, 5, EPOCH_UNKNOWN)) == [True, False, True, True]
+
+
+@pytest.mark.parametrize(("epoch", "told"), [(0, (1, 0, {"fewer_bytes": 1})), (1, (0, 0, {"append_read_order": 1}))])
+def test_a_read_before_a_batch_was_sent_again_may_not_find_it(
+    epoch: int, told: tuple[int, int, dict[str, int]]
+) -> None:
+    """The response that shows the batch under epoch 0 had come at 1 ms. A follower's read at 10 ms did not find it."""
+    times = {"append_after": BEGIN, "append_before": BEGIN + MS}
+    later = {"append_after": BEGIN + 5 * MS, "append_before": BEGIN + 50 * MS}
+    both = [fetched(10, 19, SIZE, 0) | times, fetched(10, 19, SIZE, epoch) | later]
+    follower = {"reader": "follower", "bound_low": None, "bound_high": None, "response_bound": 10}
+    assert verdicts(fetched(0, 9, SIZE, 0), *both, read(1, 0, SIZE, **follower)) == told
+
+
 def test_a_produced_batch_that_nobody_fetched_is_gone_if_another_partly_overlaps_it() -> None:
     told = (0, 9, 5, 0), (10, 14, 5, 1), (15, 24, 5, 1)
     assert kept(*told, (10, 19, 5, EPOCH_UNKNOWN), (20, 20, 5, EPOCH_UNKNOWN)) == [True, True, True, False, False]

@@ -45,12 +45,15 @@ def is_left(batches: Records) -> Bools:
 
 
 def epochs_of_equals(batches: Records) -> Ints:
-    """The latest epoch of any of the batches with the same offsets and size, int64[n]."""
+    """The epoch of each batch; for a produced one the latest of fetched batches with the same offsets and size:
+    int64[n]. A fetched batch keeps its own: a follower that became leader before it had appended the batch gets it from
+    the producer once more, under its own epoch.
+    """
     equal = np.stack([batches[name] for name in ("position", "last_offset", "size_bytes")], axis=1)
     _, which = np.unique(equal, axis=0, return_inverse=True)
     latest = np.full(len(batches), EPOCH_UNKNOWN)
     np.maximum.at(latest, which, batches["leader_epoch"])
-    return latest[which]
+    return np.where(batches["leader_epoch"] == EPOCH_UNKNOWN, latest[which], batches["leader_epoch"])
 
 
 def may_have_met(truncated: Records, reads: Records, bound: Ints) -> Bools:
