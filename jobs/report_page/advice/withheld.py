@@ -26,7 +26,7 @@ from schemas.tables.values import CHANGE, WITHHELD
 from udfs.replay.fetch_max_bytes.quotas import CONSUMER_QUOTA
 from udfs.replay.session_cache.settings import SLOTS
 
-UNCHECKED = "Nothing of its replay could be checked against the capture."
+UNCHECKED = "Nothing of the replay behind it could be checked against the capture."
 
 
 def withhold_untrusted(findings: Findings, recommendations: Iterable[Recommendation]) -> Iterator[Recommendation]:
