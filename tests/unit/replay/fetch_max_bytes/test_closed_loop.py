@@ -33,7 +33,7 @@ from tests.unit.replay.fetch_max_bytes.captured_reader import (
     reads_of,
 )
 from udfs.columns.time_units import NEVER
-from udfs.replay.fetch_max_bytes.closed_loop import events, nodes
+from udfs.replay.fetch_max_bytes.closed_loop import events, nodes, stays
 from udfs.replay.fetch_max_bytes.closed_loop.fidelity import follows_same_partition
 from udfs.replay.fetch_max_bytes.closed_loop.pace import PacedFetches, observed_pace, pace_of, pace_of_samples
 from udfs.replay.fetch_max_bytes.closed_loop.pace_fits import Sample, time_until
@@ -140,6 +140,15 @@ def test_the_catch_up_of_partitions_whose_leader_comes_back_lasts_from_the_first
     rows = gold(BACK, lanes_of(AS_CAPTURED, SIZE, 10 * SIZE))["fetch_consumers"]
     took = [row["catch_up_ms"] for row in rows if row["mode"] == "closed"]
     assert took == pytest.approx([2152, 2312, 72], abs=30)
+
+
+@pytest.mark.parametrize(("most", "is_followed"), [(0, False), (1, True)])
+def test_a_partition_that_comes_back_too_often_goes_on_as_captured(
+    most: int, is_followed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each return copies the log. A lane that is behind then reads on from where the captured reader was."""
+    monkeypatch.setattr(stays, "MOST_RETURNS", most)
+    assert (sum(closed_bytes(BACK, SIZE).values()) == ALL) == is_followed
 
 
 REFUSED = {"redirected": True, "returned_bytes": 0, "response_bound": None, "response_record_bytes": 0}
