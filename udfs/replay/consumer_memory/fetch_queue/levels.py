@@ -96,15 +96,9 @@ def take_at_least(view: CapturedQueue, messages: int, value_bytes: int) -> None:
         taken.by_bytes += 1
     one, other = view.responses[taken.by_messages], view.responses[taken.by_bytes]
     more, more_bytes = messages - view.messages[taken.by_messages], value_bytes - view.value_bytes[taken.by_bytes]
-    if more > 0:
-        value_bytes = max(
-            value_bytes, view.value_bytes[taken.by_messages] + proportional_share(more, one.messages, one.value_bytes)
-        )
-    if more_bytes > 0:
-        messages = max(
-            messages, view.messages[taken.by_bytes] + proportional_share(more_bytes, other.value_bytes, other.messages)
-        )
-    taken.messages, taken.bytes = max(taken.messages, messages), max(taken.bytes, value_bytes)
+    of_messages = view.value_bytes[taken.by_messages] + proportional_share(more, one.messages, one.value_bytes)
+    of_bytes = view.messages[taken.by_bytes] + proportional_share(more_bytes, other.value_bytes, other.messages)
+    taken.messages, taken.bytes = max(taken.messages, messages, of_bytes), max(taken.bytes, value_bytes, of_messages)
 
 
 @kernel

@@ -1,0 +1,114 @@
+"""What the fetches of a librdkafka consumer show of its queue is what follows from each event, one by one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+from udfs.columns.arrays import Records
+from udfs.columns.records import new_records
+from udfs.replay.consumer_memory.fetch_queue.levels import PARSED_US, known_levels
+from udfs.replay.consumer_memory.fetch_queue.state import RECORDS_RESPONSE, THRESHOLDS
+
+MOST_BYTES, MOST_MESSAGES = 1500, 25
+
+
+def drawn(seed: int) -> Records:
+    """The responses of some fetchers, each of which asks for one after the other."""
+    rng = np.random.default_rng(seed)
+    step = int(rng.choice([10, PARSED_US // 2]))
+    rows = []
+    for fetcher in range(int(rng.integers(1, 4))):
+        now = int(rng.integers(0, 5)) * step
+        for _ in range(int(rng.integers(1, 7))):
+            requested, arrived = now + int(rng.integers(0, 4)) * step, now + int(rng.integers(4, 8)) * step
+            messages = int(rng.integers(1, 13))
+            rows.append((fetcher, requested, arrived, messages, messages * int(rng.choice([0, 50, 100, 333])) // 2))
+            now = arrived
+    rows.sort(key=lambda row: row[2])
+    names = ("fetcher", "requested_at", "arrived_at", "messages", "value_bytes")
+    return new_records(
+        RECORDS_RESPONSE, len(rows), **dict(zip(names, map(np.array, zip(*rows, strict=True)), strict=True))
+    )
+
+
+Amount = tuple[int, int]  # messages, bytes
+
+
+def first_of(responses: list[Amount], amount: int, which: int) -> int:
+    """The bytes of the first messages (which = 0), or the messages that the first bytes (which = 1) are. The messages
+    of a response are equally large.
+    """
+    other = 0
+    for response in responses:
+        if amount < response[which]:
+            return other + response[1 - which] * max(amount, 0) // response[which]
+        amount -= response[which]
+        other += response[1 - which]
+    return other
+
+
+@dataclass
+class Queue:
+    """The queue, as far as it is known. open: by fetcher, its last response, as long as that may not be queued."""
+
+    come: list[Amount] = field(default_factory=list)
+    open: dict[int, tuple[int, Amount]] = field(default_factory=dict)
+    taken: Amount = (0, 0)
+    may_be_full: set[int] = field(default_factory=set)
+    is_full: set[int] = field(default_factory=set)
+
+    def look(self, time: int, fetchers: range) -> Amount:
+        """Note for each fetcher how full the queue can be. Returns what may not be in the queue yet."""
+        self.open = {number: (at, of) for number, (at, of) in self.open.items() if time - at <= PARSED_US}
+        for number in fetchers:
+            others = [of for other, (_, of) in self.open.items() if other != number]
+            for less, full in (([], self.may_be_full), (others, self.is_full)):
+                messages, size = (
+                    sum(of[i] for of in self.come) - self.taken[i] - sum(of[i] for of in less) for i in (0, 1)
+                )
+                if messages >= MOST_MESSAGES or size >= MOST_BYTES:
+                    full.add(number)
+        return sum(of[0] for _, of in self.open.values()), sum(of[1] for _, of in self.open.values())
+
+    def take(self, messages: int, size: int) -> None:
+        """Note that the application has taken at least these messages, and at least these bytes."""
+        self.taken = (
+            max(self.taken[0], messages, first_of(self.come, size, 1) if size >= 0 else 0),
+            max(self.taken[1], size, first_of(self.come, messages, 0) if messages >= 0 else 0),
+        )
+
+
+def plain_levels(responses: Records) -> list[tuple[int, int, int]]:
+    """The level at each response."""
+    fetchers, queue = range(int(responses["fetcher"].max()) + 1), Queue()
+    most, full = [0] * len(responses), [(0, 0)] * len(responses)
+    events = [(int(of["arrived_at"]), 0, number) for number, of in enumerate(responses)]
+    events += [(int(of["requested_at"]), 1, number) for number, of in enumerate(responses)]
+    for time, is_request, number in sorted(events):
+        fetcher, *amount = responses[number][["fetcher", "messages", "value_bytes"]].tolist()
+        if is_request:
+            queue.open.pop(fetcher, None)
+            pending = queue.look(time, fetchers)
+            full[number] = int(fetcher in queue.may_be_full), int(fetcher in queue.is_full)
+            come = [sum(of[i] for of in queue.come) for i in (0, 1)]
+            queue.take(come[0] - pending[0] - MOST_MESSAGES + 1, come[1] - pending[1] - MOST_BYTES + 1)
+            continue
+        queue.come.append((amount[0], amount[1]))
+        queue.open[fetcher] = time, (amount[0], amount[1])
+        queue.may_be_full.discard(fetcher)
+        queue.is_full.discard(fetcher)
+        queue.look(time, fetchers)
+        most[number] = sum(size for _, size in queue.come) - queue.taken[1]
+    return [(most_bytes, *flags) for most_bytes, flags in zip(most, full, strict=True)]
+
+
+@pytest.mark.parametrize("first", range(0, 200, 50))
+def test_the_levels_of_a_queue_are_those_of_plain_rules(first: int) -> None:
+    limits = new_records(THRESHOLDS, 1, max_bytes=MOST_BYTES, min_messages=MOST_MESSAGES)
+    for seed in range(first, first + 50):
+        responses = drawn(seed)
+        levels = known_levels(responses, limits)[["most_bytes", "may_be_full", "is_full_at_most"]].tolist()
+        assert (seed, levels) == (seed, plain_levels(responses))
