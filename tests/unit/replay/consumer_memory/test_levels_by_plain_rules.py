@@ -12,8 +12,6 @@ from udfs.columns.records import new_records
 from udfs.replay.consumer_memory.fetch_queue.levels import PARSED_US, known_levels
 from udfs.replay.consumer_memory.fetch_queue.state import RECORDS_RESPONSE, THRESHOLDS
 
-MOST_BYTES, MOST_MESSAGES = 1500, 25
-
 
 def drawn(seed: int) -> Records:
     """The responses of some fetchers, each of which asks for one after the other."""
@@ -52,8 +50,11 @@ def first_of(responses: list[Amount], amount: int, which: int) -> int:
 
 @dataclass
 class Queue:
-    """The queue, as far as it is known. open: by fetcher, its last response, as long as that may not be queued."""
+    """The queue, as far as it is known. most: the messages and bytes that fill it. open: by fetcher, its last response,
+    as long as that may not be queued.
+    """
 
+    most: Amount
     come: list[Amount] = field(default_factory=list)
     open: dict[int, tuple[int, Amount]] = field(default_factory=dict)
     taken: Amount = (0, 0)
@@ -69,7 +70,7 @@ class Queue:
                 messages, size = (
                     sum(of[i] for of in self.come) - self.taken[i] - sum(of[i] for of in less) for i in (0, 1)
                 )
-                if messages >= MOST_MESSAGES or size >= MOST_BYTES:
+                if messages >= self.most[0] or size >= self.most[1]:
                     full.add(number)
         return sum(of[0] for _, of in self.open.values()), sum(of[1] for _, of in self.open.values())
 
@@ -81,9 +82,9 @@ class Queue:
         )
 
 
-def plain_levels(responses: Records) -> list[tuple[int, int, int]]:
+def plain_levels(responses: Records, limits: Amount) -> list[tuple[int, int, int]]:
     """The level at each response."""
-    fetchers, queue = range(int(responses["fetcher"].max()) + 1), Queue()
+    fetchers, queue = range(int(responses["fetcher"].max()) + 1), Queue(limits)
     most, full = [0] * len(responses), [(0, 0)] * len(responses)
     events = [(int(of["arrived_at"]), 0, number) for number, of in enumerate(responses)]
     events += [(int(of["requested_at"]), 1, number) for number, of in enumerate(responses)]
@@ -94,7 +95,7 @@ def plain_levels(responses: Records) -> list[tuple[int, int, int]]:
             pending = queue.look(time, fetchers)
             full[number] = int(fetcher in queue.may_be_full), int(fetcher in queue.is_full)
             come = [sum(of[i] for of in queue.come) for i in (0, 1)]
-            queue.take(come[0] - pending[0] - MOST_MESSAGES + 1, come[1] - pending[1] - MOST_BYTES + 1)
+            queue.take(come[0] - pending[0] - limits[0] + 1, come[1] - pending[1] - limits[1] + 1)
             continue
         queue.come.append((amount[0], amount[1]))
         queue.open[fetcher] = time, (amount[0], amount[1])
@@ -105,10 +106,12 @@ def plain_levels(responses: Records) -> list[tuple[int, int, int]]:
     return [(most_bytes, *flags) for most_bytes, flags in zip(most, full, strict=True)]
 
 
-@pytest.mark.parametrize("first", range(0, 200, 50))
-def test_the_levels_of_a_queue_are_those_of_plain_rules(first: int) -> None:
-    limits = new_records(THRESHOLDS, 1, max_bytes=MOST_BYTES, min_messages=MOST_MESSAGES)
+@pytest.mark.parametrize("first", [0, 50, 100])
+@pytest.mark.parametrize(("messages", "size"), [(25, 1500), (1, 1 << 40), (1 << 40, 1)])
+def test_the_levels_of_a_queue_are_those_of_plain_rules(first: int, messages: int, size: int) -> None:
+    """A queue that one message or byte fills was empty at every request."""
+    limits = new_records(THRESHOLDS, 1, max_bytes=size, min_messages=messages)
     for seed in range(first, first + 50):
         responses = drawn(seed)
         levels = known_levels(responses, limits)[["most_bytes", "may_be_full", "is_full_at_most"]].tolist()
-        assert (seed, levels) == (seed, plain_levels(responses))
+        assert (seed, levels) == (seed, plain_levels(responses, (messages, size)))
