@@ -77,7 +77,7 @@ def drawn(seed: int, initial: float = 1.0) -> Judged:
     )  # fmt: skip
     made = new_records(
         CLOSE, closes, latest=latest, earliest=earliest, none_before=np.minimum.accumulate(earliest[::-1])[::-1],
-        after=np.where(rng.random(closes) < 0.3, rng.choice(end, closes) - 1, NONE),
+        after=np.where(rng.random(closes) < 0.3, rng.integers(0, end[-1], closes), NONE),
         splits=np.where(rng.random(closes) < 0.2, splits, 0), ratio=rng.choice([0.1, 0.9, 0.97, 1.1], closes),
     )  # fmt: skip
     refusals = new_records(

@@ -143,7 +143,7 @@ def test_releases_tell_processes_apart(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_producer_ids_tell_processes_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """However few requests there are. A producer that gets another id keeps its connections."""
-    ids = {0: (7, 8), 1: (8,), 2: (9,), 3: (9,)}
+    ids = {0: (7, 0), 1: (0,), 2: (9,), 3: (9,)}
     batches = [
         row_of(RECORD_BATCHES, connection_id=number, source="produce", producer_id=producer_id)
         for number, of in ids.items()

@@ -47,10 +47,9 @@ def batch_size_range(sim: GroupSim, number: int, least: np.float32, greatest: np
     batch, factor, uncompressed, at_least = sim.batches[number], sim.settings[0].estimation_factor, 0, 0
     for record in range(batch.first, batch.end):
         size = bytes_in_batch(sim.records, record, batch.first)
-        if record > batch.first:
-            at_least = max(at_least, estimated_bytes(uncompressed, least, factor, sim.codec != 0) + size)
+        at_least = max(at_least, estimated_bytes(uncompressed, least, factor, sim.codec != 0) + size)
         uncompressed += size
-    allowed = upper_bound(sim.records[batch.first].content)  # whatever batch.size is
+    allowed = upper_bound(sim.records[batch.first].content)  # for the first record, whatever batch.size is
     if at_least <= allowed:
         at_least = 0
     if batch.cut >= EARLY:

@@ -220,8 +220,8 @@ def created_batches(sent: Sent, batches: Ints, place: Ints, linger_us: int, clos
     has_next = (captured["end"] < len(records)) & (after["partition"] == first["partition"])
     is_other = (captured["next_record"] != NONE) & (other["partition"] != first["partition"])
     is_other &= partitions["is_sticky"][first["partition"]] == 1
-    comes = np.where(is_other, np.minimum(other["time"], after["time"]), after["time"])
-    comes = np.where(has_next | is_other, comes, NEVER)
+    comes = np.where(has_next, after["time"], NEVER)
+    comes = np.where(is_other, np.minimum(other["time"], comes), comes)
     has_lingered = comes >= np.maximum(not_before, first["time"] + linger_us)
     in_turn = records["time"][sent.capture.append_order]
     may_wait = has_next & (latest_appends(in_turn, place[np.minimum(captured["end"], len(records) - 1)]) >= not_before)
@@ -261,8 +261,8 @@ def batches_before(records: Records, captured: Records) -> Ints:
     records: RECORD[records]. captured: BATCH[batches].
     """
     by_end = np.argsort(captured["end"])
-    place = np.minimum(np.searchsorted(captured["end"][by_end], captured["first"]), len(captured) - 1)
-    before, first = by_end[place], captured["first"]
+    first = captured["first"]
+    before = by_end[np.searchsorted(captured["end"][by_end], first)]
     is_before = (captured["end"][before] == first) & (
         records["partition"][np.maximum(first - 1, 0)] == records["partition"][first]
     )

@@ -1,0 +1,136 @@
+"""Whether a connection is of a process is what follows from its requests and the process's, one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from tests.gate_rows import TIME
+from udfs.columns.arrays import Ints
+from udfs.replay.shared.processes import (
+    LEAST_CHANGES,
+    NEXT_IDS,
+    SENT_TOGETHER,
+    Fit,
+    ProducingConnection,
+    any_side_by_side,
+    fit_of,
+)
+
+Request = tuple[int, int]  # time, correlation id
+
+
+def connection(number: int, server: str, version: str = "4", begin: int = 0, end: int = 0) -> ProducingConnection:
+    """A connection of one client. begin, end: seconds."""
+    times = (TIME + timedelta(seconds=at) for at in (begin, end))
+    return ProducingConnection(number, ("c", "10.0.0.1"), server, ("java", version), *times)
+
+
+def as_array(requests: Sequence[Request]) -> Ints:
+    return np.array(requests, np.int64).reshape(-1, 2)
+
+
+def drawn(seed: int) -> tuple[list[ProducingConnection], list[list[Request]]]:
+    """(the connection and those of the process, the requests of each). Ids rise with time, more or less."""
+    rng = np.random.default_rng(seed)
+    count, noise = int(rng.integers(2, 4)), int(rng.choice([0, 0, SENT_TOGETHER, SENT_TOGETHER + 1, 400]))
+    connections = [connection(number, str(rng.choice(["1", "2", "3"])), str(rng.choice(["4", "4", "4", "3"])))
+                   for number in range(count)]  # fmt: skip
+    requests: list[list[Request]] = [[] for _ in range(count)]
+    at = int(rng.integers(0, 3)) * 10
+    ids = rng.permutation(2000)[:60] if seed % 10 == 0 else np.arange(60) * int(rng.integers(1, 4)) * 17
+    apart = rng.random() < 0.4
+    for place in range(int(rng.integers(2, 60))):
+        which = int(rng.integers(0, count)) if not apart else int(place >= 20)
+        requests[which].append((at, int(ids[place]) - int(rng.random() < 0.2) * noise))
+        at += int(rng.integers(1, 3))
+    if apart:  # those of the process came first
+        requests[0], requests[1] = requests[1], requests[0]
+        if requests[0] and requests[1]:
+            shift = max(number for _, number in requests[1]) + int(rng.choice([0, 1, NEXT_IDS, NEXT_IDS + 1]))
+            first = requests[0][0][1]
+            requests[0] = [(time, number - first + shift) for time, number in requests[0]]
+    return connections, requests
+
+
+def plain_fit(connections: Sequence[ProducingConnection], requests: Sequence[Sequence[Request]]) -> Fit:
+    own, known = requests[0], sorted(request for of in requests[1:] for request in of)
+    for other, of in zip(connections[1:], requests[1:], strict=True):
+        if other.software != connections[0].software:
+            return Fit.NO
+        overlap = own and of and own[0][0] < of[-1][0] and of[0][0] < own[-1][0]
+        if other.server == connections[0].server and overlap:
+            return Fit.NO
+    if {number for _, number in own} & {number for _, number in known}:
+        return Fit.NO
+    line = sorted([(*request, True) for request in own] + [(*request, False) for request in known])
+    changes = [after[1] - before[1] for before, after in pairwise(line) if before[2] != after[2]]
+    if len(changes) >= LEAST_CHANGES:
+        rising = sum(by >= -SENT_TOGETHER for by in changes)
+        return Fit.ALTERNATES if rising / len(changes) >= 0.75 else Fit.NO
+    if len(known) < LEAST_CHANGES or not own or own[0][0] < known[-1][0]:
+        return Fit.OPEN
+    more = own[0][1] - max(number for _, number in known)
+    return Fit.GOES_ON if 0 < more <= NEXT_IDS else Fit.OPEN
+
+
+def test_connections_fit_processes_as_plain_rules_say() -> None:
+    found = set()
+    for seed in range(600):
+        connections, requests = drawn(seed)
+        fit = fit_of(connections[0], connections[1:], {n: as_array(of) for n, of in enumerate(requests)})
+        assert (seed, fit) == (seed, plain_fit(connections, requests))
+        found.add(fit)
+    assert found == set(Fit)
+
+
+def alternating(changes: int, falling: int) -> list[list[Request]]:
+    """Requests by turns on two connections, with so many changes, of which the first ones have falling ids."""
+    ids = [0]
+    for number in range(changes):
+        ids.append(ids[-1] - SENT_TOGETHER - 1 if number < falling else ids[-1] + 100)
+    return [[(at, number) for at, number in enumerate(ids) if at % 2 == which] for which in range(2)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "falling", "fit"),
+    [
+        (LEAST_CHANGES, 4, Fit.ALTERNATES), (LEAST_CHANGES, 5, Fit.NO), (LEAST_CHANGES - 1, 0, Fit.OPEN),
+        (LEAST_CHANGES - 1, 15, Fit.OPEN),
+    ],
+)  # fmt: skip
+def test_sixteen_changes_of_which_three_quarters_rise_are_of_one_process(changes: int, falling: int, fit: Fit) -> None:
+    connections, requests = [connection(0, "1"), connection(1, "2")], alternating(changes, falling)
+    assert fit_of(connections[0], connections[1:], {n: as_array(of) for n, of in enumerate(requests)}) == fit
+
+
+@pytest.mark.parametrize(
+    ("known", "first", "fit"),
+    [
+        (LEAST_CHANGES, 1, Fit.GOES_ON), (LEAST_CHANGES, NEXT_IDS, Fit.GOES_ON),
+        (LEAST_CHANGES, NEXT_IDS + 1, Fit.OPEN), (LEAST_CHANGES - 1, 1, Fit.OPEN),
+    ],
+)  # fmt: skip
+def test_a_connection_goes_on_from_sixteen_requests_if_its_ids_are_the_next_ones(
+    known: int, first: int, fit: Fit
+) -> None:
+    """Its first request may be as old as the last one of the process."""
+    before = [(at, at) for at in range(known)]
+    own = [(known - 1, known - 1 + first)]
+    connections = [connection(0, "1"), connection(1, "2")]
+    assert fit_of(connections[0], connections[1:], {0: as_array(own), 1: as_array(before)}) == fit
+
+
+@pytest.mark.parametrize(
+    ("begin", "server", "overlap"), [(9, "1", True), (10, "1", False), (9, "2", False)],
+    ids=["at once", "one after the other", "to two brokers"],
+)  # fmt: skip
+def test_two_connections_to_a_broker_are_side_by_side_if_one_begins_before_the_other_ends(
+    begin: int, server: str, overlap: bool
+) -> None:
+    one, other = connection(0, "1", begin=0, end=10), connection(1, server, begin=begin, end=20)
+    assert any_side_by_side([other, one]) == overlap
