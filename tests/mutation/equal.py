@@ -27,6 +27,16 @@ EQUAL: dict[tuple[str, str, str], str] = {
         "full_until(sim) - now - backoff",
     ): "it looks again sooner, and finds the queue still full as often",
     (
+        "udfs/replay/batch_split/possible_estimates/estimates.py",
+        "memory.possible[place].waits <= added.waits",
+        "memory.possible[place].waits < added.waits",
+    ): "of two ways with as many waits, either is one with the fewest",
+    (
+        "udfs/replay/batch_split/possible_estimates/fidelity.py",
+        "progress.steps > MOST_STEPS // 2",
+        "progress.steps >= MOST_STEPS // 2",
+    ): "the ways are reduced to one a step earlier, long before there is no room",
+    (
         "udfs/replay/partition_limits/curve.py",
         "replicas // np.maximum(others, 1)",
         "replicas * np.maximum(others, 1)",

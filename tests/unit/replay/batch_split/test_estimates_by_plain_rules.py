@@ -10,7 +10,7 @@ import pytest
 
 from schemas.tables.split_reasons import SPLITS
 from tests.unit.replay.batch_split.producers import Producer, content_of, settings_of, varint
-from udfs.columns.arrays import Ints, Record, Records
+from udfs.columns.arrays import Ints, Records
 from udfs.columns.records import new_records
 from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER
@@ -125,7 +125,7 @@ class Search:
     done: tuple[tuple[int, int], ...] | None = ()
     full: dict[int, bool] | None = None
 
-    def batch(self, number: int) -> Record:
+    def batch(self, number: int) -> np.void:
         return self.judged.group.batches[number]
 
     def next_ways(self, way: Way, number: int) -> list[Way]:
@@ -251,7 +251,7 @@ def order_in(placed: Records) -> tuple[tuple[int, int], ...]:
 def test_a_batch_gets_the_verdict_that_all_orders_together_give(first: int) -> None:
     memory, explained = new_memory(), 0
     for seed in range(first, first + 40):
-        judged = drawn(seed, NO_ESTIMATE if seed % 8 == 0 else 1.0)
+        judged = drawn(seed, NO_ESTIMATE if seed % 3 == 0 else 1.0)
         found, plain = judge_group(*judged, settings(), memory)[0], searched(judged, in_order=False)
         if plain is not None:
             assert (seed, found.tolist()) == (seed, plain[0])

@@ -190,11 +190,11 @@ def test_if_pace_is_drawn_anew_no_batch_is_closed_at_a_captured_time() -> None:
     assert pop(sim.heap)[0] == NOW + 20
 
 
-@pytest.mark.parametrize(("part", "events"), [(TO_SEND, []), (IN_FLIGHT, [(LINGERED, 30, NOW)])])
+@pytest.mark.parametrize(("part", "events"), [(TO_SEND, []), (IN_FLIGHT, [(LINGERED, 30, NOW + 300)])])
 def test_a_batch_that_lingered_while_it_waited_for_parts_is_closed_once_the_last_part_is_sent(
     part: int, events: list[tuple[int, int, int]]
 ) -> None:
-    sim = partition(part)
+    sim = partition(part, behind=300)
     filling = sim.filling[0]
     filling["is_overdue"], filling["first"], filling["count"] = 1, 30, 2
     assert left(sim) == events

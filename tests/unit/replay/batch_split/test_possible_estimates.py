@@ -209,6 +209,11 @@ def test_more_orders_than_can_be_followed_leave_open_what_depends_on_them() -> N
     assert verdicts([(10, 7), (20, 400)], many) == [FEWER_RECORDS, MORE_RECORDS], "whatever the order"
 
 
+def test_orders_that_lead_to_the_same_estimate_are_followed_as_one() -> None:
+    """There are more orders of seven closes than can be followed, and all of them lower the estimate as much."""
+    assert verdicts([(30, 8)], [(5, 25)] * 7) == [FEWER_RECORDS]
+
+
 def test_a_batch_that_lingered_agrees_where_every_estimate_has_room_for_it() -> None:
     many = [(0, 100)] * 40
     assert verdicts([(10, 6), (20, 9)], many, LINGERED) == [AGREED, ORDER_OPEN]

@@ -177,8 +177,10 @@ def sent_parts(sim: ProducerSim, has_sequence: bool) -> list[tuple[int, int]]:
 def test_a_split_makes_the_batches_that_kafka_makes(first: int) -> None:
     for case in map(drawn, range(first, first + 60)):
         sim, parts = split(case), plain_parts(case)
-        found = {place: Part(*sim.ready[place][["end", "uncompressed", "made_by_split"]].tolist(), time)
-                 for place, time in sent_parts(sim, case.has_sequence)}  # fmt: skip
+        found = {}
+        for place, time in sent_parts(sim, case.has_sequence):
+            end, uncompressed, made_by_split = sim.ready[place][["end", "uncompressed", "made_by_split"]].tolist()
+            found[place] = Part(end, uncompressed, made_by_split, time)
         assert found == parts
         changed = np.full(CODECS, 0.25, np.float32)
         changed[case.producer.codec_number] = ratio_after(case)

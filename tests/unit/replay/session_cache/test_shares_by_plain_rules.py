@@ -35,6 +35,8 @@ STEP = OVERLAP_US // 2
 LAST = 40 * STEP
 BEFORE_SESSION = (UNSUPPORTED_VERSION, INVALID_REQUEST, GROUP_AUTHORIZATION_FAILED)
 OF_SESSION = (SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_LIMIT_REACHED)
+NOT_SHOWN = -2
+ERRORS: list[int] = [0, NOT_SHOWN, *OF_SESSION, *BEFORE_SESSION]
 
 
 def drawn(seed: int) -> list[Row]:
@@ -49,12 +51,12 @@ def drawn(seed: int) -> list[Row]:
         connection = "abc".index(member) if rng.random() < 0.85 else int(rng.integers(3, 5))
         if ends.get(connection, LAST) <= time * STEP:
             continue
-        epoch = int(rng.choice([epochs[member], 0, -1, rng.integers(1, 5)], p=[0.6, 0.2, 0.1, 0.1]))
-        error = rng.choice([0, NONE_SHOWN, *OF_SESSION, *BEFORE_SESSION], p=[0.6, 0.08, 0.09, 0.06, 0.11, *[0.02] * 3])
+        epoch = int(rng.choice([epochs[member], 0, -1, int(rng.integers(1, 5))], p=[0.6, 0.2, 0.1, 0.1]))
+        error = int(rng.choice(ERRORS, p=[0.6, 0.08, 0.09, 0.06, 0.11, *[0.02] * 3]))
         of = {"time": time * STEP, "member_id": member, "client_id": f"app-{member}", "connection_id": connection}
         rows.append(
             request_row(
-                **of, share_session_epoch=epoch, error_code=None if error == NONE_SHOWN else int(error),
+                **of, share_session_epoch=epoch, error_code=None if error == NOT_SHOWN else error,
                 ended_time=ends.get(connection), is_acknowledge=bool(rng.random() < 0.1),
                 is_logged=seed % 3 == 0,
             )
@@ -63,9 +65,6 @@ def drawn(seed: int) -> list[Row]:
             rows.append(release_row(**of | {"time": (time + int(rng.integers(0, 3))) * STEP}))
         epochs[member] = 0 if epoch < 0 or error in OF_SESSION else min(epoch + 1, GREATEST_EPOCH)
     return sorted(rows, key=lambda row: (row["time"], row["kind"]))
-
-
-NONE_SHOWN = -2
 
 
 @dataclass
