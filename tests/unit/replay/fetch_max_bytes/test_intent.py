@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -60,7 +60,7 @@ class Reader:
 
     @property
     def reads(self) -> NodeReads:
-        columns = {
+        columns: dict[str, Any] = {
             "connection": [of.connection for of in self.fetches], "request": [of.request for of in self.fetches],
             "response": [of.request + 1 for of in self.fetches], "throttled": [of.is_throttled for of in self.fetches],
             "opens_session": [of.opens_session for of in self.fetches],

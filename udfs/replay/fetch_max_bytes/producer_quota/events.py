@@ -146,4 +146,4 @@ def last_throttled(throttle_ms: Ints, unmuted_us: Ints, arrived_us: Ints) -> Int
     throttled = np.flatnonzero(throttle_ms > 0)
     over = np.searchsorted(np.maximum.accumulate(unmuted_us[throttled]), arrived_us, "right")
     earlier = np.minimum(over, np.searchsorted(throttled, np.arange(len(arrived_us))))
-    return np.where(earlier > 0, np.append(throttled, NONE)[earlier - 1], NONE)
+    return np.append(NONE, throttled)[earlier]

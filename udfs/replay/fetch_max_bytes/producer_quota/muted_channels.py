@@ -85,9 +85,9 @@ def make_requests(unit: ProducerUnit, sending: Sending, heap: Heap, process: int
         if held > 0 and held + request.size > buffer_bytes:
             return
         due = unit.ready_us[place] + sending.late_us[process]
-        if now > due:
-            sending.blocked_us[process] += now - due
-            sending.late_us[process] += now - due
+        blocked = max(now - due, 0)
+        sending.blocked_us[process] += blocked
+        sending.late_us[process] += blocked
         sending.made_us[place] = max(due, now)
         sending.held_bytes[process] += request.size
         sending.next_made[process] += 1
