@@ -313,7 +313,7 @@ def test_a_pool_is_replayed_as_plain_rules_say(threads: int, us_per_record: int,
 def test_connections_that_wait_at_the_windows_end_are_stuck_if_no_memory_is_to_come_back(
     held_us: int, stuck: int
 ) -> None:
-    """The second one waits for what the first one holds. A third one asks for something later."""
-    trace = trace_of([(0, 0, 10, 900, held_us), (1, 0, 10, 900, 0), (2, 300, 300, 1, 0)])
+    """The second one waits for what the first one holds. A message to a third one is on its way."""
+    trace = trace_of([(0, 0, 10, 900, held_us), (1, 0, 10, 900, 0), (2, 100, 300, 1, 0)])
     (outcome,) = replay_units(trace, pools_of(900)[np.newaxis], Window(0, 200)).outcomes[0]
     assert (outcome["waits"], outcome["stuck"]) == (1, stuck)
