@@ -37,6 +37,16 @@ EQUAL: dict[tuple[str, str, str], str] = {
         "progress.steps >= MOST_STEPS // 2",
     ): "the ways are reduced to one a step earlier, long before there is no room",
     (
+        "udfs/replay/batch_split/splitting.py",
+        "record - begin",
+        "record + begin",
+    ): "a part is as large as its first record may be, so it has room for that record in any case",
+    (
+        "udfs/replay/shared/processes.py",
+        "0 < own[0, 1] - known[:, 1].max() <= NEXT_IDS",
+        "0 <= own[0, 1] - known[:, 1].max() <= NEXT_IDS",
+    ): "a connection with an id that the process has, too, is not of the process",
+    (
         "udfs/replay/partition_limits/curve.py",
         "replicas // np.maximum(others, 1)",
         "replicas * np.maximum(others, 1)",

@@ -51,7 +51,7 @@ def drawn(seed: int) -> list[Row]:
         connection = "abc".index(member) if rng.random() < 0.85 else int(rng.integers(3, 5))
         if ends.get(connection, LAST) <= time * STEP:
             continue
-        epoch = int(rng.choice([epochs[member], 0, -1, int(rng.integers(1, 5))], p=[0.6, 0.2, 0.1, 0.1]))
+        epoch = int(rng.choice([epochs[member], 0, -1, int(rng.integers(1, 5))], p=[0.5, 0.15, 0.25, 0.1]))
         error = int(rng.choice(ERRORS, p=[0.6, 0.08, 0.09, 0.06, 0.11, *[0.02] * 3]))
         of = {"time": time * STEP, "member_id": member, "client_id": f"app-{member}", "connection_id": connection}
         rows.append(

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
+from schemas.tables.silver import CONNECTIONS
 from tests.gate_rows import TIME
+from tests.silver_rows import row_of, small_rows
 from udfs.columns.arrays import Ints
+from udfs.replay.shared.client_software import Software
 from udfs.replay.shared.processes import (
+    CONNECTION_COLUMNS,
     LEAST_CHANGES,
     NEXT_IDS,
     SENT_TOGETHER,
@@ -19,6 +24,7 @@ from udfs.replay.shared.processes import (
     ProducingConnection,
     any_side_by_side,
     fit_of,
+    producing_connections,
 )
 
 Request = tuple[int, int]  # time, correlation id
@@ -47,7 +53,7 @@ def drawn(seed: int) -> tuple[list[ProducingConnection], list[list[Request]]]:
     for place in range(int(rng.integers(2, 60))):
         which = int(rng.integers(0, count)) if not apart else int(place >= 20)
         requests[which].append((at, int(ids[place]) - int(rng.random() < 0.2) * noise))
-        at += int(rng.integers(1, 3))
+        at += int(rng.integers(0, 3))
     if apart:  # those of the process came first
         requests[0], requests[1] = requests[1], requests[0]
         if requests[0] and requests[1]:
@@ -58,7 +64,7 @@ def drawn(seed: int) -> tuple[list[ProducingConnection], list[list[Request]]]:
 
 
 def plain_fit(connections: Sequence[ProducingConnection], requests: Sequence[Sequence[Request]]) -> Fit:
-    own, known = requests[0], sorted(request for of in requests[1:] for request in of)
+    own, known = requests[0], [request for of in requests[1:] for request in of]
     for other, of in zip(connections[1:], requests[1:], strict=True):
         if other.software != connections[0].software:
             return Fit.NO
@@ -67,12 +73,13 @@ def plain_fit(connections: Sequence[ProducingConnection], requests: Sequence[Seq
             return Fit.NO
     if {number for _, number in own} & {number for _, number in known}:
         return Fit.NO
-    line = sorted([(*request, True) for request in own] + [(*request, False) for request in known])
+    line = [(*request, True) for request in own] + [(*request, False) for request in known]
+    line.sort(key=lambda request: request[0])
     changes = [after[1] - before[1] for before, after in pairwise(line) if before[2] != after[2]]
     if len(changes) >= LEAST_CHANGES:
         rising = sum(by >= -SENT_TOGETHER for by in changes)
         return Fit.ALTERNATES if rising / len(changes) >= 0.75 else Fit.NO
-    if len(known) < LEAST_CHANGES or not own or own[0][0] < known[-1][0]:
+    if len(known) < LEAST_CHANGES or not own or own[0][0] < max(time for time, _ in known):
         return Fit.OPEN
     more = own[0][1] - max(number for _, number in known)
     return Fit.GOES_ON if 0 < more <= NEXT_IDS else Fit.OPEN
@@ -88,23 +95,27 @@ def test_connections_fit_processes_as_plain_rules_say() -> None:
     assert found == set(Fit)
 
 
-def alternating(changes: int, falling: int) -> list[list[Request]]:
-    """Requests by turns on two connections, with so many changes, of which the first ones have falling ids."""
+def alternating(changes: int, falling: int, by: int) -> list[list[Request]]:
+    """Requests by turns on two connections, with so many changes, of which the first ones have ids that fall."""
     ids = [0]
     for number in range(changes):
-        ids.append(ids[-1] - SENT_TOGETHER - 1 if number < falling else ids[-1] + 100)
+        ids.append(ids[-1] - by if number < falling else ids[-1] + 100)
     return [[(at, number) for at, number in enumerate(ids) if at % 2 == which] for which in range(2)]
 
 
 @pytest.mark.parametrize(
-    ("changes", "falling", "fit"),
+    ("changes", "falling", "by", "fit"),
     [
-        (LEAST_CHANGES, 4, Fit.ALTERNATES), (LEAST_CHANGES, 5, Fit.NO), (LEAST_CHANGES - 1, 0, Fit.OPEN),
-        (LEAST_CHANGES - 1, 15, Fit.OPEN),
+        (LEAST_CHANGES, 4, SENT_TOGETHER + 1, Fit.ALTERNATES), (LEAST_CHANGES, 5, SENT_TOGETHER + 1, Fit.NO),
+        (LEAST_CHANGES, 5, SENT_TOGETHER, Fit.ALTERNATES), (LEAST_CHANGES - 1, 0, 0, Fit.OPEN),
+        (LEAST_CHANGES - 1, 15, 99, Fit.OPEN),
     ],
 )  # fmt: skip
-def test_sixteen_changes_of_which_three_quarters_rise_are_of_one_process(changes: int, falling: int, fit: Fit) -> None:
-    connections, requests = [connection(0, "1"), connection(1, "2")], alternating(changes, falling)
+def test_sixteen_changes_of_which_three_quarters_rise_are_of_one_process(
+    changes: int, falling: int, by: int, fit: Fit
+) -> None:
+    """Ids of requests that are sent together may fall a little."""
+    connections, requests = [connection(0, "1"), connection(1, "2")], alternating(changes, falling, by)
     assert fit_of(connections[0], connections[1:], {n: as_array(of) for n, of in enumerate(requests)}) == fit
 
 
@@ -134,3 +145,23 @@ def test_two_connections_to_a_broker_are_side_by_side_if_one_begins_before_the_o
 ) -> None:
     one, other = connection(0, "1", begin=0, end=10), connection(1, server, begin=begin, end=20)
     assert any_side_by_side([other, one]) == overlap
+
+
+def test_only_connections_of_producers_that_may_be_java_clients_are_told_apart() -> None:
+    times = {"first_time": TIME, "last_time": TIME + timedelta(seconds=1)}
+    rows = [
+        row_of(CONNECTIONS, connection_id=number, server="b", client=None if number == 3 else "10.0.0.1:5", **times)
+        for number in range(5)
+    ]
+    java = Software("apache-kafka-java", "4.0.0", "apache-kafka-java", {}, ("c", "10.0.0.1"))
+    software = {
+        0: java,
+        2: replace(java, producer=None),
+        3: java,
+        4: replace(java, name="librdkafka"),
+    }
+    found = producing_connections(small_rows(CONNECTIONS, CONNECTION_COLUMNS, rows), software)
+    assert [one.connection_id for one in found] == [0]
+    assert found[0] == ProducingConnection(
+        0, ("c", "10.0.0.1"), "b", ("apache-kafka-java", "4.0.0"), TIME, TIME + timedelta(seconds=1)
+    )
