@@ -47,6 +47,11 @@ EQUAL: dict[tuple[str, str, str], str] = {
         "0 <= own[0, 1] - known[:, 1].max() <= NEXT_IDS",
     ): "a connection with an id that the process has, too, is not of the process",
     (
+        "udfs/replay/consumer_memory/fetch_queue/levels.py",
+        "view.messages[taken.by_messages + 1] < messages",
+        "view.messages[taken.by_messages + 1] <= messages",
+    ): "if all messages of a response are taken, it does not matter whether they are its last or those before the next",
+    (
         "udfs/replay/partition_limits/curve.py",
         "replicas // np.maximum(others, 1)",
         "replicas * np.maximum(others, 1)",

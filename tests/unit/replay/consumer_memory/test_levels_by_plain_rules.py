@@ -41,8 +41,10 @@ def first_of(responses: list[Amount], amount: int, which: int) -> int:
     """
     other = 0
     for response in responses:
-        if amount < response[which]:
-            return other + response[1 - which] * max(amount, 0) // response[which]
+        if amount <= 0:
+            break
+        if amount <= response[which]:
+            return other + response[1 - which] * amount // response[which]
         amount -= response[which]
         other += response[1 - which]
     return other
@@ -77,8 +79,8 @@ class Queue:
     def take(self, messages: int, size: int) -> None:
         """Note that the application has taken at least these messages, and at least these bytes."""
         self.taken = (
-            max(self.taken[0], messages, first_of(self.come, size, 1) if size >= 0 else 0),
-            max(self.taken[1], size, first_of(self.come, messages, 0) if messages >= 0 else 0),
+            max(self.taken[0], messages, first_of(self.come, size, 1)),
+            max(self.taken[1], size, first_of(self.come, messages, 0)),
         )
 
 
@@ -115,3 +117,15 @@ def test_the_levels_of_a_queue_are_those_of_plain_rules(first: int, messages: in
         responses = drawn(seed)
         levels = known_levels(responses, limits)[["most_bytes", "may_be_full", "is_full_at_most"]].tolist()
         assert (seed, levels) == (seed, plain_levels(responses, (messages, size)))
+
+
+def test_messages_without_values_may_be_in_the_queue_when_all_bytes_before_them_are_taken() -> None:
+    """One byte fills the queue, so all 500 are taken. The five messages that follow have no bytes, and one more makes
+    six, which fill the queue, too.
+    """
+    limits = new_records(THRESHOLDS, 1, max_bytes=1, min_messages=6)
+    responses = new_records(
+        RECORDS_RESPONSE, 4, requested_at=[0, 20, 40, 60], arrived_at=[10, 30, 50, 70], messages=[5, 5, 1, 1],
+        value_bytes=[500, 0, 0, 0],
+    )  # fmt: skip
+    assert known_levels(responses, limits)["may_be_full"].tolist() == [0, 1, 0, 1]

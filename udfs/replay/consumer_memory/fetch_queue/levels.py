@@ -90,9 +90,9 @@ def take_at_least(view: CapturedQueue, messages: int, value_bytes: int) -> None:
     It takes them in the order of responses, so a number of messages tells the number of bytes, and the other way round.
     """
     taken, last = view.taken[0], len(view.responses) - 1
-    while taken.by_messages < last and view.messages[taken.by_messages + 1] <= messages:
+    while taken.by_messages < last and view.messages[taken.by_messages + 1] < messages:
         taken.by_messages += 1
-    while taken.by_bytes < last and view.value_bytes[taken.by_bytes + 1] <= value_bytes:
+    while taken.by_bytes < last and view.value_bytes[taken.by_bytes + 1] < value_bytes:
         taken.by_bytes += 1
     one, other = view.responses[taken.by_messages], view.responses[taken.by_bytes]
     more, more_bytes = messages - view.messages[taken.by_messages], value_bytes - view.value_bytes[taken.by_bytes]
