@@ -67,7 +67,7 @@ class Reader:
             "returned": [of.returned for of in self.fetches],
         }  # fmt: skip
         made, none = new_records(ANSWERED_FETCH, len(self.fetches), **columns), np.zeros(0, np.int64)
-        return NodeReads(NO_READS, none, made, NO_READS, NO_READS, NO_READS)
+        return NodeReads(NO_READS, none, made, NO_READS, NO_READS, NO_READS, first_stay=none)
 
     def alike(self, number: int) -> int:
         """The first fetch of the same node that was sent at the same time."""
