@@ -10,10 +10,13 @@ _CLIENT = {
     "run_id": RUN_ID,
     "scenario": SCENARIO,
     "client_id": C("string", "client.id; empty for none"),
+    "client_address": C("string", "The client's IP address"),
+}
+_PRODUCER = _CLIENT | {
     "client_address": C(
         "string",
-        "The client's IP address; with the port of its first connection for each of several producers that share "
-        "client.id and address",
+        "The producer's IP address; with the port of its first connection for each of several processes that "
+        "share client.id and address",
     ),
 }
 _CLIENT_KEY = ("run_id", "scenario", "client_id", "client_address")
@@ -239,7 +242,7 @@ PRODUCER_MEMORY = table(
     "request on. Lanes other than the captured one are replayed in closed loop if a batch of a busy producer would "
     "wait in them.",
     _CLIENT_KEY, "run_id",
-    **_CLIENT,
+    **_PRODUCER,
     buffer_bytes=C("bigint", "buffer.memory", "bytes"),
     batch_size=C("int", "batch.size: the least that a batch takes", "bytes"),
     times_of=C("string", "What decides when memory is held. capture: the captured times. closed_loop: simulated "
@@ -275,7 +278,7 @@ PRODUCER_MEMORY_RANGES = table(
     "anew from the capture. 80 % of the results lie between p10 and p90. What follows from rules alone is the same "
     "each time.",
     (*_CLIENT_KEY, "metric"), "run_id",
-    **_CLIENT,
+    **_PRODUCER,
     metric=C("string", "used_bytes_max, waits, wait_ms_max, wait_ms_total and exhausted, as in producer_memory"),
     **RANGE,
     replications=C("int", "How often the lane was replayed: 20 times, fewer (down to 5) for a producer with many "
