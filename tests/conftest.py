@@ -62,15 +62,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     # Imported here because the unit lane does not need Spark.
     from jobs.paths import CONF
     from jobs.session.spark import spark_session
-    from jobs.session.spark_properties import JAVA_OPTIONS, QUICK_JAVA, SMALL, read_properties
+    from jobs.session.spark_properties import QUICK_JAVA, SMALL, read_properties
 
     warehouse: Path = tmp_path_factory.mktemp("warehouse")
-    quick = read_properties(CONF / QUICK_JAVA)
     small = {
-        **quick,
+        **read_properties(CONF / QUICK_JAVA),
         **read_properties(CONF / SMALL),
-        # All tests of a worker share a Java process, which lives long enough for its second compiler to pay.
-        JAVA_OPTIONS: quick[JAVA_OPTIONS].replace("-XX:TieredStopAtLevel=1 ", ""),
         "spark.sql.shuffle.partitions": "2",
         "spark.default.parallelism": "2",
         "spark.sql.warehouse.dir": warehouse.as_uri(),
