@@ -40,9 +40,9 @@ def end_at_signals() -> None:
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-    # The thread itself takes no signal. Otherwise it could take one that `hold_signals` holds in the main thread, which
-    # would be lost in the next program.
-    signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    # The thread itself takes no signal. Otherwise it could take one that is held in the main thread for the next program,
+    # and that would be lost.
+    hold_signals()
     Thread(target=_end_at_first, args=(reading,), name="refetch-signals", daemon=True).start()
     for number in ENDING:
         if signal.getsignal(number) != signal.SIG_IGN:

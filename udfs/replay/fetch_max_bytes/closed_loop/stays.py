@@ -31,8 +31,8 @@ copy of the log."""
 
 
 class Returns(NamedTuple):
-    """Moves with which a stay begins, int64[n] each: the move, and when the last response with its partition had come
-    from the other broker (us).
+    """Moves with which a stay begins, int64[n] each: the move, rising, and when the last response with its partition had
+    come from the other broker (us).
     """
 
     move: Ints
@@ -161,11 +161,8 @@ def begin_stays(partitions: Records, stays: Ints, moves: Records, reads: NodeRea
     `moves`.
     """
     request, fetch = reads.fetches["request"], moves["fetch"]
-    until = np.empty(len(reads.moves), np.int64)
-    until[returns.move] = returns.until
-    of_move = np.flatnonzero(np.isin(np.arange(len(reads.moves)), returns.move))
-    rank = np.argsort(np.argsort(stays))
-    earliest = np.maximum(request[np.maximum(fetch - 1, 0)], until[of_move][rank]) + 1
+    until = returns.until[np.argsort(np.argsort(stays))]  # stays and returns have the same order
+    earliest = np.maximum(request[np.maximum(fetch - 1, 0)], until) + 1
     partitions["since"][stays] = np.minimum(earliest, request[fetch])
     partitions["first_request"][stays] = request[fetch]
     partitions["first_offset"][stays] = moves["fetch_offset"]
