@@ -40,8 +40,8 @@ def end_at_signals() -> None:
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-    # The thread itself takes no signal. Otherwise it could take one that is held in the main thread for the next program,
-    # and that would be lost.
+    # The thread itself takes no signal. Otherwise it could take one that the main thread holds for the next program,
+    # and that signal would be lost.
     hold_signals()
     Thread(target=_end_at_first, args=(reading,), name="refetch-signals", daemon=True).start()
     for number in ENDING:

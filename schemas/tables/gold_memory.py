@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.tables.gold_columns import RANGE, RUN_ID, SCENARIO
+from schemas.tables.gold_columns import PRODUCER_ADDRESS, RANGE, RUN_ID, SCENARIO
 from schemas.tables.table import Spec as C
 from schemas.tables.table import table
 
@@ -12,13 +12,7 @@ _CLIENT = {
     "client_id": C("string", "client.id; empty for none"),
     "client_address": C("string", "The client's IP address"),
 }
-_PRODUCER = _CLIENT | {
-    "client_address": C(
-        "string",
-        "The producer's IP address; with the port of its first connection for each of several processes that "
-        "share client.id and address",
-    ),
-}
+_PRODUCER = _CLIENT | {"client_address": PRODUCER_ADDRESS}
 _CLIENT_KEY = ("run_id", "scenario", "client_id", "client_address")
 _USED = {
     "used_bytes_p50": C("bigint", "Bytes in use: median over time, within 1 %", "bytes"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from schemas.tables.fetch_reasons import CLOSED_OBSTACLES
-from schemas.tables.reason import DIRECTION, WHOLE, FidelityReason, FidelityReasons
+from schemas.tables.reason import DIRECTION, SEVERAL_PROCESSES, WHOLE, FidelityReason, FidelityReasons
 
 DRAINED = FidelityReasons(
     "Memory of responses: when it is released",
@@ -117,12 +117,7 @@ BUFFERS = FidelityReasons(
             "Nothing.",
             "unknown",
         ),
-        "several_processes": FidelityReason(
-            "Several processes share the `client.id` and address, and it is not known which of them sent the batch.",
-            "Give each process a `client.id` of its own, or leave `enable.idempotence` on: then the producer id in its "
-            "batches tells it apart.",
-            "unknown",
-        ),
+        "several_processes": SEVERAL_PROCESSES,
         "waited_for_memory": FidelityReason(
             "In the replay, a captured batch waits for memory longer than it can have waited in the capture.",
             "State the producer's `buffer.memory` and `batch.size` if they are not Kafka's defaults: "

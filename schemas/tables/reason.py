@@ -74,3 +74,12 @@ class FaultReasons:
     title: str
     column: str
     words: Mapping[str, Reason]
+
+
+SEVERAL_PROCESSES = FidelityReason(
+    "Several processes share the `client.id` and address, and it is not known which of them sent the batch.",
+    "Give each process a `client.id` of its own, or leave `enable.idempotence` on: then the producer id in its batches "
+    "tells it apart.",
+    "unknown",
+)
+"""Why the batches of a producer are not replayed, in whatever replay of producers."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.tables.reason import NOT_SHOWN, WHOLE, FidelityReason, FidelityReasons
+from schemas.tables.reason import NOT_SHOWN, SEVERAL_PROCESSES, WHOLE, FidelityReason, FidelityReasons
 
 STATE_PRODUCER = (
     "State what was in force and is not Kafka's default: `--captured` with `batch.size`, `linger.ms`, "
@@ -19,12 +19,7 @@ SPLITS = FidelityReasons(
             "Nothing.",
             "unknown",
         ),
-        "several_processes": FidelityReason(
-            "Several processes share the `client.id` and address, and it is not known which of them sent the batch.",
-            "Give each process a `client.id` of its own, or leave `enable.idempotence` on: then the producer id in its "
-            "batches tells it apart.",
-            "unknown",
-        ),
+        "several_processes": SEVERAL_PROCESSES,
         "records_unknown": FidelityReason(
             "The batch, or one before it, could not be read: `record_batches.records_fault` says why.",
             WHOLE,

@@ -31,8 +31,8 @@ copy of the log."""
 
 
 class Returns(NamedTuple):
-    """Moves with which a stay begins, int64[n] each: the move, rising, and when the last response with its partition had
-    come from the other broker (us).
+    """Moves with which a stay begins, int64[n] each: the move, rising, and when the last response with its partition
+    had come from the other broker (us).
     """
 
     move: Ints
