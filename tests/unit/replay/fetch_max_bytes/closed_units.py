@@ -15,6 +15,7 @@ from udfs.replay.fetch_max_bytes.closed_loop.outcomes import new_outcome
 from udfs.replay.fetch_max_bytes.closed_loop.replay import replay_by_clients_clock
 from udfs.replay.fetch_max_bytes.closed_loop.settings import RULES
 from udfs.replay.fetch_max_bytes.closed_loop.state import (
+    BEYOND_BOUND,
     LEAVE,
     LOG_BATCH,
     NODE,
@@ -92,21 +93,31 @@ class Client:
     quota_window_ms: int = 1000
 
 
-def changes_of(parts: Sequence[Part], first: Sequence[int], reopens: Sequence[int]) -> tuple[Records, Ints]:
+def changes_of(
+    parts: Sequence[Part], first: Sequence[int], reopens: Sequence[int], beyond: Sequence[tuple[int, int, int]]
+) -> tuple[Records, Ints]:
     """All changes, READING_CHANGE[n], and the node of each. first: the first batch of each part."""
-    found = [(0, time, REOPEN, 0, time, NEVER) for time in reopens]
+    found = [(0, time, REOPEN, 0, time, NEVER, 0) for time in reopens]
+    found += [(0, time, BEYOND_BOUND, until, time, NEVER, every_us) for time, until, every_us in beyond]
     for p, (part, begin) in enumerate(zip(parts, first, strict=True)):
-        found.append((part.node, part.joins, p, begin, part.joins, NEVER))
+        found.append((part.node, part.joins, p, begin, part.joins, NEVER, 0))
         moves = [(time, begin + batch if batch >= 0 else batch) for time, batch in part.moves]
         moves += [(part.leaves, LEAVE)] if part.leaves != NEVER else []
-        found += [(part.node, time, p, to, part.gone_at, part.asked_last) for time, to in moves]
-    node, time, partition, to, until, since = np.array(sorted(found, key=lambda of: of[:2]), np.int64).T
+        found += [(part.node, time, p, to, part.gone_at, part.asked_last, 0) for time, to in moves]
+    node, time, partition, to, until, since, every_us = np.array(sorted(found, key=lambda of: of[:2]), np.int64).T
     return new_records(
-        READING_CHANGE, len(found), time=time, partition=partition, to=to, until=until, since=since
-    ), node
+        READING_CHANGE, len(found), time=time, partition=partition, to=to, until=until, since=since,
+        every_us=every_us,
+    ), node  # fmt: skip
 
 
-def unit_of(parts: Sequence[Part], reopens: Sequence[int], horizon: int, times: Times) -> Unit:
+def unit_of(
+    parts: Sequence[Part],
+    reopens: Sequence[int],
+    horizon: int,
+    times: Times,
+    beyond: Sequence[tuple[int, int, int]] = (),
+) -> Unit:
     """The partitions as the replay takes them, those of a node together. Batches readable at 1 us are backlog."""
     counts = [len(part.sizes) for part in parts]
     first = stretch_edges(counts)
@@ -134,7 +145,7 @@ def unit_of(parts: Sequence[Part], reopens: Sequence[int], horizon: int, times: 
     segments = np.unique([*first[1:].tolist(), *cuts])
     batches["visible_at"][:-1] = [time for of_part in visible for time in of_part]
     batches["segment_end"][:-1] = segments[np.searchsorted(segments, np.arange(first[-1]), side="right")]
-    changes, node_of_change = changes_of(parts, first[:-1].tolist(), reopens)
+    changes, node_of_change = changes_of(parts, first[:-1].tolist(), reopens, beyond)
     taking = np.array([(0, 0.0), *times.taking], POINT)
     sending = np.array([(0, 0.0), (MOST, MOST * times.byte)], POINT)
     nodes = nodes_of([part.node for part in parts], node_of_change, horizon, times)
@@ -194,14 +205,15 @@ def rules_of(clients: Sequence[Client], nodes: int, shares: bool) -> Records:
 
 def replayed(
     parts: Sequence[Part], clients: Sequence[Client], horizon: int = 1, pace: Times = PACE, opens: bool = True,
-    reopens: Sequence[int] = (), shares: bool = True,
+    reopens: Sequence[int] = (), shares: bool = True, beyond: Sequence[tuple[int, int, int]] = (),
 ) -> ReaderLanes:  # fmt: skip
     """The reader's outcome in every lane, from 1 us until `horizon` and until all is read.
 
     opens: whether the first fetch opens a session. reopens: when others do, on node 0. shares: whether one process has
-    all nodes.
+    all nodes. beyond: from when until when node 0 asks for records beyond a bound, and how
+    far apart its captured fetches are then, on average.
     """
-    unit = unit_of(parts, [*([1] if opens else []), *reopens], horizon, pace)
+    unit = unit_of(parts, [*([1] if opens else []), *reopens], horizon, pace, beyond)
     rules = rules_of(clients, len(unit.nodes), shares)
     outcome = new_outcome(unit, len(parts), len(clients), response_room=1000)
     replay_by_clients_clock([ReaderInLanes(unit, rules, outcome)])

@@ -13,7 +13,12 @@ from udfs.columns.records import new_records
 from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER
 from udfs.replay.fetch_max_bytes.closed_loop.by_node import NodeReads
-from udfs.replay.fetch_max_bytes.closed_loop.changes import Destinations, ReaderFetches, changes_of_nodes
+from udfs.replay.fetch_max_bytes.closed_loop.changes import (
+    Destinations,
+    ReaderFetches,
+    changes_of_nodes,
+    stretches_beyond_bound,
+)
 from udfs.replay.fetch_max_bytes.closed_loop.events import ANSWERED_FETCH, BOUND, FETCHED_PARTITION, MOVE, SERVING
 from udfs.replay.fetch_max_bytes.closed_loop.state import GO_ON, LEAVE
 from udfs.replay.fetch_max_bytes.settings import JAVA_3, JAVA_4, LIBRDKAFKA
@@ -168,12 +173,45 @@ def changes_of_moves(fetches: int, partitions: Records, moves: Records, *, leave
         last=none + fetches - 1,
         opens_session=none.astype(np.bool_),
         is_throttled=none.astype(np.bool_),
+        is_beyond_bound=none.astype(np.bool_),
         horizon=request[-1:] + 2 * MS,
     )
     batches = np.full(len(moves), 4)
     stays = np.full(len(partitions), NEVER)
     leaves = np.full(1, leaves_nothing_out)
     return changes_of_nodes(reads, times, Destinations(batches, batches), stays, leaves, np.zeros(0, np.int64)).changes
+
+
+def test_a_stretch_beyond_a_bound_lasts_until_the_nodes_next_fetch_or_a_silence() -> None:
+    """Fetches of two nodes, 10 ms or 1.5 s apart, each of which takes 2 ms."""
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        count, is_beyond = int(rng.integers(1, 12)), rng.random(12) < 0.6
+        node = (np.arange(count) >= rng.integers(0, 12)).astype(np.int64)
+        request = np.cumsum(rng.choice([10 * MS, 1500 * MS], count, p=[0.8, 0.2]))
+        first, last = (np.searchsorted(node, node, side=side) for side in ("left", "right"))
+        none = np.zeros(count, np.bool_)
+        fetches = ReaderFetches(
+            request, request + 2 * MS, node, first, last - 1, none, none, is_beyond[:count], request[-1:]
+        )
+        expected, stretch = list[tuple[int, int, int]](), list[int]()
+        for number in range(count):
+            stretch += [number] if is_beyond[number] else []
+            ends = number + 1 == last[number] or request[number + 1] - request[number] > 1000 * MS
+            if stretch and (ends or not is_beyond[number + 1]):
+                until = request[number] + 2 * MS + 1 if ends else request[number + 1]
+                expected.append((stretch[0], until, (until - request[stretch[0]]) // len(stretch)))
+                stretch = []
+        assert list(zip(*(of.tolist() for of in stretches_beyond_bound(fetches)), strict=True)) == expected
+
+
+def test_beyond_a_bound_a_consumer_fetches_again_and_again_in_every_lane() -> None:
+    """Until 50 ms it sends one every 2 ms, or every 5 ms as captured. The one after that waits for 500 ms or 5 s."""
+    nothing, patient = Part([]), Client(max_wait_ms=5000)
+    assert replayed([nothing], [Client(), patient], horizon=60 * MS).lanes["requests"].tolist() == [1, 1]
+    for every_ms, fetches in ((1, 25), (5, 10)):
+        out = replayed([nothing], [Client(), patient], horizon=60 * MS, beyond=[(1, 50 * MS, every_ms * MS)])
+        assert out.lanes["requests"].tolist() == [fetches + 1, fetches + 1]
 
 
 def test_one_fetch_without_a_partition_gives_it_up_only_if_the_client_leaves_no_wanted_one_out() -> None:

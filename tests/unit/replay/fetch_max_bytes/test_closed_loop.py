@@ -184,6 +184,14 @@ def closed_unknown(events: Rows) -> int:
     return sum(of.get("partition_refused", 0) for of in reasons)
 
 
+def test_a_consumer_that_asks_for_records_beyond_a_bound_fetches_as_often_as_it_did() -> None:
+    """When it has read everything, the new leader's high watermark is lower by one for a while."""
+    lower = {name: 10 * BATCHES - 1 for name in ("response_bound", "bound_low", "bound_high")}
+    last = EVENTS[-1]["exchange_no"]
+    at_once = [read_row(last + 1 + i, p, p, BATCHES, 0) | lower for i in range(60) for p in range(PARTITIONS)]
+    assert closed_fidelity([*EVENTS, *at_once])["requests"] == (1, 1, 0, [])
+
+
 def test_a_response_under_way_from_the_old_leader_arrives_before_its_partitions_are_asked_for_at_the_new_one() -> None:
     """The reader already fetches another partition there. It sends such a fetch just before that response."""
     other = read_row(7, 0, 0, 0, 0) | {"topic": "u", "topic_key": "u", "connection_id": READER_CONNECTION + 1}

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from schemas.tables.values import CONSUMER, FOLLOWER
 from tests.unit.replay.fetch_max_bytes.test_leaving import nodes_with
 from udfs.columns.arrays import Ints, Records
 from udfs.columns.records import new_records
@@ -34,6 +35,7 @@ class Fetch:
     opens_session: bool
     is_throttled: bool
     returned: int
+    beyond_bound: bool = False
 
 
 @dataclass
@@ -65,6 +67,7 @@ class Reader:
             "response": [of.request + 1 for of in self.fetches], "throttled": [of.is_throttled for of in self.fetches],
             "opens_session": [of.opens_session for of in self.fetches],
             "returned": [of.returned for of in self.fetches],
+            "beyond_bound": [of.beyond_bound for of in self.fetches],
         }  # fmt: skip
         made, none = new_records(ANSWERED_FETCH, len(self.fetches), **columns), np.zeros(0, np.int64)
         return NodeReads(NO_READS, none, made, NO_READS, NO_READS, NO_READS, first_stay=none)
@@ -85,7 +88,7 @@ def drawn(seed: int) -> Reader:
         for _ in range(int(rng.integers(1, 6))):
             connection = int(rng.integers(first, len(reader.connections)))
             shown = (bool(rng.random() < 0.5), bool(rng.random() < 0.4), int(rng.choice([0, 50, 300])))
-            reader.fetches.append(Fetch(node, connection, request, *shown))
+            reader.fetches.append(Fetch(node, connection, request, *shown, beyond_bound=bool(rng.random() < 0.5)))
             request += int(rng.integers(0, 3))
     return reader
 
@@ -93,7 +96,7 @@ def drawn(seed: int) -> Reader:
 def test_a_fetch_opens_a_session_if_its_node_was_in_one_or_it_is_the_nodes_first() -> None:
     for seed in range(200):
         reader = drawn(seed)
-        found = fetches_for_changes(reader.reads, reader.nodes)
+        found = fetches_for_changes(reader.reads, reader.nodes, CONSUMER)
         for number, fetch in enumerate(reader.fetches):
             own = [i for i, of in enumerate(reader.fetches) if of.node == fetch.node]
             may_open = reader.in_session[fetch.node] or fetch.request == reader.fetches[own[0]].request
@@ -101,6 +104,9 @@ def test_a_fetch_opens_a_session_if_its_node_was_in_one_or_it_is_the_nodes_first
             assert (found.first[number], found.last[number]) == (own[0], own[-1])
             assert found.opens_session[number] == (fetch.opens_session and may_open)
             assert found.is_throttled[number] == (fetch.is_throttled and fetch.returned == 0)
+            waits = reader.nodes.nodes["max_wait_ms"][fetch.node] > 0
+            assert found.is_beyond_bound[number] == (fetch.beyond_bound and fetch.returned == 0 and waits)
+        assert not fetches_for_changes(reader.reads, reader.nodes, FOLLOWER).is_beyond_bound.any()
         nodes = reader.nodes.nodes
         assert found.horizon.tolist() == [max(int(of["begin"]), int(of["last_response"])) for of in nodes]
 

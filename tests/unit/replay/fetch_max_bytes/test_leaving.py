@@ -71,6 +71,7 @@ def fetches_of(nodes: Sequence[Node]) -> ReaderFetches:
         last=end - 1,
         opens_session=np.zeros_like(throttled),
         is_throttled=throttled,
+        is_beyond_bound=np.zeros_like(throttled),
         horizon=np.array([node.end for node in nodes]),
     )
 

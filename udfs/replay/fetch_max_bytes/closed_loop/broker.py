@@ -61,9 +61,11 @@ def answered_at(sim: ReaderSim, lane: int, node: int, returned: int, earliest: i
 
     earliest: the earliest time of an answer (us). returned: the bytes that an answer would have then. A parked fetch
     counts the available bytes up to each partition's limit, and ignores the request's limit. It is answered at once if
-    a partition's bound is in a later segment than its fetch_offset.
+    a partition's bound is in a later segment than its fetch_offset, or before its fetch_offset (BEYOND_BOUND).
     """
     rules, state = sim.rules[node, lane], sim.state
+    if state.nodes[node].now < state.nodes[node].beyond_until:
+        return earliest
     first, time, total = sim.unit.nodes[node].first_partition, earliest, returned
     needed, deadline = min(rules.min_bytes, rules.limit), state.nodes[node].now + rules.max_wait_us
     while total < needed and time < deadline:

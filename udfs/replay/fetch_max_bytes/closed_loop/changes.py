@@ -19,6 +19,9 @@ The changes are taken from the fetches alone. They happen in every lane at the c
   long.
 - A reader that leaves a broker before it has read everything (leaving.py) gives up all of its partitions there, just
   after its last response.
+- A consumer may ask for records beyond the bound of a partition: a new leader at first has a lower high watermark than
+  the one before. The broker does not let such a fetch wait (DelayedFetch, case F). So until the high watermark has come
+  up again, the consumer sends one fetch after the other, and gets nothing.
 - A response that a quota emptied counts as nothing read (FetchContext.getThrottledResponse, Kafka 4.3). The reader
   stands still from that response until the client asks again, after a wait of throttle_time_ms (KIP-219). Where a
   lane's quota is known (quota_meter.py), the quota alone says when the client waits.
@@ -39,7 +42,15 @@ from udfs.columns.records import join_records, new_records, pick_records
 from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER
 from udfs.replay.fetch_max_bytes.closed_loop.by_node import NodeReads, has_later_stay
-from udfs.replay.fetch_max_bytes.closed_loop.state import GO_ON, LEAVE, READING_CHANGE, REOPEN, STOP, THROTTLED
+from udfs.replay.fetch_max_bytes.closed_loop.state import (
+    BEYOND_BOUND,
+    GO_ON,
+    LEAVE,
+    READING_CHANGE,
+    REOPEN,
+    STOP,
+    THROTTLED,
+)
 
 GIVEN_UP_US = 1_000_000
 """A partition that is not asked for in this time was given up. A client that leaves nothing out has given up a
@@ -52,8 +63,9 @@ class ReaderFetches(NamedTuple):
     """A reader's fetches, int64[fetches] each; those of a node are in time order.
 
     request, response: us. node: the node of each fetch. first, last: the first and the last fetch of that node.
-    opens_session: bool[fetches]. is_throttled: bool[fetches], a quota emptied the response. horizon: int64[nodes], when
-    the node's captured time ends (us).
+    opens_session: bool[fetches]. is_throttled: bool[fetches], a quota emptied the response. is_beyond_bound:
+    bool[fetches], a consumer asked for records beyond the bound of a partition, and got nothing without a wait.
+    horizon: int64[nodes], when the node's captured time ends (us).
     """
 
     request: Ints
@@ -63,6 +75,7 @@ class ReaderFetches(NamedTuple):
     last: Ints
     opens_session: Bools
     is_throttled: Bools
+    is_beyond_bound: Bools
     horizon: Ints
 
     def just_after(self, times: Ints, fetches: Ints) -> Ints:
@@ -112,7 +125,7 @@ def group_changes(node: Ints, time: Ints, partition: Ints | int, to: Ints | int,
     node, time: int64[n], time in us. partition, to: int64[n], or one value for all. others: further fields of
     READING_CHANGE, int64[n] or one value for all.
     """
-    columns: dict[str, Ints | int] = {"until": time, "since": NEVER, "captured_batch": NONE}
+    columns: dict[str, Ints | int] = {"until": time, "since": NEVER, "captured_batch": NONE, "every_us": 0}
     return NodeChanges(
         node, new_records(READING_CHANGE, len(time), time=time, partition=partition, to=to, **{**columns, **others})
     )
@@ -199,18 +212,37 @@ def skips_records(reads: NodeReads, destinations: Destinations) -> Bools:
 
 
 def changes_of_reader(fetches: ReaderFetches, stops: Ints, throttled: Ints, opened: Ints) -> list[NodeChanges]:
-    """Where the reader stands still, and where it opens a session.
+    """Where the reader stands still, where it opens a session, and where it asks for records beyond a bound.
 
     stops: the fetches before which it stands still. throttled: the fetches after which it does. opened: the fetches
     that open a session. int64[n] each, indices of fetches.
     """
     node, request = fetches.node, fetches.request
+    beyond, beyond_until, every_us = stretches_beyond_bound(fetches)
+    beyond_from = fetches.just_after(fetches.response, beyond)
     stop, throttle, opening = (fetches.just_after(fetches.response, of) for of in (stops, throttled, opened))
     return [
         group_changes(node[stops], stop, STOP, request[stops]),
         group_changes(node[throttled], throttle, THROTTLED, request[throttled + 1]),
         group_changes(node[opened], opening, REOPEN, 0),
+        group_changes(node[beyond], beyond_from, BEYOND_BOUND, beyond_until, every_us=every_us),
     ]
+
+
+def stretches_beyond_bound(fetches: ReaderFetches) -> tuple[Ints, Ints, Ints]:
+    """The stretches of a node's fetches beyond a bound, without silences of GIVEN_UP_US: int64[n] each.
+
+    (The first fetch of each, as an index; when the next fetch that is in no stretch comes, or just after the last
+    response where the node is silent then, us; the average time from one fetch of the stretch to the next, us).
+    """
+    is_beyond, number = fetches.is_beyond_bound, np.arange(len(fetches.request))
+    following = fetches.request[np.minimum(number + 1, fetches.last)]
+    pauses = (number == fetches.last) | (following - fetches.response >= GIVEN_UP_US)
+    goes_on = is_beyond[:-1] & is_beyond[1:] & ~pauses[:-1]
+    first = np.flatnonzero(is_beyond & ~np.append(False, goes_on))
+    last = np.flatnonzero(is_beyond & ~np.append(goes_on, False))
+    until = np.where(pauses[last], fetches.response[last] + 1, following[last])
+    return first, until, (until - fetches.request[first]) // (last - first + 1)
 
 
 def leaving_partitions(

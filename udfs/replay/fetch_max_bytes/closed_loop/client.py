@@ -18,6 +18,7 @@ from udfs.replay.fetch_max_bytes.closed_loop.order import (
 )
 from udfs.replay.fetch_max_bytes.closed_loop.pace_fits import time_for_more
 from udfs.replay.fetch_max_bytes.closed_loop.state import (
+    BEYOND_BOUND,
     GO_ON,
     LEAVE,
     NO_BACKLOG,
@@ -51,6 +52,8 @@ def make_changes(sim: ReaderSim, lane: int, node: int) -> None:
         elif p == THROTTLED:
             # Where the lane's quota is known, quota_meter.py alone says how long the client waits.
             state.stopped_until = to if sim.rules[node, lane].quota_is_known == 0 else state.stopped_until
+        elif p == BEYOND_BOUND:
+            state.beyond_until, state.beyond_every_us = to, unit.changes[index].every_us
         else:
             if lane == 0:
                 sim.outcome.captured.positions[index] = sim.state.partitions[p].position

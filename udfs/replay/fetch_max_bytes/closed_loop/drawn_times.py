@@ -25,7 +25,7 @@ from udfs.columns.time_units import ALWAYS, US_PER_MS
 from udfs.kernels.kernel import kernel
 from udfs.replay.fetch_max_bytes.closed_loop.intent import Intent
 from udfs.replay.fetch_max_bytes.closed_loop.logs import make_rising
-from udfs.replay.fetch_max_bytes.closed_loop.state import REOPEN, STOP, THROTTLED, Unit, first_above
+from udfs.replay.fetch_max_bytes.closed_loop.state import BEYOND_BOUND, REOPEN, STOP, THROTTLED, Unit, first_above
 
 MOST_US = 10_000_000
 """The part of the time to a reader's start, or to a batch, that can differ between equal runs: the longest time that a
@@ -155,9 +155,9 @@ def with_other_begins(unit: Unit, start: ReaderStart, begin: Ints) -> Unit:
     """
     nodes, changes = unit.nodes.copy(), unit.changes.copy()
     was, horizon, stayed_us = nodes["begin"].copy(), nodes["horizon"], nodes["horizon"] - nodes["begin"]
-    stands_still = (changes["partition"] == STOP) | (changes["partition"] == THROTTLED)
+    has_end = np.isin(changes["partition"], (STOP, THROTTLED, BEYOND_BOUND))
     until = moved_times(changes["to"], start.node_of_change, was, begin)
-    changes["to"] = np.where(stands_still, until, changes["to"])
+    changes["to"] = np.where(has_end, until, changes["to"])
     changes["time"] = moved_times(changes["time"], start.node_of_change, was, begin)
     make_rising(changes["time"], read_only(np.append(nodes["first_change"], len(changes))))
     nodes["begin"] = begin

@@ -72,6 +72,7 @@ ANSWERED_FETCH = int_fields(
     "response",  # us
     "opens_session",
     "throttled",
+    "beyond_bound",  # 1: it asks for records beyond the bound of a partition
     "returned",  # record bytes
 )
 """An answered fetch."""
@@ -245,6 +246,8 @@ def select_logs(logs: ConnectionLogs, kept: Bools) -> ConnectionLogs:
 def note_fetches(captured: CapturedFetches, part: KeptFetches) -> None:
     """Keep the fetches, and what they show of their connections."""
     reads, connections, first = part.reads, captured.connections.records, part.first_read
+    is_bounded = (reads["response_bound"] != NONE) & ~reads["redirected"]
+    is_beyond = is_bounded & (reads["fetch_offset"] > reads["response_bound"])
     of_fetch, heads = part.connection[first], pick_records(reads, first)
     distinct, begins, counts = np.unique(of_fetch, return_index=True, return_counts=True)
     is_new = connections["fetches"][distinct] == 0
@@ -266,6 +269,7 @@ def note_fetches(captured: CapturedFetches, part: KeptFetches) -> None:
             response=heads["response_time"],
             opens_session=heads["opens_session"],
             throttled=heads["throttled"],
+            beyond_bound=np.logical_or.reduceat(is_beyond, first),
             returned=np.add.reduceat(reads["returned_bytes"], first),
         )
     )

@@ -101,7 +101,7 @@ def intent_of(captured: CapturedFetches, reader: Reader, lanes: FetchLanes) -> I
     max_bytes = np.minimum(nodes.nodes["max_bytes"], np.array(of_brokers, np.int64)[nodes.nodes["broker"]])
     servings = servings_of(reads, logs)
     logs.batches["segment_end"][:-1] = segment_ends_of_batches(reads, logs, servings, max_bytes)
-    fetches, left_at = fetches_for_changes(reads, nodes), when_left(handovers, reads)
+    fetches, left_at = fetches_for_changes(reads, nodes, reader.kind), when_left(handovers, reads)
     leaves_nothing_out = nodes.nodes["profile"] == JAVA_4
     gone = np.zeros(len(reads.partitions), np.bool_)
     gone[partitions_given_up(reads, fetches, leaves_nothing_out)] = True
@@ -158,11 +158,12 @@ def lossy_nodes(captured: CapturedFetches, nodes: Nodes, lossy: frozenset[int]) 
     return np.isin(np.arange(len(nodes.nodes)), nodes.node[is_lossy])
 
 
-def fetches_for_changes(reads: NodeReads, nodes: Nodes) -> ReaderFetches:
-    """The fetches in the form that `changes_of_nodes` takes."""
+def fetches_for_changes(reads: NodeReads, nodes: Nodes, kind: str) -> ReaderFetches:
+    """The fetches in the form that `changes_of_nodes` takes. kind: of the reader."""
     fetches, first = reads.fetches, nodes.first_fetch
     node = nodes.node[fetches["connection"]]
-    request = fetches["request"]
+    request, took_us = fetches["request"], fetches["response"] - fetches["request"]
+    is_early = (fetches["returned"] == 0) & (took_us < nodes.nodes["max_wait_ms"][node] * US_PER_MS)
     may_open = (nodes.nodes["in_session"][node] == 1) | (request == request[first[node]])
     return ReaderFetches(
         request=request,
@@ -172,6 +173,7 @@ def fetches_for_changes(reads: NodeReads, nodes: Nodes) -> ReaderFetches:
         last=first[node + 1] - 1,
         opens_session=(fetches["opens_session"] == 1) & may_open,
         is_throttled=(fetches["throttled"] == 1) & (fetches["returned"] == 0),
+        is_beyond_bound=(fetches["beyond_bound"] == 1) & is_early & (kind != FOLLOWER),
         horizon=ends_of_connections(nodes.nodes),
     )
 

@@ -192,6 +192,8 @@ def receive_response(sim: ReaderSim, lane: int, node: int) -> None:
         following = time_of_next_poll(sim, lane, node, state.now + state.throttle_us)
     else:
         following = take_response(sim, lane, node)
+    if state.sent_at < state.beyond_until:
+        following = max(following, state.sent_at + round(sim.rules[node, lane].speed * state.beyond_every_us))
     if size > 0:
         hold_buffered(sim, lane, state.now)
     keep_drained(sim, lane, node, following)

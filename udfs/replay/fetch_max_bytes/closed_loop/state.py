@@ -22,9 +22,10 @@ from udfs.replay.shared.event_heap import Heap
 
 NO_BACKLOG = -1
 """Stands for how long a partition's backlog took, where it has no backlog."""
-REOPEN, STOP, THROTTLED = -1, -2, -3
-"""Stand in the place of a READING_CHANGE's partition: the session is opened anew (REOPEN), or the reader stands still
-for a while, because of a quota (THROTTLED) or for another reason (STOP)."""
+REOPEN, STOP, THROTTLED, BEYOND_BOUND = -1, -2, -3, -4
+"""Stand in the place of a READING_CHANGE's partition: the session is opened anew (REOPEN), the reader stands still for
+a while, because of a quota (THROTTLED) or for another reason (STOP), or the broker answers at once for a while, because
+the reader asks for records beyond a partition's bound (BEYOND_BOUND)."""
 GO_ON, LEAVE = -1, -2
 """Stand in the place of the batch that a READING_CHANGE leads to: the partition is read on from where it was (GO_ON),
 or is no longer wanted (LEAVE)."""
@@ -52,11 +53,12 @@ LOG_BATCH = int_fields(
 """A batch of any partition. After the last batch there is one more row, with the sums over all batches."""
 READING_CHANGE = int_fields(
     "time",  # us
-    "partition",  # or REOPEN, STOP or THROTTLED
-    "to",  # a batch, GO_ON or LEAVE; for STOP and THROTTLED, until when the reader stands still (us)
+    "partition",  # or REOPEN, STOP, THROTTLED or BEYOND_BOUND
+    "to",  # a batch, GO_ON or LEAVE; for STOP, THROTTLED and BEYOND_BOUND, until when they last (us)
     "until",  # us: when the partition is asked for again, and nothing of it is buffered any more; NEVER if it is not
     "since",  # us: when the partition was last asked for before the change; NEVER if the change does not give it up
     "captured_batch",  # the batch that the captured reader had read to by then, or NONE where that cannot be compared
+    "every_us",  # for BEYOND_BOUND, the average time from one fetch to the next (us), else 0
 )
 """A change in what a node wants to read. A node's changes are in time order."""
 NODE: Kind = np.dtype(
@@ -117,6 +119,8 @@ NODE_STATE = int_fields(
     "sent_at",  # us: the last request
     "read_at",  # us: when the broker read the log for it
     "stopped_until",  # us: until when the reader stands still
+    "beyond_until",  # us: until when it asks for records beyond a partition's bound
+    "beyond_every_us",  # how far apart its fetches are meanwhile, at least
     "changes",  # how many changes have been made
     "opens_session",  # 1: the next response opens the session
     "known",  # how many partitions the client's order has
