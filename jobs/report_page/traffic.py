@@ -74,10 +74,11 @@ def fetch_requests(own_rows: OwnRows) -> DataFrame:
 
 
 def fetches_by_reader(own_rows: OwnRows) -> DataFrame:
-    """(reader, fetches, empty, bytes, sessions, oldest, cut): a row for consumers and one for followers.
+    """(reader, fetches, empty, beyond, bytes, sessions, oldest, cut): a row for consumers and one for followers.
 
     Only answered fetches count. A fetch counts whether or not a partition of it is known; one that closes a session
-    does not. If the capture has only a part of a response, which could not be read, the fetch counts in `cut` alone.
+    does not. `beyond` counts empty fetches of consumers that asked for records beyond a high watermark. If the capture
+    has only a part of a response, which could not be read, the fetch counts in `cut` alone.
     """
     x, f = EXCHANGES, FETCH_PARTITIONS
     closes = (F.col(x.fetch_session_epoch) == FINAL_EPOCH) & (F.col(x.fetch_session_id) > NO_SESSION)
@@ -91,23 +92,27 @@ def fetches_by_reader(own_rows: OwnRows) -> DataFrame:
     )  # fmt: skip
     served = served_fetches(partitions_of_brokers(own_rows(f)))
     of_reader = served.groupBy(f.reader).agg(
-        F.sum("bytes").alias("bytes"), F.count_if("has_records").alias("served"), F.count_if("opens").alias("sessions")
+        F.sum("bytes").alias("bytes"), F.count_if("has_records").alias("served"), F.count_if("opens").alias("sessions"),
+        F.count_if(F.col("beyond") & ~F.col("has_records")).alias("beyond"),
     )  # fmt: skip
     columns = sent.join(F.broadcast(of_reader), [str(f.reader)], "left")
-    of = {name: F.coalesce(F.col(name), F.lit(0)).alias(name) for name in ("bytes", "sessions")}
+    of = {name: F.coalesce(F.col(name), F.lit(0)).alias(name) for name in ("beyond", "bytes", "sessions")}
     empty = (F.col("fetches") - F.coalesce("served", F.lit(0))).alias("empty")
     return columns.select(f.reader, "fetches", empty, *of.values(), "oldest", "cut").orderBy(f.reader)
 
 
 def served_fetches(rows: DataFrame) -> DataFrame:
-    """(reader, bytes, has_records, opens): a row for each fetch that got records or opened a session. Others, which are
-    most, are left out before rows are grouped.
+    """(reader, bytes, has_records, opens, beyond): a row for each fetch that got records, opened a session, or asked as
+    a consumer for records beyond a high watermark. Others, which are most, are left out before rows are grouped.
     """
     f = FETCH_PARTITIONS
     has_records = F.coalesce(F.col(f.returned_bytes) > 0, F.lit(False))
     opens = F.coalesce((F.col(f.kind) == FULL) & (F.col(f.response_session_id) > 0), F.lit(False))
-    return rows.where(has_records | opens).groupBy(f.reader, f.connection_id, f.exchange_no).agg(
-        F.sum(f.returned_bytes).alias("bytes"), F.max(has_records).alias("has_records"), F.max(opens).alias("opens")
+    is_ahead = (F.col(f.reader) == CONSUMER) & (F.col(f.fetch_offset) > F.col(f.high_watermark))
+    beyond = F.coalesce(is_ahead, F.lit(False))
+    return rows.where(has_records | opens | beyond).groupBy(f.reader, f.connection_id, f.exchange_no).agg(
+        F.sum(f.returned_bytes).alias("bytes"), F.max(has_records).alias("has_records"), F.max(opens).alias("opens"),
+        F.max(beyond).alias("beyond"),
     )  # fmt: skip
 
 

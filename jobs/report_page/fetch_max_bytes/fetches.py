@@ -41,6 +41,8 @@ from schemas.tables.values import CONSUMER, FOLLOWER
 HARD_LIMIT_BEFORE = 3
 """In versions of Fetch below this one the limit of a partition is hard: a larger message is never received (KIP-74)."""
 ALL_CUT = "The capture cuts all responses to fetches: capture whole packets (`tcpdump -s 0`)."
+LEAST_BEYOND = 0.01
+"""From this share on, fetches beyond a high watermark are worth a sentence."""
 OF_RECORDS = ("fetches_with_records", "empty_fetches")
 
 
@@ -110,7 +112,7 @@ def small_fetches_answer(findings: Findings) -> str:
     text = (
         f"Consumers got {quantity(consumers['fetches'], 'fetch', 'fetches')} answered, with "
         f"{size_text(consumers['bytes'])} of records{rate}. {percent(consumers['empty'] / consumers['fetches'])} came "
-        f"back empty{cut_responses_text([consumers])}"
+        f"back empty{beyond_text(consumers)}{cut_responses_text([consumers])}"
     )
     most = next(iter(findings.of(fetching_consumers)), None)  # none if the partitions of no fetch are known
     if most is None or most["median"] is None:
@@ -119,6 +121,16 @@ def small_fetches_answer(findings: Findings) -> str:
     return (
         f"{text}. For {client_name(most[f.client_id])}, which sent most, half of the responses with records have "
         f"{size_text(most['median'])} or less{fill}."
+    )
+
+
+def beyond_text(consumers: Row) -> str:
+    """How many fetches came back empty because of a new leader, as a sentence without its end; empty if few did."""
+    if consumers["beyond"] < LEAST_BEYOND * consumers["fetches"]:
+        return ""
+    return (
+        f". {consumers['beyond']:,} of the empty ones asked for records beyond the high watermark of a new leader: it "
+        "answers at once, and the consumer asks again, until the followers have caught up"
     )
 
 

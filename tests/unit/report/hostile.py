@@ -40,7 +40,9 @@ def named(*names: str) -> Findings:
     return findings({
         produced_codecs: [Row(**{b.codec: "none", **sums})],
         produced_topics: [one_of_one(Row(**{b.topic: name, b.client_id: name, **sums})) for name in names],
-        fetches_by_reader: [Row(reader="consumer", fetches=4, empty=1, bytes=9000, sessions=1, oldest=12, cut=0)],
+        fetches_by_reader: [
+            Row(reader="consumer", fetches=4, empty=1, beyond=0, bytes=9000, sessions=1, oldest=12, cut=0)
+        ],
         fetching_consumers: [one_of_one(Row(**{f.client_id: name, **consumer})) for name in names],
         fetching_software: [
             one_of_one(Row(**{x.client_software_name: name, x.client_software_version: "1", **software}))

@@ -58,7 +58,9 @@ def rows(in_all: int = 1) -> dict[Query, list[Row]]:
         produced_codecs: [Row(**{b.codec: "none", **sums})],
         produced_topics: [one_of_one(Row(**{b.topic: EVIL, b.client_id: EVIL, **sums}), in_all)],
         produced_batch_sizes: [Row(refused=True, bin=6, batches=1), Row(refused=False, bin=6, batches=2)],
-        fetches_by_reader: [Row(reader="consumer", fetches=4, empty=1, bytes=9000, sessions=1, oldest=12, cut=0)],
+        fetches_by_reader: [
+            Row(reader="consumer", fetches=4, empty=1, beyond=0, bytes=9000, sessions=1, oldest=12, cut=0)
+        ],
         fetching_consumers: [one_of_one(Row(**consumer), in_all)],
     }
 

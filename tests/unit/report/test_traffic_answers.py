@@ -51,9 +51,10 @@ def software(name: str, version: str, full: int) -> Row:
     )
 
 
-def reader(name: str, fetches: int, sessions: int, cut: int = 0) -> Row:
+def reader(name: str, fetches: int, sessions: int, cut: int = 0, beyond: int = 0) -> Row:
     return Row(
-        reader=name, fetches=fetches, empty=fetches // 2, bytes=fetches << 10, sessions=sessions, oldest=12, cut=cut
+        reader=name, fetches=fetches, empty=fetches // 2, beyond=beyond, bytes=fetches << 10, sessions=sessions,
+        oldest=12, cut=cut,
     )  # fmt: skip
 
 
@@ -146,6 +147,18 @@ def test_small_fetches_are_shown_per_mib_and_by_their_fill() -> None:
 def test_consumers_whose_partitions_are_not_known_have_their_fetches_counted() -> None:
     found = findings({fetches_by_reader: [reader("consumer", 2048, 3)], fetching_consumers: []})
     assert answer_question(found, BY_NUMBER[16]).sentence.endswith("1,024 per MiB. 50.0 % came back empty.")
+
+
+def test_consumers_that_a_new_leader_answers_at_once_have_a_sentence_unless_they_are_few() -> None:
+    def told(beyond: int) -> str:
+        found = findings({fetches_by_reader: [reader("consumer", 2048, 3, beyond=beyond)], fetching_consumers: []})
+        return answer_question(found, BY_NUMBER[16]).sentence
+
+    assert told(1000).endswith(
+        "50.0 % came back empty. 1,000 of the empty ones asked for records beyond the high watermark of a new leader: "
+        "it answers at once, and the consumer asks again, until the followers have caught up."
+    )
+    assert told(20).endswith("50.0 % came back empty.")
 
 
 def test_responses_that_the_capture_cuts_are_not_called_empty() -> None:
