@@ -26,7 +26,7 @@ from udfs.columns.time_units import US_PER_MS
 from udfs.facts.arrow_tables import make_rows, nulls_besides
 from udfs.replay.session_cache.broker import new_broker
 from udfs.replay.session_cache.events import OF_FETCH, Keys, ListedFetches, parts_by_life
-from udfs.replay.session_cache.replay import play_until, replay_sessions, take_fetches
+from udfs.replay.session_cache.replay import replay_sessions, replay_until, take_fetches
 from udfs.replay.session_cache.settings import CURRENT, SHARDS, SessionLanes, cache_settings
 from udfs.replay.session_cache.state import GREATEST_ID
 
@@ -185,7 +185,7 @@ def compare(partitions: int, rounds: int) -> str:
         broker = new_broker("1", one, "bench")
         for part in parts:
             take_fetches(broker, ListedFetches(part.fetches.copy(), part.rows))
-        play_until(broker, None)
+        replay_until(broker, None)
 
     ours = timed("refetch, one lane, from records", from_records, clock=process_time)
     whole = timed("refetch, one lane, from step rows", partial(replay, batches, one), clock=process_time)

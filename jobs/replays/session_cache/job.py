@@ -21,7 +21,7 @@ from schemas.wire.fetch import FETCH_REQUEST
 from schemas.wire.fetch_sessions import FIRST_WITH_SESSIONS
 from udfs.errors import CaptureError
 from udfs.replay.session_cache.replay import replay_sessions
-from udfs.replay.session_cache.settings import session_lanes, share_settings
+from udfs.replay.session_cache.settings import session_lanes, share_lanes
 from udfs.replay.session_cache.share_sessions.replay import replay_share_sessions
 from udfs.replay.session_cache.share_sessions.silver_events import (
     CONNECTION_IDS,
@@ -90,7 +90,7 @@ def packed_shares(source: Source, shards: int) -> DataFrame | None:
     ]
     scenario = source.run.scenario
     lanes = lane_settings(scenario, algorithms.SESSION_CACHE, source.run.in_force)
-    replay = partial(replay_share_sessions, settings=share_settings(lanes, scenario.window), run_id=source.run_id)
+    replay = partial(replay_share_sessions, lanes=share_lanes(lanes, scenario.window), run_id=source.run_id)
     return replay_shards(dealt_silver(source, SHARE_BROKERS, reads, shards), SHARE_BROKERS, shards, replay)
 
 

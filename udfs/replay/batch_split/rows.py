@@ -24,13 +24,12 @@ from udfs.replay.batch_split.fidelity import Metric
 from udfs.replay.batch_split.producer import Producer
 from udfs.replay.batch_split.settings import DAMPED, NOT_STATED
 from udfs.replay.batch_split.state import MICRO, SPLIT_SPAN
-from udfs.replay.shared.fidelity_rows import AGREED, NO_REASON, FidelityCounts, count_cases, fidelity_rows
+from udfs.replay.shared.fidelity_rows import FidelityCounts, count_codes, fidelity_rows
 from udfs.replay.shared.lanes import AS_CAPTURED, CAPTURED
 from udfs.replay.shared.range_rows import range_columns
 from udfs.replay.shared.replications import quantiles
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
-WORDS = {AGREED: NO_REASON} | {code: word for word, code in SPLITS.codes.items()}
 Columns = dict[str, "pa.Array[Any] | npt.NDArray[np.generic]"]
 
 
@@ -49,12 +48,12 @@ def producer_rows(producer: Producer, run_id: str) -> Iterator[tuple[Table, pa.R
 
 def cases_by_metric(producer: Producer) -> Iterator[FidelityCounts]:
     """The fidelity counts of each metric, in the order of the metrics' names."""
-    by_metric: dict[str, dict[str, int]] = {}
+    by_metric: dict[str, Ints] = {}
     for (metric, code), count in sorted(producer.fidelity.verdicts.items()):
         if count:
-            by_metric.setdefault(str(metric), {})[WORDS[code]] = count
+            by_metric.setdefault(str(metric), np.zeros(1 + len(SPLITS.words), np.int64))[code] = count
     for name, verdicts in by_metric.items():
-        yield count_cases(name, verdicts, SPLITS)._replace(
+        yield count_codes(name, verdicts, SPLITS)._replace(
             client_id=producer.client_id, client_address=producer.client_address, reader=PRODUCER
         )
 

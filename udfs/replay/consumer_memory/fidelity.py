@@ -14,7 +14,7 @@ from udfs.replay.consumer_memory.consumers import Consumers
 from udfs.replay.consumer_memory.draining import ANOTHER_CONNECTION
 from udfs.replay.consumer_memory.state import Traces
 from udfs.replay.shared.captured_pieces import LEAST_TIME_US, PIECES, SPAN_TOLERANCE
-from udfs.replay.shared.fidelity_rows import NO_REASON, FidelityCounts, count_cases
+from udfs.replay.shared.fidelity_rows import NO_REASON, FidelityCounts, count_cases, count_codes
 from udfs.replay.shared.lanes import CAPTURED
 
 DRAINED_PARTITIONS, CLOSED_LOOP_HELD = "drained_partitions", "closed_loop_held"
@@ -37,7 +37,7 @@ class Levels(NamedTuple):
 
 
 def levels_without_bound(messages: Records) -> Levels:
-    """The bytes that would be in use without a bound. A message that is given back when it comes counts at that time.
+    """The bytes that would be in use without a bound. A message that is released when it comes counts at that time.
 
     messages: MESSAGE[n].
     """
@@ -89,15 +89,9 @@ def verdicts_on_consumers(consumers: Consumers) -> Iterator[tuple[int, FidelityC
             yield unit, closed_loop_held(consumers, unit, int(since.min()) if len(since) else None)
 
 
-def given_verdicts(verdicts: dict[str, int]) -> dict[str, int]:
-    """The verdicts that were given at least once."""
-    return {reason: count for reason, count in verdicts.items() if count}
-
-
 def drained_partitions(verdicts: Ints) -> FidelityCounts:
     """How often the rule holds that tells when responses are drained. verdicts: int64[VERDICTS]."""
-    words = (NO_REASON, *DRAINED.words)
-    return count_cases(DRAINED_PARTITIONS, given_verdicts(dict(zip(words, verdicts.tolist(), strict=True))), DRAINED)
+    return count_codes(DRAINED_PARTITIONS, verdicts, DRAINED)
 
 
 def closed_loop_held(consumers: Consumers, unit: int, given_up_at: int | None) -> FidelityCounts:
@@ -119,7 +113,7 @@ def closed_loop_held(consumers: Consumers, unit: int, given_up_at: int | None) -
     if not len(in_capture):
         return count_cases(CLOSED_LOOP_HELD, {}, HELD)
     verdicts = held_alike(in_capture, in_loop, given_up_at)
-    return count_cases(CLOSED_LOOP_HELD, given_verdicts(verdicts), HELD)
+    return count_cases(CLOSED_LOOP_HELD, {reason: count for reason, count in verdicts.items() if count}, HELD)
 
 
 def messages_of_unit(traces: Traces, unit: int) -> Records:

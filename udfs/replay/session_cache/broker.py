@@ -26,10 +26,10 @@ from udfs.replay.session_cache.state import (
     EVICTION,
     SESSION_FETCH,
     UNSEEN,
+    BrokerSim,
     Buckets,
-    Captured,
+    CapturedSessions,
     Clients,
-    Lanes,
 )
 from udfs.replay.shared.window import Window
 from udfs.wire.fetch_sizes import FIRST_WITH_TOPIC_IDS
@@ -43,8 +43,8 @@ class BrokerReplay:
     """One broker's sessions in all lanes, after the fetches that have come so far."""
 
     name: str
-    lanes: Lanes
-    captured: Captured
+    sim: BrokerSim
+    captured: CapturedSessions
     window: Window
     in_window: bool  # the window has begun: events count
     dealt: DealtPartitions
@@ -72,11 +72,11 @@ class BrokerReplay:
 def new_broker(name: str, lanes: SessionLanes, seed: str) -> BrokerReplay:
     """A broker before its first fetch. seed: with the broker's name, it seeds the random session ids."""
     start = zlib.crc32(f"{seed}:{name}".encode())
-    all_lanes, captured = new_lanes(with_unlimited(lanes.settings), start), new_captured(lanes.settings[:1], start)
+    sim, captured = new_sim(with_unlimited(lanes.settings), start), new_captured(lanes.settings[:1], start)
     dealt = DealtPartitions(np.unique(lanes.settings["consumers"]))
     return BrokerReplay(
         name,
-        all_lanes,
+        sim,
         captured,
         lanes.window,
         in_window=lanes.window.begin == ALWAYS,
@@ -85,7 +85,7 @@ def new_broker(name: str, lanes: SessionLanes, seed: str) -> BrokerReplay:
     )
 
 
-def new_lanes(settings: Records, seed: int) -> Lanes:
+def new_sim(settings: Records, seed: int) -> BrokerSim:
     """All lanes of a broker before its first fetch. settings: CACHE_SETTINGS[lanes]. seed: of the random ids."""
     cache, clients = new_cache(settings, seed), int(np.unique(settings["consumers"]).sum())
     lanes, shards = cache.live.shape
@@ -95,7 +95,7 @@ def new_lanes(settings: Records, seed: int) -> Lanes:
         occupied=np.zeros((0, lanes, shards), np.int64),
         used=np.zeros(1, np.int64),
     )
-    return Lanes(
+    return BrokerSim(
         cache=cache,
         first_share=first_shares(settings),
         awaited=np.full(0, NONE),
@@ -106,11 +106,11 @@ def new_lanes(settings: Records, seed: int) -> Lanes:
     )
 
 
-def new_captured(settings: Records, seed: int) -> Captured:
+def new_captured(settings: Records, seed: int) -> CapturedSessions:
     """The captured broker before its first fetch. settings: CACHE_SETTINGS[1]. seed: of the random ids."""
     unseen = np.zeros(1, SESSION_FETCH)
     unseen["owner"], unseen["privileged"], unseen["version"] = UNSEEN, 1, FIRST_WITH_TOPIC_IDS
-    return Captured(
+    return CapturedSessions(
         cache=new_cache(settings, seed),
         verdicts=np.zeros((0, len(METRICS), VERDICTS), np.int64),
         closed_us=np.full(settings["shards"][0], -OVERLAP_US),
@@ -119,27 +119,27 @@ def new_captured(settings: Records, seed: int) -> Captured:
     )
 
 
-def make_room_to_play(replay: BrokerReplay, buckets: int, grants: int) -> None:
+def make_room_to_replay(broker: BrokerReplay, buckets: int, grants: int) -> None:
     """Make room for all known clients, for `buckets` more buckets of time and for `grants` more full fetches."""
-    clients, lanes, captured = int(replay.clients.known[0]), replay.lanes, replay.captured
-    in_lanes = clients * int(lanes.cache.settings["consumers"].max())
-    replay.lanes = lanes._replace(
-        cache=with_clients(lanes.cache, in_lanes),
-        awaited=lengthen_array(lanes.awaited, in_lanes, NONE),
-        names=lengthen_array(lanes.names, in_lanes, 0),
-        buckets=with_buckets(lanes.buckets, buckets),
+    clients, sim, captured = int(broker.clients.known[0]), broker.sim, broker.captured
+    in_lanes = clients * int(sim.cache.settings["consumers"].max())
+    broker.sim = sim._replace(
+        cache=with_clients(sim.cache, in_lanes),
+        awaited=lengthen_array(sim.awaited, in_lanes, NONE),
+        names=lengthen_array(sim.names, in_lanes, 0),
+        buckets=with_buckets(sim.buckets, buckets),
     )
-    verdicts = lengthen_array(captured.verdicts, 2 * len(replay.names), 0)
-    replay.captured = captured._replace(
+    verdicts = lengthen_array(captured.verdicts, 2 * len(broker.names), 0)
+    broker.captured = captured._replace(
         cache=with_clients(captured.cache, clients), verdicts=verdicts, spans=with_spans(captured.spans, grants)
     )
 
 
-def make_headroom(replay: BrokerReplay, clients: int) -> None:
+def make_headroom(broker: BrokerReplay, clients: int) -> None:
     """Make room for more sessions and evictions. clients: how many clients may send one captured fetch in a lane."""
-    count_evictions(replay)
-    replay.lanes = replay.lanes._replace(cache=with_headroom(replay.lanes.cache, clients))
-    replay.captured = replay.captured._replace(cache=with_headroom(replay.captured.cache, 1))
+    count_evictions(broker)
+    broker.sim = broker.sim._replace(cache=with_headroom(broker.sim.cache, clients))
+    broker.captured = broker.captured._replace(cache=with_headroom(broker.captured.cache, 1))
 
 
 def lengthen_array(values: Ints, length: int, filler: int) -> Ints:
@@ -168,31 +168,31 @@ def some_buckets(buckets: Buckets, first: int, end: int) -> Buckets:
     return Buckets(buckets.captured[some], buckets.outcomes[some], buckets.occupied[some], count)
 
 
-def complete_buckets(replay: BrokerReplay) -> Buckets:
+def complete_buckets(broker: BrokerReplay) -> Buckets:
     """Take out all buckets of time except the last one, which is not over."""
-    buckets, used = replay.lanes.buckets, int(replay.lanes.buckets.used[0])
-    replay.lanes = replay.lanes._replace(buckets=some_buckets(buckets, used - 1, used))
+    buckets, used = broker.sim.buckets, int(broker.sim.buckets.used[0])
+    broker.sim = broker.sim._replace(buckets=some_buckets(buckets, used - 1, used))
     return some_buckets(buckets, 0, used - 1)
 
 
-def begin_window(replay: BrokerReplay) -> None:
+def begin_window(broker: BrokerReplay) -> None:
     """Forget the counts from before the window. Sessions stay."""
-    buckets, used = replay.lanes.buckets, int(replay.lanes.buckets.used[0])
-    replay.lanes = replay.lanes._replace(buckets=some_buckets(buckets, used, used))
-    replay.lanes.cache.totals["not_found"] = 0
-    note_fullest(replay.lanes.cache)
-    replay.evictions.clear()
-    replay.captured.verdicts[...] = 0
-    replay.in_window = True
+    buckets, used = broker.sim.buckets, int(broker.sim.buckets.used[0])
+    broker.sim = broker.sim._replace(buckets=some_buckets(buckets, used, used))
+    broker.sim.cache.totals["not_found"] = 0
+    note_fullest(broker.sim.cache)
+    broker.evictions.clear()
+    broker.captured.verdicts[...] = 0
+    broker.in_window = True
 
 
-def count_evictions(replay: BrokerReplay) -> None:
-    """Add the evictions that the lanes have noted to `replay.evictions`, and empty the lanes' list."""
-    noted = replay.lanes.evictions[: replay.lanes.evicted[0]]
+def count_evictions(broker: BrokerReplay) -> None:
+    """Add the evictions that the lanes have noted to `broker.evictions`, and empty the lanes' list."""
+    noted = broker.sim.evictions[: broker.sim.evicted[0]]
     if not len(noted):
         return
     rows = np.stack([noted["lane"], noted["evictor"], noted["victim"]], axis=1)
     distinct, counts = np.unique(rows, axis=0, return_counts=True)
     for (lane, evictor, victim), count in zip(distinct.tolist(), counts.tolist(), strict=True):
-        replay.evictions[lane, evictor, victim] += count
-    replay.lanes.evicted[0] = 0
+        broker.evictions[lane, evictor, victim] += count
+    broker.sim.evicted[0] = 0

@@ -1,4 +1,4 @@
-"""A broker's cache of fetch sessions in many lanes at once: shards, ids, places, and the use of a session (KIP-227).
+"""A broker's cache of fetch sessions in many lanes at once: shards, ids, and places (KIP-227).
 
 The rules are those of org.apache.kafka.server.FetchSessionCacheShard and FetchManager, Kafka 4.3; the rules of eviction
 are in eviction.py. A client knows the place (index) of the session that it opened last.
@@ -67,8 +67,8 @@ def find_owned(cache: Cache, lane: int, owner: int, session_id: int) -> int:
 
 
 @kernel
-def close_session(cache: Cache, lane: int, place: int) -> None:
-    """Take a session out; the shard's last one moves to its place."""
+def remove_session(cache: Cache, lane: int, place: int) -> None:
+    """Remove a session; the shard's last one moves to its place."""
     totals, sessions = cache.totals[lane], cache.sessions[lane]
     session, shard = sessions[place], place // totals.room
     totals.partitions -= session.size
@@ -91,17 +91,17 @@ def move_owner(cache: Cache, lane: int, session: Record, old: int, new: int) -> 
 
 
 @kernel
-def close_idle(cache: Cache, lane: int, shard: int, now_ms: int) -> None:
-    """Take out the sessions of a shard that are idle for long enough that any session may evict them."""
+def remove_idle(cache: Cache, lane: int, shard: int, now_ms: int) -> None:
+    """Remove the sessions of a shard that have been idle for so long that any session may evict them."""
     first, eviction_ms = shard * cache.totals[lane].room, cache.settings[lane].eviction_ms
     for place in range(first + cache.live[lane, shard] - 1, first - 1, -1):
         if now_ms - cache.sessions[lane, place].last_used_ms > eviction_ms:
-            close_session(cache, lane, place)
+            remove_session(cache, lane, place)
 
 
 @kernel
-def use_session(cache: Cache, lane: int, session: Record, size: int, now_ms: int) -> None:
-    """Use a session. The use decides whether the session can be evicted until its next use."""
+def touch_session(cache: Cache, lane: int, session: Record, size: int, now_ms: int) -> None:
+    """Use a session (FetchSessionCacheShard.touch). Until its next use, this decides whether it can be evicted."""
     settings = cache.settings[lane]
     if settings.rules == OLDEST_CREATED:
         now_ms = session.last_used_ms  # before KAFKA-9137, Kafka used this as the current time
@@ -151,7 +151,7 @@ def open_session(cache: Cache, lane: int, session_id: int, fetch: Record, now_ms
     session.created_ms = session.last_used_ms = now_ms
     totals.followers += fetch.privileged
     cache.clients[fetch.owner, lane].place = place
-    use_session(cache, lane, session, fetch.size, now_ms)
+    touch_session(cache, lane, session, fetch.size, now_ms)
     return place
 
 

@@ -1,7 +1,4 @@
-"""The captured broker's cache of sessions, as far as the capture shows it.
-
-It follows what the capture shows, even if the rules say something else.
-"""
+"""The captured broker's cache of sessions. It follows the capture, even where the rules say something else."""
 
 from __future__ import annotations
 
@@ -11,16 +8,16 @@ from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import US_PER_MS
 from udfs.kernels.kernel import kernel
 from udfs.replay.session_cache.cache import (
-    close_session,
     find_by_id,
     find_owned,
     next_epoch,
     open_session,
+    remove_session,
     shard_of,
-    use_session,
+    touch_session,
 )
 from udfs.replay.session_cache.eviction import find_victim, is_older
-from udfs.replay.session_cache.state import GREATEST_ID, Cache, Captured, uses_topic_ids
+from udfs.replay.session_cache.state import GREATEST_ID, Cache, CapturedSessions, uses_topic_ids
 from udfs.replay.shared.lanes import CAPTURED
 
 
@@ -45,21 +42,22 @@ def oldest_session(cache: Cache, shard: int) -> int:
 def put_session(cache: Cache, session_id: int, fetch: Record, now_ms: int) -> int:
     """Open the session that the capture shows. Returns its place.
 
-    If its shard is full, the session that the rules evict goes or, if they evict none, the oldest session.
+    If its shard is full, the session that the rules would evict is removed; if they would evict none, the oldest one.
     """
     settings = cache.settings[CAPTURED]
     shard = shard_of(session_id, settings.shards)
     if cache.live[CAPTURED, shard] >= max(settings.slots, 1):
         place = find_victim(cache, CAPTURED, shard, fetch, now_ms)
-        close_session(cache, CAPTURED, place if place != NONE else oldest_session(cache, shard))
+        remove_session(cache, CAPTURED, place if place != NONE else oldest_session(cache, shard))
     return open_session(cache, CAPTURED, session_id, fetch, now_ms)
 
 
 @kernel
-def put_unseen(captured: Captured, shard: int, size: int) -> None:
-    """Put an unseen session into a shard that refused a session although the rules have room: the unseen session was
-    opened before the capture began, and has been idle since. It counts as a follower's, and as large as the refused
-    one.
+def put_unseen(captured: CapturedSessions, shard: int, size: int) -> None:
+    """Put an unseen session into a shard that refused a session although, by the rules, it has room.
+
+    The unseen session was opened before the capture began, and has been idle since. It counts as a follower's, and as
+    large as the refused one.
     """
     cache, unseen = captured.cache, captured.unseen[0]
     unseen.size = size
@@ -81,11 +79,11 @@ def has_partial(cache: Cache, shard: int) -> bool:
 
 
 @kernel
-def close_named(captured: Captured, fetch: Record, place: int) -> None:
+def close_named(captured: CapturedSessions, fetch: Record, place: int) -> None:
     """Close the session that a full fetch names."""
     shards = captured.cache.settings[CAPTURED].shards
     captured.closed_us[shard_of(fetch.session_id, shards)] = fetch.handled_us
-    close_session(captured.cache, CAPTURED, place)
+    remove_session(captured.cache, CAPTURED, place)
 
 
 @kernel
@@ -96,14 +94,14 @@ def go_on_in_session(cache: Cache, fetch: Record, place: int, error: int, now_ms
     """
     if error != 0:
         if error == FETCH_SESSION_ID_NOT_FOUND and place != NONE:
-            close_session(cache, CAPTURED, place)
+            remove_session(cache, CAPTURED, place)
         return
     if place == NONE:
         place = put_session(cache, fetch.session_id, fetch, now_ms)
         cache.sessions[CAPTURED, place].is_partial = 1
     if fetch.size == 0 and fetch.is_lost == 0:
-        close_session(cache, CAPTURED, place)
+        remove_session(cache, CAPTURED, place)
         return
     session = cache.sessions[CAPTURED, place]
     session.epoch, session.uses_topic_ids = next_epoch(fetch.epoch), uses_topic_ids(fetch)
-    use_session(cache, CAPTURED, session, fetch.size, now_ms)
+    touch_session(cache, CAPTURED, session, fetch.size, now_ms)

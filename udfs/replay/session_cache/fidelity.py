@@ -23,7 +23,7 @@ from udfs.replay.session_cache.captured_cache import (
 )
 from udfs.replay.session_cache.eviction import find_victim
 from udfs.replay.session_cache.order import OVERLAP_US, issued_shard
-from udfs.replay.session_cache.state import AFTER_LOSS, FROM_BEFORE, NO_TIME, UNEXPECTED, Cache, Captured
+from udfs.replay.session_cache.state import AFTER_LOSS, FROM_BEFORE, NO_TIME, UNEXPECTED, Cache, CapturedSessions
 from udfs.replay.shared.fidelity_rows import AGREED
 from udfs.replay.shared.lanes import CAPTURED
 
@@ -63,7 +63,7 @@ def error_verdict(predicted: int, fetch: Record) -> int:
 
 
 @kernel
-def judge_request(captured: Captured, fetch: Record, now_ms: int) -> None:
+def judge_request(captured: CapturedSessions, fetch: Record, now_ms: int) -> None:
     """Compare the error of a request with the capture, and follow the capture."""
     cache, place = captured.cache, find_named(captured.cache, fetch)
     if fetch.epoch <= 0:
@@ -89,7 +89,7 @@ def is_session_granted(cache: Cache, shard: int, fetch: Record, now_ms: int) -> 
 
 
 @kernel
-def grant_verdict(captured: Captured, shard: int, event: Record, fetch: Record, now_ms: int) -> int:
+def grant_verdict(captured: CapturedSessions, shard: int, event: Record, fetch: Record, now_ms: int) -> int:
     """The verdict on whether a full fetch gets a session."""
     cache, settings, is_shown = captured.cache, captured.cache.settings[CAPTURED], fetch.response_session_id > 0
     if is_session_granted(cache, shard, fetch, now_ms) == is_shown:
@@ -120,7 +120,7 @@ def shard_verdict(issued: int, event: Record) -> int:
 
 
 @kernel
-def judge_grant(captured: Captured, event: Record, fetch: Record, now_ms: int) -> None:
+def judge_grant(captured: CapturedSessions, event: Record, fetch: Record, now_ms: int) -> None:
     """Compare the response to a full fetch with the capture, and follow the capture."""
     settings, verdicts = captured.cache.settings[CAPTURED], captured.verdicts[fetch.name]
     issued = issued_shard(fetch, settings.shards)

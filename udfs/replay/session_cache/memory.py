@@ -50,7 +50,7 @@ def note_fullest(cache: Cache) -> None:
 
 
 def empty_cache(cache: Cache) -> None:
-    """Take out all sessions, and begin with the first shard, like a broker that starts."""
+    """Remove all sessions, and begin with the first shard, like a broker that starts."""
     cache.sessions[...] = np.zeros(1, SESSION)
     cache.live[...] = 0
     for count in ("partitions", "followers", "placed"):

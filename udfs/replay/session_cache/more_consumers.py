@@ -1,9 +1,8 @@
-"""Lanes with `traffic.consumers`: this number of consumers shares the partitions that one captured consumer fetches.
+"""Lanes with `traffic.consumers`: so many consumers share the partitions that one captured consumer fetches.
 
-Each captured member of a group is replaced by `traffic.consumers` consumers, and its partitions are dealt to them in
-turn, in the order in which the captured consumer first asked for them. Each consumer has a session of its own. It sends
-its fetches when the captured consumer did, but only those that want one of its own partitions. Bytes are divided in
-proportion to the partitions.
+The partitions are dealt to them in turn, in the order in which the captured consumer first asked for them. Each
+consumer has a session of its own. It sends its fetches when the captured consumer did, but only those that want one of
+its own partitions. Bytes are divided in proportion to the partitions.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ TURN = np.dtype([("shard", np.int64), ("is_certain", np.int64)])
 capture has all full responses since the last id for sure."""
 
 
-def events_to_play(fetches: Records) -> Records:
+def events_to_replay(fetches: Records) -> Records:
     """The events of these fetches that have not been replayed yet: EVENT[n], in time order. Of events at the same time,
     those of the earlier fetch come first, and its request before its response. fetches: SESSION_FETCH[fetches].
     """
@@ -52,7 +52,7 @@ def merge_events(fetches: Records, requests: Ints, responses: Ints, events: Reco
     for place in range(len(events)):
         event = events[place]
         event.expected_shard = NONE
-        if request < len(requests) and is_first(fetches, requests[request], responses[response]):
+        if request < len(requests) and is_request_first(fetches, requests[request], responses[response]):
             event.fetch = requests[request]
             event.us = fetches[event.fetch].handled_us
             request += 1
@@ -63,7 +63,7 @@ def merge_events(fetches: Records, requests: Ints, responses: Ints, events: Reco
 
 
 @kernel
-def is_first(fetches: Records, request: int, response: int) -> bool:
+def is_request_first(fetches: Records, request: int, response: int) -> bool:
     """Whether the request of one fetch comes before the response of another, or of the same fetch.
 
     fetches: SESSION_FETCH[n].
@@ -179,7 +179,7 @@ def full_responses(fetches: Records) -> tuple[Records, Records]:
     """
     is_placed_too = (fetches["epoch"] == INITIAL_EPOCH) & (fetches["error"] == 0) & (fetches["is_throttled"] == 0)
     placed = fetches.compress(is_placed_too)
-    events = events_to_play(placed)
+    events = events_to_replay(placed)
     return placed, events.compress(events["is_response"] == 1)
 
 

@@ -22,19 +22,19 @@ from udfs.replay.session_cache.broker import (
     count_evictions,
     lengthen_array,
     make_headroom,
-    make_room_to_play,
+    make_room_to_replay,
     new_broker,
 )
 from udfs.replay.session_cache.clients import larger_clients, note_clients
 from udfs.replay.session_cache.contents.measure import measure_all
 from udfs.replay.session_cache.contents.state import with_entries, with_stretches
-from udfs.replay.session_cache.dispatch import BUCKET_US, Played, play_from
+from udfs.replay.session_cache.dispatch import BUCKET_US, ReplayedFetches, replay_from
 from udfs.replay.session_cache.events import Keys, ListedFetches, parts_by_life
 from udfs.replay.session_cache.memory import empty_cache
 from udfs.replay.session_cache.more_consumers import shares_of_fetches
 from udfs.replay.session_cache.order import (
     begins_again,
-    events_to_play,
+    events_to_replay,
     first_shard,
     full_responses,
     order_responses,
@@ -63,22 +63,22 @@ def rows_of_brokers(
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """The rows of one broker after the other, some brokers at a time."""
     keys, results = Keys(), list[BrokerResult]()
-    for broker, parts in groupby(parts_by_life(batches, keys), key=lambda part: int(part.fetches["broker"][0])):
-        name = list(keys.brokers)[broker]
+    for number, parts in groupby(parts_by_life(batches, keys), key=lambda part: int(part.fetches["broker"][0])):
+        name = list(keys.brokers)[number]
         own = lanes.of_broker(name)
-        replay = new_broker(name, own, seed)
+        broker = new_broker(name, own, seed)
         for part in parts:
-            take_fetches(replay, part)
-            if replay.lanes.buckets.used[0] > BUCKETS_AT_ONCE:
-                buckets = complete_buckets(replay)
-                if replay.in_window:
-                    yield SESSION_CACHE, cache_rows([(replay.name, buckets)], lanes, run_id)
-        if replay.begin_us == NONE:
+            take_fetches(broker, part)
+            if broker.sim.buckets.used[0] > BUCKETS_AT_ONCE:
+                buckets = complete_buckets(broker)
+                if broker.in_window:
+                    yield SESSION_CACHE, cache_rows([(broker.name, buckets)], lanes, run_id)
+        if broker.begin_us == NONE:
             continue
-        play_until(replay, None)
-        if not replay.in_window:
-            begin_window(replay)
-        results.append(result_of(replay, keys, own.settings))
+        replay_until(broker, None)
+        if not broker.in_window:
+            begin_window(broker)
+        results.append(result_of(broker, keys, own.settings))
         if len(results) >= BROKERS_AT_ONCE:
             yield from all_rows(results, lanes, run_id)
             results.clear()
@@ -86,142 +86,142 @@ def rows_of_brokers(
         yield from all_rows(results, lanes, run_id)
 
 
-def take_fetches(replay: BrokerReplay, part: ListedFetches) -> None:
+def take_fetches(broker: BrokerReplay, part: ListedFetches) -> None:
     """Take whole fetches of the broker with all their partitions, and replay the events before the last fetch.
 
     Events at its time or later are kept back: the next part may have others that come before them.
     """
-    fetches = needed_fetches(replay, part.fetches)
+    fetches = needed_fetches(broker, part.fetches)
     if not len(fetches):
         return
-    begin_life(replay, int(fetches["life"][0]), int(fetches["request_us"][0]))
-    fetches["number"] = replay.fetches + np.arange(len(fetches))
-    replay.fetches += len(fetches)
-    number_names(replay, fetches)
-    note_intents(replay, fetches, read_only(part.rows))
-    replay.sizes = np.concatenate([replay.sizes, replay.dealt.sizes(fetches, part.rows)])
-    replay.unfinished = join_records(SESSION_FETCH, [replay.unfinished, fetches])
-    play_until(replay, int(fetches["request_us"][-1]))
+    begin_life(broker, int(fetches["life"][0]), int(fetches["request_us"][0]))
+    fetches["number"] = broker.fetches + np.arange(len(fetches))
+    broker.fetches += len(fetches)
+    number_names(broker, fetches)
+    note_intents(broker, fetches, read_only(part.rows))
+    broker.sizes = np.concatenate([broker.sizes, broker.dealt.sizes(fetches, part.rows)])
+    broker.unfinished = join_records(SESSION_FETCH, [broker.unfinished, fetches])
+    replay_until(broker, int(fetches["request_us"][-1]))
 
 
-def needed_fetches(replay: BrokerReplay, fetches: Records) -> Records:
+def needed_fetches(broker: BrokerReplay, fetches: Records) -> Records:
     """The fetches that the window needs: those in it, and those that come a little after it.
 
     The later ones show in which order the last responses in the window were built, and which shard came first. fetches:
     SESSION_FETCH[n], at least one, of one life of the broker, in the order of request_us.
     """
-    goes_on = replay.begin_us != NONE and replay.life == fetches["life"][0]
-    if not goes_on and fetches["request_us"][0] >= replay.window.end:
+    goes_on = broker.begin_us != NONE and broker.life == fetches["life"][0]
+    if not goes_on and fetches["request_us"][0] >= broker.window.end:
         return fetches[:0]
-    return fetches[: np.searchsorted(fetches["request_us"], replay.window.end + TURN_SHOWN_WITHIN_US[-1])]
+    return fetches[: np.searchsorted(fetches["request_us"], broker.window.end + TURN_SHOWN_WITHIN_US[-1])]
 
 
-def begin_life(replay: BrokerReplay, life: int, begin_us: int) -> None:
+def begin_life(broker: BrokerReplay, life: int, begin_us: int) -> None:
     """Begin another life of the broker if all its connections have ended. Their unanswered fetches stay unanswered.
 
     life: the number of the life to which the next fetches belong. begin_us: when the first of them came.
     """
-    if replay.begin_us == NONE:
-        replay.captured.unseen["handled_us"] = begin_us
-    elif life == replay.life:
+    if broker.begin_us == NONE:
+        broker.captured.unseen["handled_us"] = begin_us
+    elif life == broker.life:
         return
-    play_until(replay, None)
-    replay.life, replay.begin_us, replay.knows_turn = life, begin_us, False
+    replay_until(broker, None)
+    broker.life, broker.begin_us, broker.knows_turn = life, begin_us, False
 
 
-def number_names(replay: BrokerReplay, fetches: Records) -> None:
+def number_names(broker: BrokerReplay, fetches: Records) -> None:
     """Number the clients' names, each an id and an address: a follower's number is odd, a consumer's even.
 
     fetches: SESSION_FETCH[n], whose `name` is written.
     """
-    replay.name_of = lengthen_array(replay.name_of, int(fetches["client"].max()) + 1, NONE)
-    numbers = replay.name_of[fetches["client"]]
+    broker.name_of = lengthen_array(broker.name_of, int(fetches["client"].max()) + 1, NONE)
+    numbers = broker.name_of[fetches["client"]]
     if (numbers == NONE).any():
         new = np.unique(fetches["client"][numbers == NONE])
-        replay.name_of[new] = len(replay.names) + np.arange(len(new))
-        replay.names += new.tolist()
-        numbers = replay.name_of[fetches["client"]]
+        broker.name_of[new] = len(broker.names) + np.arange(len(new))
+        broker.names += new.tolist()
+        numbers = broker.name_of[fetches["client"]]
     fetches["name"] = 2 * numbers + fetches["privileged"]
 
 
-def note_intents(replay: BrokerReplay, fetches: Records, rows: Records) -> None:
+def note_intents(broker: BrokerReplay, fetches: Records, rows: Records) -> None:
     """Note with each fetch its client, why it was sent, and its contents.
 
     fetches: SESSION_FETCH[n]. rows: LISTED_PARTITION[m].
     """
     done = 0
-    while (done := note_clients(fetches, done, rows, replay.clients)) < len(fetches):
-        replay.clients = larger_clients(replay.clients)
-    replay.contents = with_stretches(replay.contents, len(replay.clients.state))
+    while (done := note_clients(fetches, done, rows, broker.clients)) < len(fetches):
+        broker.clients = larger_clients(broker.clients)
+    broker.contents = with_stretches(broker.contents, len(broker.clients.state))
     done = 0
-    while (done := measure_all(fetches, done, rows, replay.contents)) < len(fetches):
-        replay.contents = with_entries(replay.contents)
+    while (done := measure_all(fetches, done, rows, broker.contents)) < len(fetches):
+        broker.contents = with_entries(broker.contents)
 
 
-def play_until(replay: BrokerReplay, before_us: int | None) -> None:
+def replay_until(broker: BrokerReplay, before_us: int | None) -> None:
     """Replay the events before this time, or all of them if it is None; none after the window."""
-    if not replay.knows_turn and not finds_first_turn(replay, before_us):
+    if not broker.knows_turn and not finds_first_turn(broker, before_us):
         return
-    fetches, events = replay.unfinished, events_to_play(replay.unfinished)
-    end_us = replay.window.end if before_us is None else min(before_us, replay.window.end)
+    fetches, events = broker.unfinished, events_to_replay(broker.unfinished)
+    end_us = broker.window.end if before_us is None else min(before_us, broker.window.end)
     end = int(np.searchsorted(events["us"], end_us))
-    order_responses(fetches, events, end, replay.turns, replay.shards)
-    window_begin = 0 if replay.in_window else int(np.searchsorted(events["us"][:end], replay.window.begin))
+    order_responses(fetches, events, end, broker.turns, broker.shards)
+    window_begin = 0 if broker.in_window else int(np.searchsorted(events["us"][:end], broker.window.begin))
     if window_begin:
-        play_events(replay, events[:window_begin])
-    if window_begin < end and not replay.in_window:
-        begin_window(replay)
-    play_events(replay, events[window_begin:end])
+        replay_events(broker, events[:window_begin])
+    if window_begin < end and not broker.in_window:
+        begin_window(broker)
+    replay_events(broker, events[window_begin:end])
     is_left = fetches["is_answered"] == 0
-    replay.unfinished, replay.sizes = fetches.compress(is_left), replay.sizes.compress(is_left, axis=0)
+    broker.unfinished, broker.sizes = fetches.compress(is_left), broker.sizes.compress(is_left, axis=0)
     # If later responses were put before some of these events, as many of these events are left for the next time.
     if before_us is None and end and (events["us"][end:] < end_us).any():
-        play_until(replay, None)
+        replay_until(broker, None)
 
 
-def finds_first_turn(replay: BrokerReplay, before_us: int | None) -> bool:
+def finds_first_turn(broker: BrokerReplay, before_us: int | None) -> bool:
     """Find the shard of the first full response in the broker's current life. Returns False if later fetches are needed
     for that.
 
     If the ids fit a counter that begins again better than a counter that goes on, the broker was restarted. before_us:
     all fetches before this time have come; None if all fetches of the capture have come.
     """
-    if before_us is not None and before_us < replay.begin_us + TURN_SHOWN_WITHIN_US[0]:
+    if before_us is not None and before_us < broker.begin_us + TURN_SHOWN_WITHIN_US[0]:
         return False
-    expected, shown, is_restarted = int(replay.turns["shard"][0]), NONE, False
-    fetches, responses = full_responses(replay.unfinished)
+    expected, shown, is_restarted = int(broker.turns["shard"][0]), NONE, False
+    fetches, responses = full_responses(broker.unfinished)
     for within_us in TURN_SHOWN_WITHIN_US:
-        until_us = replay.begin_us + within_us
+        until_us = broker.begin_us + within_us
         if before_us is not None and before_us < until_us:
             return False
         early = responses[: np.searchsorted(responses["us"], until_us)]
-        shown = first_shard(fetches, early, replay.shards)
-        is_restarted = expected != NONE and begins_again(fetches, early, expected, replay.shards)
+        shown = first_shard(fetches, early, broker.shards)
+        is_restarted = expected != NONE and begins_again(fetches, early, expected, broker.shards)
         if shown != NONE:
             break
-    replay.knows_turn = True
+    broker.knows_turn = True
     if is_restarted:
-        restart_broker(replay)
+        restart_broker(broker)
     elif expected == NONE:
-        replay.turns["shard"] = shown
-        replay.lanes.cache.totals["placed"] = max(shown, 0)
+        broker.turns["shard"] = shown
+        broker.sim.cache.totals["placed"] = max(shown, 0)
     return True
 
 
-def restart_broker(replay: BrokerReplay) -> None:
+def restart_broker(broker: BrokerReplay) -> None:
     """Start the broker anew: without sessions, and with its counter at the first shard."""
-    replay.turns = turn_of(0)
-    for cache in (replay.lanes.cache, replay.captured.cache):
+    broker.turns = turn_of(0)
+    for cache in (broker.sim.cache, broker.captured.cache):
         empty_cache(cache)
-    note_all_gone(replay.captured.spans, replay.begin_us)
+    note_all_gone(broker.captured.spans, broker.begin_us)
 
 
-def play_events(replay: BrokerReplay, events: Records) -> None:
+def replay_events(broker: BrokerReplay, events: Records) -> None:
     """Replay these events, EVENT[n], of unfinished fetches in every lane, with as much memory as they need."""
-    fetches = replay.unfinished
+    fetches = broker.unfinished
     buckets = len(np.unique(events["us"] // BUCKET_US))
-    make_room_to_play(replay, buckets, int((fetches["epoch"] == INITIAL_EPOCH).sum()))
-    played, done = Played(fetches, shares_of_fetches(fetches, replay.sizes, replay.dealt.counts), events), 0
-    while (done := play_from(played, done, replay.captured, replay.lanes)) < len(events):
-        make_headroom(replay, played.shares.shape[1])
-    count_evictions(replay)
+    make_room_to_replay(broker, buckets, int((fetches["epoch"] == INITIAL_EPOCH).sum()))
+    replayed, done = ReplayedFetches(fetches, shares_of_fetches(fetches, broker.sizes, broker.dealt.counts), events), 0
+    while (done := replay_from(replayed, done, broker.captured, broker.sim)) < len(events):
+        make_headroom(broker, replayed.shares.shape[1])
+    count_evictions(broker)

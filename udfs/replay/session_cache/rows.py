@@ -27,12 +27,11 @@ from udfs.replay.session_cache.fidelity import METRICS
 from udfs.replay.session_cache.settings import SessionLanes, ways_to_be_idle, ways_to_need_slots
 from udfs.replay.session_cache.slots import slots_range
 from udfs.replay.session_cache.state import CACHE_SUMS, CAPTURED_SUMS, HOLDINGS, Buckets
-from udfs.replay.shared.fidelity_rows import AGREED, NO_REASON, FidelityCounts, count_cases, fidelity_rows
+from udfs.replay.shared.fidelity_rows import FidelityCounts, count_codes, fidelity_rows
 from udfs.replay.shared.key_numbers import client_of
 from udfs.replay.shared.window import Window
 
 READERS = (CONSUMER, FOLLOWER)
-REASONS: Mapping[int, str] = {AGREED: NO_REASON} | {code: word for word, code in SESSIONS.codes.items()}
 
 Reader = tuple[str, str, str]
 """(client id, address, consumer or follower)."""
@@ -56,19 +55,19 @@ class BrokerResult:
     verdicts: Ints  # int64[names, metrics, verdicts]
 
 
-def result_of(replay: BrokerReplay, keys: Keys, settings: Records) -> BrokerResult:
+def result_of(broker: BrokerReplay, keys: Keys, settings: Records) -> BrokerResult:
     """The outcome of a broker, once all its events were replayed. settings: CACHE_SETTINGS[lanes]."""
     names = list(keys.clients)
-    captured, buckets = replay.captured, replay.lanes.buckets
+    captured, buckets = broker.captured, broker.sim.buckets
     unseen_until_us = int(captured.unseen["handled_us"][0] + settings["eviction_ms"][0] * US_PER_MS)
     return BrokerResult(
-        broker=replay.name,
-        readers=[(*client_of(names[client]), reader) for client in replay.names for reader in READERS],
+        broker=broker.name,
+        readers=[(*client_of(names[client]), reader) for client in broker.names for reader in READERS],
         buckets=some_buckets(buckets, 0, int(buckets.used[0])),
-        fullest=replay.lanes.cache.totals["fullest"],
-        not_found=replay.lanes.cache.totals["not_found"],
-        slots=slots_range(captured.spans, replay.shards, unseen_until_us),
-        evictions=replay.evictions,
+        fullest=broker.sim.cache.totals["fullest"],
+        not_found=broker.sim.cache.totals["not_found"],
+        slots=slots_range(captured.spans, broker.shards, unseen_until_us),
+        evictions=broker.evictions,
         verdicts=captured.verdicts,
     )
 
@@ -156,7 +155,7 @@ def slot_rows(results: Sequence[BrokerResult], lanes: SessionLanes, run_id: str)
     rows, fullest = n * len(results), np.array([result.fullest for result in results])
     unlimited, without_idle = unlimited_lanes(lanes.settings)
     zero_harm, not_found = fullest[:, unlimited] * shards, np.array([result.not_found for result in results])
-    # A client that comes back to a session that was taken out as idle needed it. Fewer slots are then not enough.
+    # A client that comes back to a session that was removed as idle still needed it. Fewer slots are then not enough.
     nobody_came_back = not_found[:, without_idle] <= not_found[:, unlimited]
     at_least, at_most = zip(*(result.slots for result in results), strict=True)
     return make_rows(
@@ -177,8 +176,8 @@ def slot_rows(results: Sequence[BrokerResult], lanes: SessionLanes, run_id: str)
 
 
 def unlimited_lanes(settings: Records) -> tuple[Ints, Ints]:
-    """For each lane its two lanes without a limit: (the one with the same shards and consumers; the one in which idle
-    sessions go). int64[lanes] both, indices in the result of `with_unlimited`. settings: CACHE_SETTINGS[lanes].
+    """For each lane its two lanes without a limit: (the one with the same shards and consumers; the one that removes
+    idle sessions). int64[lanes] both, indices in the result of `with_unlimited`. settings: CACHE_SETTINGS[lanes].
     """
     ways, way_of_lane = ways_to_need_slots(settings)
     return len(settings) + way_of_lane, len(settings) + len(ways) + ways_to_be_idle(settings)[1]
@@ -188,9 +187,7 @@ def session_fidelity(result: BrokerResult) -> Iterator[FidelityCounts]:
     """The fidelity counts of each client and metric."""
     verdicts = result.verdicts[: len(result.readers)]
     for name, metric in np.argwhere(verdicts.any(axis=2)).tolist():
-        by_code = verdicts[name, metric]
-        counts = {REASONS[code]: int(by_code[code]) for code in np.flatnonzero(by_code).tolist()}
         client_id, client_address, reader = result.readers[name]
-        yield count_cases(METRICS[metric], counts, SESSIONS)._replace(
+        yield count_codes(METRICS[metric], verdicts[name, metric], SESSIONS)._replace(
             broker=result.broker, client_id=client_id, client_address=client_address, reader=reader
         )

@@ -46,7 +46,7 @@ CACHE_SETTINGS = np.dtype(
         ("eviction_ms", np.int64),  # min.incremental.fetch.session.eviction.ms, by the capture's clock
         ("rules", np.int64),  # of eviction: CURRENT, OLDEST_CREATED or KIP_TEXT
         ("consumers", np.int64),  # how many share the partitions of each captured one
-        ("idle_go", np.int64),  # 1: an idle session goes as soon as any session may evict it, even if there is room
+        ("removes_idle", np.int64),  # 1: a session is removed once any session may evict it, even if there is room
         ("speed", np.float64),  # factor by which the capture's clock is faster than that of brokers and clients
     ]
 )
@@ -74,7 +74,7 @@ class SessionLanes:
 
 
 @dataclass(frozen=True)
-class ShareSettings:
+class ShareLanes:
     """The lanes of the replay of share sessions. settings: SHARE_SETTINGS[lanes]. window: the time that counts."""
 
     names: tuple[str, ...]
@@ -82,13 +82,13 @@ class ShareSettings:
     window: Window = WHOLE
 
 
-def share_settings(lanes: LaneSettings, window: Window = WHOLE) -> ShareSettings:
+def share_lanes(lanes: LaneSettings, window: Window = WHOLE) -> ShareLanes:
     """The settings of each lane for the cache of share sessions (KIP-932)."""
     settings = np.zeros(len(lanes.names), SHARE_SETTINGS)
     settings["limit"] = lanes.ints(SHARE_LIMIT)
     releases = [None if release is None else stated_release_numbers(release) for release in lanes.values(KAFKA_RELEASE)]
     settings["marks_stale"] = [numbers is None or numbers >= MARKS_STALE_SINCE for numbers in releases]
-    return ShareSettings(lanes.names, settings, window)
+    return ShareLanes(lanes.names, settings, window)
 
 
 def with_unlimited_shares(settings: Records) -> Records:
@@ -134,13 +134,15 @@ def eviction_rules(release: Value | None) -> int:
 
 def cache_settings(
     slots: npt.ArrayLike, shards: npt.ArrayLike, eviction_ms: npt.ArrayLike, rules: npt.ArrayLike,
-    consumers: npt.ArrayLike = 1, idle_go: int = 0, speed: npt.ArrayLike = 1.0,
+    consumers: npt.ArrayLike = 1, removes_idle: int = 0, speed: npt.ArrayLike = 1.0,
 ) -> Records:  # fmt: skip
     """CACHE_SETTINGS[lanes] from a value for each lane, or one for all.
 
     slots: of all shards together. Slots that do not divide evenly among the shards are lost, as in Kafka.
     """
-    columns = np.broadcast_arrays(np.asarray(slots) // shards, shards, eviction_ms, rules, consumers, idle_go, speed)
+    columns = np.broadcast_arrays(
+        np.asarray(slots) // shards, shards, eviction_ms, rules, consumers, removes_idle, speed
+    )
     settings = np.zeros(np.size(columns[0]), CACHE_SETTINGS)
     for name, column in zip(CACHE_SETTINGS.fields or (), columns, strict=True):
         settings[name] = column
@@ -167,7 +169,7 @@ def ways_to_need_slots(settings: Records) -> tuple[Records, Ints]:
 
 
 def ways_to_be_idle(settings: Records) -> tuple[Records, Ints]:
-    """(lanes without a limit in which sessions go once they are idle, CACHE_SETTINGS[ways]; the way of each lane,
+    """(lanes without a limit in which idle sessions are removed, CACHE_SETTINGS[ways]; the way of each lane,
     int64[lanes]).
 
     A way is a combination of the settings that decide when a session is idle, and the number of consumers that replace
@@ -176,7 +178,7 @@ def ways_to_be_idle(settings: Records) -> tuple[Records, Ints]:
     (shards, eviction_ms, rules, consumers), way_of_lane = ways_of(
         settings, "shards", "eviction_ms", "rules", "consumers"
     )
-    return cache_settings(UNLIMITED * shards, shards, eviction_ms, rules, consumers, idle_go=1), way_of_lane
+    return cache_settings(UNLIMITED * shards, shards, eviction_ms, rules, consumers, removes_idle=1), way_of_lane
 
 
 def ways_of(settings: Records, *names: str) -> tuple[Ints, Ints]:

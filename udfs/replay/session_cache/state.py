@@ -221,8 +221,8 @@ class Buckets(NamedTuple):
     used: Ints  # int64[1]: how many buckets there are
 
 
-class Lanes(NamedTuple):
-    """All lanes of a broker, in closed loop. If a lane has more consumers (more_consumers.py), each is a client."""
+class BrokerSim(NamedTuple):
+    """A broker in every lane, in closed loop. If a lane has more consumers (more_consumers.py), each is a client."""
 
     cache: Cache
     first_share: Ints  # int64[lanes]: the column of `shares_of_fetches` with the first consumer of each lane
@@ -248,7 +248,7 @@ class SessionSpans(NamedTuple):
     used: Ints  # int64[2]: spans and refusals
 
 
-class Captured(NamedTuple):
+class CapturedSessions(NamedTuple):
     """The captured broker, and how its rules agree with what it did."""
 
     cache: Cache  # of one lane; it follows the capture

@@ -8,7 +8,7 @@ from schemas.tables.steps import SESSION_EVENTS, SHARE_EVENTS
 from udfs.kernels.blank_rows import blank_rows
 from udfs.replay.session_cache.broker import make_headroom, new_broker
 from udfs.replay.session_cache.replay import replay_sessions
-from udfs.replay.session_cache.settings import CURRENT, SessionLanes, ShareSettings, cache_settings
+from udfs.replay.session_cache.settings import CURRENT, SessionLanes, ShareLanes, cache_settings
 from udfs.replay.session_cache.share_sessions.replay import replay_share_sessions
 from udfs.replay.session_cache.share_sessions.state import REQUEST, SHARE_SETTINGS
 from udfs.replay.shared.int_map import new_map, with_room_for
@@ -24,5 +24,5 @@ def warm_up() -> None:
     known = new_map()
     with_room_for(known, len(known.keys))  # the same
     shared = blank_rows(SHARE_EVENTS, 1, kind=np.array([REQUEST]))
-    for _ in replay_share_sessions([shared], ShareSettings(("captured",), np.zeros(1, SHARE_SETTINGS)), ""):
+    for _ in replay_share_sessions([shared], ShareLanes(("captured",), np.zeros(1, SHARE_SETTINGS)), ""):
         pass

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from schemas.tables.gold import FIDELITY
 from schemas.tables.reason import FidelityReasons
+from udfs.columns.arrays import Ints
 from udfs.columns.arrow_columns import repeated_text_column
 from udfs.facts.arrow_tables import TYPES, make_rows
 
@@ -51,6 +52,13 @@ def count_cases(metric: str, verdicts: Mapping[str, int], reasons: FidelityReaso
     agreed = sum(count for reason, count in verdicts.items() if reason == NO_REASON or reason in agreeing)
     given = {str(reason): count for reason, count in verdicts.items() if reason != NO_REASON}
     return FidelityCounts(metric, sum(verdicts.values()) - not_checked, agreed, not_checked, given)
+
+
+def count_codes(metric: str, verdicts: Ints, reasons: FidelityReasons) -> FidelityCounts:
+    """The counts of a metric, from how often each verdict was given: int64[1 + words], by code."""
+    words = (NO_REASON, *reasons.words)
+    given = {word: count for word, count in zip(words, verdicts.tolist(), strict=True) if count}
+    return count_cases(metric, given, reasons)
 
 
 def fidelity_rows(comparisons: Sequence[FidelityCounts], algorithm: str, run_id: str) -> pa.RecordBatch:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from schemas.tables.steps import SHARE_EVENTS
 from udfs.facts.arrow_tables import arrow_schema
-from udfs.replay.session_cache.settings import ShareSettings
+from udfs.replay.session_cache.settings import ShareLanes
 from udfs.replay.session_cache.share_sessions.replay import replay_share_sessions
 from udfs.replay.session_cache.share_sessions.state import BEGAN_BEFORE, END, RELEASE, REQUEST, SHARE_SETTINGS
 from udfs.replay.shared.window import WHOLE, Window
@@ -45,14 +45,14 @@ def began_row(**columns: Any) -> Row:
     return {**CONNECTION, "kind": BEGAN_BEFORE, **columns}
 
 
-def share_lanes(*limits: int, window: Window = WHOLE, marks_stale: int = 1) -> ShareSettings:
+def share_lanes(*limits: int, window: Window = WHOLE, marks_stale: int = 1) -> ShareLanes:
     """A lane for each limit, named after it. The first one is the captured lane."""
     settings = np.zeros(len(limits), SHARE_SETTINGS)
     settings["limit"], settings["marks_stale"] = limits, marks_stale
-    return ShareSettings(tuple(f"limit={limit}" for limit in limits), settings, window)
+    return ShareLanes(tuple(f"limit={limit}" for limit in limits), settings, window)
 
 
-def share_gold(rows: Iterable[Row], lanes: ShareSettings, at_a_time: int = 10_000) -> Gold:
+def share_gold(rows: Iterable[Row], lanes: ShareLanes, at_a_time: int = 10_000) -> Gold:
     """The rows of each gold table. A column that a row lacks is null. at_a_time: how many rows come at a time."""
     schema = arrow_schema(SHARE_EVENTS)
     batch = pa.RecordBatch.from_pylist([{f.name: row.get(f.name) for f in schema} for row in rows], schema=schema)

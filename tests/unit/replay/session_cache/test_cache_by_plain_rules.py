@@ -14,8 +14,6 @@ from udfs.columns.records import new_records
 from udfs.columns.sentinels import NONE
 from udfs.replay.session_cache import memory
 from udfs.replay.session_cache.cache import (
-    close_idle,
-    close_session,
     find_by_id,
     find_owned,
     has_free_slot,
@@ -24,8 +22,10 @@ from udfs.replay.session_cache.cache import (
     next_shard,
     open_session,
     random_id,
+    remove_idle,
+    remove_session,
     shard_of,
-    use_session,
+    touch_session,
 )
 from udfs.replay.session_cache.eviction import find_victim
 from udfs.replay.session_cache.settings import CURRENT, KIP_TEXT, OLDEST_CREATED, cache_settings
@@ -144,7 +144,7 @@ class Beside:
         place = find_victim(self.cache, lane, shard, fetch, self.now_ms)
         assert (NONE if place == NONE else self.cache.sessions[lane, place]["id"]) == victim
         if victim != NONE:
-            close_session(self.cache, lane, place)
+            remove_session(self.cache, lane, place)
             del plain[victim]
         return victim != NONE
 
@@ -152,7 +152,7 @@ class Beside:
         """Sessions that are idle for long enough go."""
         for lane, plain in enumerate(self.plains):
             for shard in range(SHARDS[lane]):
-                close_idle(self.cache, lane, shard, self.now_ms)
+                remove_idle(self.cache, lane, shard, self.now_ms)
             for of in [of for of, each in plain.items() if self.now_ms - each.used_ms > EVICTION_MS]:
                 del plain[of]
 
@@ -162,10 +162,10 @@ class Beside:
             for of in [*plain][which % max(len(plain), 1) :][:1]:
                 place = find_by_id(self.cache, lane, of)
                 if closes:
-                    close_session(self.cache, lane, place)
+                    remove_session(self.cache, lane, place)
                     del plain[of]
                 else:
-                    use_session(self.cache, lane, self.cache.sessions[lane, place], size, self.now_ms)
+                    touch_session(self.cache, lane, self.cache.sessions[lane, place], size, self.now_ms)
                     plain[of].use(size, self.now_ms, self.rules)
 
 

@@ -7,7 +7,7 @@ from itertools import product
 from schemas.wire.fetch_sessions import FINAL_EPOCH
 from udfs.columns.arrays import Record
 from udfs.columns.records import new_records
-from udfs.replay.session_cache.cache import next_epoch, use_session
+from udfs.replay.session_cache.cache import next_epoch, touch_session
 from udfs.replay.session_cache.eviction import can_be_evicted, is_older, is_smaller, yields_place
 from udfs.replay.session_cache.memory import new_cache
 from udfs.replay.session_cache.settings import CACHE_SETTINGS, CURRENT, KIP_TEXT, OLDEST_CREATED
@@ -62,7 +62,7 @@ def test_a_use_decides_who_may_evict_a_session() -> None:
     for age, privileged, by in product((EVICTION_MS, EVICTION_MS + 1), BITS, BITS):
         cache = new_cache(new_records(CACHE_SETTINGS, 1, shards=1, slots=1, rules=CURRENT, eviction_ms=EVICTION_MS), 1)
         cache.sessions[0, 0]["created_ms"], cache.sessions[0, 0]["privileged"] = 7, privileged
-        use_session(cache, 0, cache.sessions[0, 0], 3, 7 + age)
+        touch_session(cache, 0, cache.sessions[0, 0], 3, 7 + age)
         expected = age > EVICTION_MS or (by == 1 and privileged == 0)
         assert can_be_evicted(cache.sessions[0, 0], fetch(privileged=by), settings(CURRENT), 0) == expected
 
@@ -72,7 +72,7 @@ def test_before_kafka_9137_a_use_did_not_change_the_last_use() -> None:
         cache = new_cache(new_records(CACHE_SETTINGS, 1, shards=1, slots=1, rules=rules, eviction_ms=EVICTION_MS), 1)
         cache.sessions[0, 0]["last_used_ms"], cache.sessions[0, 0]["size"] = 7, 2
         cache.totals["partitions"] = 10
-        use_session(cache, 0, cache.sessions[0, 0], 5, 9)
+        touch_session(cache, 0, cache.sessions[0, 0], 5, 9)
         assert cache.sessions[0, 0]["last_used_ms"] == last_used
         assert (cache.sessions[0, 0]["size"], cache.totals["partitions"].tolist()) == (5, [13])
 

@@ -16,7 +16,7 @@ from udfs.columns.sentinels import NONE
 from udfs.replay.session_cache.order import (
     OVERLAP_US,
     begins_again,
-    events_to_play,
+    events_to_replay,
     first_shard,
     full_responses,
     order_responses,
@@ -79,7 +79,7 @@ def test_events_come_by_time_then_by_fetch_and_a_request_before_its_response(
 ) -> None:
     handled = [us for us, _, _ in fetches]
     answered, is_handled = [us + wait for us, wait, _ in fetches], [is_handled for _, _, is_handled in fetches]
-    found = events_to_play(
+    found = events_to_replay(
         new_records(SESSION_FETCH, len(fetches), handled_us=handled, answered_us=answered, is_handled=is_handled)
     )
     requests = [(us, fetch, 0) for fetch, us in enumerate(handled) if not is_handled[fetch]]

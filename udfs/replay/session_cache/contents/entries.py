@@ -1,4 +1,4 @@
-"""A client's next fetch against its entries: which of them it wants, in which order, and which it gives up."""
+"""A client's next fetch against its entries: which of them it wants, in which order, and which it forgets."""
 
 from __future__ import annotations
 

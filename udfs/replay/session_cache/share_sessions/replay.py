@@ -16,10 +16,10 @@ from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.facts.arrow_tables import pack_tables
 from udfs.replay.session_cache.dispatch import BUCKET_US
-from udfs.replay.session_cache.settings import ShareSettings, with_unlimited_shares
-from udfs.replay.session_cache.share_sessions.dispatch import play_shares
+from udfs.replay.session_cache.settings import ShareLanes, with_unlimited_shares
+from udfs.replay.session_cache.share_sessions.dispatch import replay_shares
 from udfs.replay.session_cache.share_sessions.events import ShareKeys, parts_of_brokers, share_events_of
-from udfs.replay.session_cache.share_sessions.rows import ShareBroker, ShareBuckets, share_tables
+from udfs.replay.session_cache.share_sessions.rows import ShareBuckets, ShareResult, share_tables
 from udfs.replay.session_cache.share_sessions.share_fidelity import SHARE_METRICS, SHARE_VERDICTS
 from udfs.replay.session_cache.share_sessions.state import (
     CAPTURED_SHARES,
@@ -31,20 +31,20 @@ from udfs.replay.session_cache.share_sessions.state import (
     SHARE_SESSION,
     SHOWN,
     SHOWN_MEMBER,
-    CapturedBroker,
+    CapturedShareSessions,
     ShareCache,
-    ShareLanes,
+    ShareSim,
 )
 from udfs.replay.shared.window import Window
 
 
 @dataclass
-class BrokerShares:
+class BrokerShareReplay:
     """One broker's share sessions in all lanes, after the events that have come so far."""
 
     name: str
-    lanes: ShareLanes
-    captured: CapturedBroker
+    sim: ShareSim
+    captured: CapturedShareSessions
     in_window: bool
     keys: ShareKeys = field(default_factory=ShareKeys)
     buckets: list[ShareBuckets] = field(default_factory=list)
@@ -52,41 +52,41 @@ class BrokerShares:
 
 
 def replay_share_sessions(
-    batches: Iterable[pa.RecordBatch], settings: ShareSettings, run_id: str
+    batches: Iterable[pa.RecordBatch], lanes: ShareLanes, run_id: str
 ) -> Iterator[pa.RecordBatch]:
     """Packed rows of gold tables from rows of SHARE_EVENTS, sorted by broker and time."""
-    yield from pack_tables(rows_of_share_brokers(batches, settings, run_id))
+    yield from pack_tables(rows_of_share_brokers(batches, lanes, run_id))
 
 
 def rows_of_share_brokers(
-    batches: Iterable[pa.RecordBatch], settings: ShareSettings, run_id: str
+    batches: Iterable[pa.RecordBatch], lanes: ShareLanes, run_id: str
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """The rows of one broker after the other."""
     for name, parts in groupby(parts_of_brokers(batches), key=lambda part: part[0]):
-        broker = new_share_broker(name, settings)
+        broker = new_share_broker(name, lanes)
         for _, rows in parts:
-            take_part(broker, share_events_of(rows, broker.keys), settings.window)
+            take_part(broker, share_events_of(rows, broker.keys), lanes.window)
         if not broker.in_window:
             begin_share_window(broker)
-        yield from share_tables(result_of_shares(broker), settings, run_id)
+        yield from share_tables(result_of_shares(broker), lanes, run_id)
 
 
-def new_share_broker(name: str, settings: ShareSettings) -> BrokerShares:
+def new_share_broker(name: str, lanes: ShareLanes) -> BrokerShareReplay:
     """A broker before its first event."""
-    lanes, members = with_unlimited_shares(settings.settings), np.zeros(0, SHOWN_MEMBER)
+    settings, members = with_unlimited_shares(lanes.settings), np.zeros(0, SHOWN_MEMBER)
     shown = np.zeros(1, SHOWN)
     shown["closed_us"], shown["at_most"] = NEVER_CLOSED, NEVER
     verdicts = np.zeros((0, len(SHARE_METRICS), SHARE_VERDICTS), np.int64)
     no_counts = np.zeros(0, CAPTURED_SHARES)
-    captured = CapturedBroker(
-        new_share_cache(settings.settings[:1]), members, shown, np.zeros(0, np.int64), no_counts, verdicts
+    captured = CapturedShareSessions(
+        new_share_cache(lanes.settings[:1]), members, shown, np.zeros(0, np.int64), no_counts, verdicts
     )
-    of_lanes = np.zeros((0, len(lanes)), LANE_MEMBER)
-    return BrokerShares(
+    in_lanes = np.zeros((0, len(settings)), LANE_MEMBER)
+    return BrokerShareReplay(
         name,
-        ShareLanes(new_share_cache(lanes), of_lanes, np.zeros((0, len(lanes)), SHARE_OUTCOME)),
+        ShareSim(new_share_cache(settings), in_lanes, np.zeros((0, len(settings)), SHARE_OUTCOME)),
         captured,
-        in_window=settings.window.begin == ALWAYS,
+        in_window=lanes.window.begin == ALWAYS,
     )
 
 
@@ -97,18 +97,18 @@ def new_share_cache(settings: Records) -> ShareCache:
     return ShareCache(settings, np.zeros(lanes, np.int64), np.zeros(lanes, np.int64), nobody, no_connection)
 
 
-def take_part(broker: BrokerShares, events: Records, window: Window) -> None:
+def take_part(broker: BrokerShareReplay, events: Records, window: Window) -> None:
     """Take some events of the broker, in order. Events after the window are left out. events: SHARE_EVENT[n]."""
     make_room(broker)
     within = events[: np.searchsorted(events["us"], window.end)]
     begin = 0 if broker.in_window else int(np.searchsorted(within["us"], window.begin))
-    play_lives(broker, within[:begin])
+    replay_lives(broker, within[:begin])
     if begin < len(within) and not broker.in_window:
         begin_share_window(broker)
-    play_lives(broker, within[begin:])
+    replay_lives(broker, within[begin:])
 
 
-def play_lives(broker: BrokerShares, events: Records) -> None:
+def replay_lives(broker: BrokerShareReplay, events: Records) -> None:
     """Replay these events. A broker that begins another life has no session."""
     cuts = [0, *(np.flatnonzero(np.diff(events["life"])) + 1).tolist(), len(events)]
     for first, end in pairwise(cuts):
@@ -119,21 +119,21 @@ def play_lives(broker: BrokerShares, events: Records) -> None:
             empty_shares(broker)
         broker.life = life
         numbers, bucket = np.unique(events["us"][first:end] // BUCKET_US, return_inverse=True)
-        lanes = len(broker.lanes.cache.settings)
-        broker.lanes = broker.lanes._replace(outcomes=np.zeros((len(numbers), lanes), SHARE_OUTCOME))
+        lanes = len(broker.sim.cache.settings)
+        broker.sim = broker.sim._replace(outcomes=np.zeros((len(numbers), lanes), SHARE_OUTCOME))
         broker.captured = broker.captured._replace(counts=np.zeros(len(numbers), CAPTURED_SHARES))
-        play_shares(events[first:end].copy(), bucket.astype(np.int64), broker.captured, broker.lanes)
+        replay_shares(events[first:end].copy(), bucket.astype(np.int64), broker.captured, broker.sim)
         if broker.in_window:
-            broker.buckets.append(ShareBuckets(numbers, broker.captured.counts, broker.lanes.outcomes))
+            broker.buckets.append(ShareBuckets(numbers, broker.captured.counts, broker.sim.outcomes))
 
 
-def make_room(broker: BrokerShares) -> None:
+def make_room(broker: BrokerShareReplay) -> None:
     """Make room for all known members and connections."""
     members, connections = len(broker.keys.members), len(broker.keys.connections)
-    lanes, captured = broker.lanes, broker.captured
-    broker.lanes = lanes._replace(
-        cache=with_room(lanes.cache, members, connections),
-        members=longer(lanes.members, members, (("waits_since_us", NONE),)),
+    sim, captured = broker.sim, broker.captured
+    broker.sim = sim._replace(
+        cache=with_room(sim.cache, members, connections),
+        members=longer(sim.members, members, (("waits_since_us", NONE),)),
     )
     shown = (
         ("expected", EPOCH_UNKNOWN),
@@ -167,9 +167,9 @@ def longer(values: Any, rows: int, fillers: Iterable[tuple[str, int]]) -> Any:
     return np.concatenate([values, more])
 
 
-def empty_shares(broker: BrokerShares) -> None:
-    """Take out all sessions, as when a broker starts."""
-    for cache in (broker.lanes.cache, broker.captured.cache):
+def empty_shares(broker: BrokerShareReplay) -> None:
+    """Remove all sessions, as when a broker starts."""
+    for cache in (broker.sim.cache, broker.captured.cache):
         cache.live[...] = 0
         cache.sessions["epoch"] = cache.sessions["is_closing"] = 0
         cache.opened["member"] = NONE
@@ -177,24 +177,24 @@ def empty_shares(broker: BrokerShares) -> None:
     broker.captured.unseen[...] = 0
 
 
-def begin_share_window(broker: BrokerShares) -> None:
+def begin_share_window(broker: BrokerShareReplay) -> None:
     """Forget the counts from before the window. Sessions stay."""
-    broker.lanes.cache.fullest[...] = broker.lanes.cache.live
+    broker.sim.cache.fullest[...] = broker.sim.cache.live
     for name in ("requests", "created", "refused", "waited_us"):
-        broker.lanes.members[name] = 0
+        broker.sim.members[name] = 0
     broker.captured.verdicts[...] = 0
     broker.in_window = True
 
 
-def result_of_shares(broker: BrokerShares) -> ShareBroker:
+def result_of_shares(broker: BrokerShareReplay) -> ShareResult:
     """The outcome of a broker, once all its events were replayed."""
-    return ShareBroker(
+    return ShareResult(
         name=broker.name,
         members=list(broker.keys.members),
         clients=list(broker.keys.clients),
         buckets=broker.buckets,
-        fullest=broker.lanes.cache.fullest,
-        lane_members=broker.lanes.members,
+        fullest=broker.sim.cache.fullest,
+        lane_members=broker.sim.members,
         shown_members=broker.captured.members,
         shown=allowed_sessions(broker.captured.shown),
         verdicts=broker.captured.verdicts,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -20,13 +20,11 @@ from udfs.columns.arrow_columns import dictionary_column, repeated_text_column
 from udfs.columns.time_units import US_PER_MS
 from udfs.facts.arrow_tables import make_rows
 from udfs.replay.session_cache.dispatch import BUCKET_US
-from udfs.replay.session_cache.settings import ShareSettings
+from udfs.replay.session_cache.settings import ShareLanes
 from udfs.replay.session_cache.share_sessions.share_fidelity import SHARE_METRICS
 from udfs.replay.session_cache.share_sessions.state import CAPTURED_SHARE_SUMS, SHARE_SUMS
-from udfs.replay.shared.fidelity_rows import AGREED, NO_REASON, FidelityCounts, count_cases, fidelity_rows
+from udfs.replay.shared.fidelity_rows import FidelityCounts, count_codes, fidelity_rows
 from udfs.replay.shared.key_numbers import client_of
-
-SHARE_REASONS: Mapping[int, str] = {AGREED: NO_REASON} | {code: word for word, code in SHARES.codes.items()}
 
 
 class ShareBuckets(NamedTuple):
@@ -38,7 +36,7 @@ class ShareBuckets(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ShareBroker:
+class ShareResult:
     """The outcome of a broker's replay. The last lane is the one without a limit.
 
     members: group and member id of each number; clients: the client ids. shown: the fewest sessions that the captured
@@ -56,14 +54,14 @@ class ShareBroker:
     verdicts: Ints
 
 
-def share_tables(broker: ShareBroker, settings: ShareSettings, run_id: str) -> Iterator[tuple[Table, pa.RecordBatch]]:
+def share_tables(result: ShareResult, lanes: ShareLanes, run_id: str) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """The rows of a broker, once all its events were replayed; none if the window has no request of a share group."""
-    if not broker.verdicts.any():
+    if not result.verdicts.any():
         return
-    yield SHARE_SESSIONS, session_rows(broker, settings, run_id)
-    yield SHARE_MEMBERS, member_rows(broker, settings, run_id)
-    yield SHARE_LIMITS, limit_rows(broker, settings, run_id)
-    yield FIDELITY, fidelity_rows(list(share_fidelity(broker)), algorithms.SESSION_CACHE, run_id)
+    yield SHARE_SESSIONS, session_rows(result, lanes, run_id)
+    yield SHARE_MEMBERS, member_rows(result, lanes, run_id)
+    yield SHARE_LIMITS, limit_rows(result, lanes, run_id)
+    yield FIDELITY, fidelity_rows(list(share_fidelity(result)), algorithms.SESSION_CACHE, run_id)
 
 
 def joined_buckets(parts: Sequence[ShareBuckets]) -> ShareBuckets:
@@ -81,18 +79,18 @@ def joined_buckets(parts: Sequence[ShareBuckets]) -> ShareBuckets:
     return ShareBuckets(numbers[first], counted, summed)
 
 
-def session_rows(broker: ShareBroker, settings: ShareSettings, run_id: str) -> pa.RecordBatch:
+def session_rows(result: ShareResult, lanes: ShareLanes, run_id: str) -> pa.RecordBatch:
     """Rows of `share_sessions`: one for each bucket and lane."""
-    t, n = SHARE_SESSIONS, len(settings.names)
-    buckets = joined_buckets(broker.buckets)
+    t, n = SHARE_SESSIONS, len(lanes.names)
+    buckets = joined_buckets(result.buckets)
     outcomes = np.asarray(buckets.outcomes)[:, :n].ravel()
     rows, times = len(outcomes), len(buckets.numbers)
     return make_rows(
         t,
         {
             t.run_id: repeated_text_column(run_id, rows),
-            t.scenario: dictionary_column(pa.array(settings.names, pa.string()), np.tile(np.arange(n), times)),
-            t.broker: repeated_text_column(broker.name, rows),
+            t.scenario: dictionary_column(pa.array(lanes.names, pa.string()), np.tile(np.arange(n), times)),
+            t.broker: repeated_text_column(result.name, rows),
             t.bucket_start: np.repeat(buckets.numbers * BUCKET_US, n),
             t.live_sessions: outcomes["live_sessions"],
             **{name: outcomes[name] for name in SHARE_SUMS},
@@ -101,14 +99,14 @@ def session_rows(broker: ShareBroker, settings: ShareSettings, run_id: str) -> p
     )
 
 
-def member_rows(broker: ShareBroker, settings: ShareSettings, run_id: str) -> pa.RecordBatch:
+def member_rows(result: ShareResult, lanes: ShareLanes, run_id: str) -> pa.RecordBatch:
     """Rows of `share_members`: one for each member with a request in the window, and lane."""
-    t, n = SHARE_MEMBERS, len(settings.names)
-    is_there = broker.verdicts[: len(broker.members)].any(axis=(1, 2))
+    t, n = SHARE_MEMBERS, len(lanes.names)
+    is_there = result.verdicts[: len(result.members)].any(axis=(1, 2))
     members = np.flatnonzero(is_there)
-    outcomes = np.asarray(broker.lane_members)[members, :n].ravel()
-    groups, ids = zip(*(client_of(broker.members[member]) for member in members.tolist()), strict=True)
-    clients = [broker.clients[client] for client in broker.shown_members["client"][members].tolist()]
+    outcomes = np.asarray(result.lane_members)[members, :n].ravel()
+    groups, ids = zip(*(client_of(result.members[member]) for member in members.tolist()), strict=True)
+    clients = [result.clients[client] for client in result.shown_members["client"][members].tolist()]
     rows = len(outcomes)
 
     def of_members(texts: Sequence[str]) -> pa.Array[pa.StringScalar]:
@@ -118,8 +116,8 @@ def member_rows(broker: ShareBroker, settings: ShareSettings, run_id: str) -> pa
         t,
         {
             t.run_id: repeated_text_column(run_id, rows),
-            t.scenario: dictionary_column(pa.array(settings.names, pa.string()), np.tile(np.arange(n), len(members))),
-            t.broker: repeated_text_column(broker.name, rows),
+            t.scenario: dictionary_column(pa.array(lanes.names, pa.string()), np.tile(np.arange(n), len(members))),
+            t.broker: repeated_text_column(result.name, rows),
             t.group_id: of_members(groups),
             t.client_id: of_members(clients),
             t.member_id: of_members(ids),
@@ -131,33 +129,31 @@ def member_rows(broker: ShareBroker, settings: ShareSettings, run_id: str) -> pa
     )
 
 
-def limit_rows(broker: ShareBroker, settings: ShareSettings, run_id: str) -> pa.RecordBatch:
+def limit_rows(result: ShareResult, lanes: ShareLanes, run_id: str) -> pa.RecordBatch:
     """Rows of `share_limits`: one for each lane."""
-    t, n = SHARE_LIMITS, len(settings.names)
-    at_least, at_most = broker.shown
+    t, n = SHARE_LIMITS, len(lanes.names)
+    at_least, at_most = result.shown
     return make_rows(
         t,
         {
             t.run_id: repeated_text_column(run_id, n),
-            t.scenario: pa.array(settings.names, pa.string()),
-            t.broker: repeated_text_column(broker.name, n),
-            t.max_share_sessions: settings.settings["limit"].copy(),
-            t.most_sessions: broker.fullest[:n].copy(),
-            t.needed_sessions: np.full(n, broker.fullest[-1]),
+            t.scenario: pa.array(lanes.names, pa.string()),
+            t.broker: repeated_text_column(result.name, n),
+            t.max_share_sessions: lanes.settings["limit"].copy(),
+            t.most_sessions: result.fullest[:n].copy(),
+            t.needed_sessions: np.full(n, result.fullest[-1]),
             t.sessions_at_least: np.full(n, at_least),
             t.sessions_at_most: pa.array([at_most] * n, pa.int64()),
         },
     )
 
 
-def share_fidelity(broker: ShareBroker) -> Iterator[FidelityCounts]:
+def share_fidelity(result: ShareResult) -> Iterator[FidelityCounts]:
     """The fidelity counts of each client and metric, over all members of the client."""
-    clients = broker.shown_members["client"][: len(broker.members)]
-    for client, name in enumerate(broker.clients):
-        of_client = broker.verdicts[: len(broker.members)][clients == client].sum(axis=0)
+    clients = result.shown_members["client"][: len(result.members)]
+    for client, name in enumerate(result.clients):
+        of_client = result.verdicts[: len(result.members)][clients == client].sum(axis=0)
         for metric in np.flatnonzero(of_client.any(axis=1)).tolist():
-            by_code = of_client[metric]
-            counts = {SHARE_REASONS[code]: int(by_code[code]) for code in np.flatnonzero(by_code).tolist()}
-            yield count_cases(SHARE_METRICS[metric], counts, SHARES)._replace(
-                broker=broker.name, client_id=name, reader=CONSUMER
+            yield count_codes(SHARE_METRICS[metric], of_client[metric], SHARES)._replace(
+                broker=result.name, client_id=name, reader=CONSUMER
             )

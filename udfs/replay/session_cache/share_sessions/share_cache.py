@@ -1,8 +1,8 @@
-"""A broker's cache of share sessions: which sessions are in it, and what opens, continues and takes out a session.
+"""A broker's cache of share sessions: which sessions are in it, and what opens, continues and ends a session.
 
 The rules are those of org.apache.kafka.server.share.session.ShareSessionCache, and of newContext and
 acknowledgeSessionUpdate of kafka.server.share.SharePartitionManager, Kafka 4.3. A session belongs to a group's member.
-No session is evicted for another: a session goes when its member closes it, opens another one, or loses the connection
+No session is evicted for another: a session ends when its member closes it, opens another one, or loses the connection
 that opened it.
 """
 
@@ -30,7 +30,7 @@ def has_share_session(cache: ShareCache, lane: int, member: int) -> bool:
 
 @kernel
 def remove_share_session(cache: ShareCache, lane: int, member: int) -> None:
-    """Take out a member's session. The end of the connection that opened it then takes out nothing."""
+    """Remove a member's session. The end of the connection that opened it then removes nothing."""
     session = cache.sessions[member, lane]
     opened = cache.opened[session.connection, lane]
     if opened.member != NONE and cache.settings[lane].marks_stale == 1:
@@ -59,7 +59,7 @@ def share_session_error(cache: ShareCache, lane: int, member: int, epoch: int) -
 
 @kernel
 def drop_opened(cache: ShareCache, lane: int, connection: int) -> bool:
-    """End a connection: the session that it opened goes, unless it went before. Returns whether one goes."""
+    """End a connection, and with it the session that it opened, if there still is one. Returns whether there is."""
     opened = cache.opened[connection, lane]
     member, is_stale = opened.member, opened.is_stale
     opened.member = NONE

@@ -35,7 +35,7 @@ from udfs.replay.session_cache.share_sessions.state import (
     INITIAL_EPOCH,
     NO_ANSWER,
     WRONG_EPOCH,
-    CapturedBroker,
+    CapturedShareSessions,
 )
 from udfs.replay.shared.fidelity_rows import AGREED
 from udfs.replay.shared.lanes import CAPTURED
@@ -66,7 +66,7 @@ def is_session_error(error: int) -> bool:
 
 
 @kernel
-def act_of_member(captured: CapturedBroker, event: Record) -> int:
+def act_of_member(captured: CapturedShareSessions, event: Record) -> int:
     """Why the member sends this epoch."""
     expected = captured.members[event.member].expected
     if event.epoch < 0:
@@ -81,7 +81,7 @@ def act_of_member(captured: CapturedBroker, event: Record) -> int:
 
 
 @kernel
-def epoch_verdict(captured: CapturedBroker, event: Record, act: int) -> int:
+def epoch_verdict(captured: CapturedShareSessions, event: Record, act: int) -> int:
     """The verdict on the epoch of a request."""
     if act == FROM_BEFORE:
         return SESSION_FROM_BEFORE
@@ -91,8 +91,8 @@ def epoch_verdict(captured: CapturedBroker, event: Record, act: int) -> int:
 
 
 @kernel
-def closes_soon(captured: CapturedBroker, us: int) -> bool:
-    """Whether a session is about to go: its close is requested, or the packets show the end of its connection soon."""
+def closes_soon(captured: CapturedShareSessions, us: int) -> bool:
+    """Whether a session is about to end: its close is requested, or the packets show the end of its connection soon."""
     if captured.shown[0].closing > 0:
         return True
     for member in range(len(captured.members)):
@@ -103,7 +103,7 @@ def closes_soon(captured: CapturedBroker, us: int) -> bool:
 
 
 @kernel
-def share_grant_verdict(captured: CapturedBroker, event: Record, is_granted: bool, is_shown: bool) -> int:
+def share_grant_verdict(captured: CapturedShareSessions, event: Record, is_granted: bool, is_shown: bool) -> int:
     """The verdict on whether a member gets a session. is_granted: by the rules. is_shown: in the capture."""
     if is_granted == is_shown:
         return AGREED
@@ -117,7 +117,7 @@ def share_grant_verdict(captured: CapturedBroker, event: Record, is_granted: boo
 
 
 @kernel
-def put_shown(captured: CapturedBroker, event: Record, epoch: int) -> None:
+def put_shown(captured: CapturedShareSessions, event: Record, epoch: int) -> None:
     """Put the session that the capture shows into the cache."""
     put_share_session(captured.cache, CAPTURED, event.member, event.connection, epoch)
     captured.members[event.member].ended_us = event.ended_us
@@ -125,7 +125,7 @@ def put_shown(captured: CapturedBroker, event: Record, epoch: int) -> None:
 
 
 @kernel
-def note_most_sessions(captured: CapturedBroker, us: int) -> None:
+def note_most_sessions(captured: CapturedShareSessions, us: int) -> None:
     """Note how many sessions the capture shows now, unless one of them may already be gone."""
     shown = captured.shown[0]
     if captured.cache.live[CAPTURED] > shown.at_least and not closes_soon(captured, us):
@@ -133,21 +133,21 @@ def note_most_sessions(captured: CapturedBroker, us: int) -> None:
 
 
 @kernel
-def remove_shown(captured: CapturedBroker, member: int) -> None:
-    """Take out a captured session."""
+def remove_shown(captured: CapturedShareSessions, member: int) -> None:
+    """Remove a captured session."""
     captured.shown[0].closing -= captured.cache.sessions[member, CAPTURED].is_closing
     remove_share_session(captured.cache, CAPTURED, member)
 
 
 @kernel
-def note_connection_seen(captured: CapturedBroker, connection: int) -> None:
+def note_connection_seen(captured: CapturedShareSessions, connection: int) -> None:
     """Note that a connection from before the capture has shown its session, or has ended."""
     captured.shown[0].unseen -= captured.unseen[connection]
     captured.unseen[connection] = 0
 
 
 @kernel
-def judge_opening(captured: CapturedBroker, event: Record) -> None:
+def judge_opening(captured: CapturedShareSessions, event: Record) -> None:
     """Compare the answer to a request for a session with the capture, and follow the capture."""
     cache, shown = captured.cache, captured.shown[0]
     if has_share_session(cache, CAPTURED, event.member):
@@ -169,7 +169,7 @@ def judge_opening(captured: CapturedBroker, event: Record) -> None:
 
 
 @kernel
-def share_error_verdict(captured: CapturedBroker, event: Record, predicted: int, act: int) -> int:
+def share_error_verdict(captured: CapturedShareSessions, event: Record, predicted: int, act: int) -> int:
     """The verdict on the error of a request in a session, or of one that closes it."""
     shown = event.error if is_session_error(event.error) else 0
     member = captured.members[event.member]
@@ -185,7 +185,7 @@ def share_error_verdict(captured: CapturedBroker, event: Record, predicted: int,
 
 
 @kernel
-def judge_going_on(captured: CapturedBroker, event: Record, act: int) -> None:
+def judge_going_on(captured: CapturedShareSessions, event: Record, act: int) -> None:
     """Compare the error of a request in a session, or of one that closes it, and follow the capture."""
     cache = captured.cache
     if act == FROM_BEFORE and event.error != SHARE_SESSION_NOT_FOUND:
@@ -209,7 +209,7 @@ def judge_going_on(captured: CapturedBroker, event: Record, act: int) -> None:
 
 
 @kernel
-def close_shown(captured: CapturedBroker, event: Record) -> None:
+def close_shown(captured: CapturedShareSessions, event: Record) -> None:
     """Close the captured session with the response, or at once if no response is captured."""
     cache, shown = captured.cache, captured.shown[0]
     if not has_share_session(cache, CAPTURED, event.member):
@@ -223,7 +223,7 @@ def close_shown(captured: CapturedBroker, event: Record) -> None:
 
 
 @kernel
-def judge_share_request(captured: CapturedBroker, bucket: int, event: Record) -> int:
+def judge_share_request(captured: CapturedShareSessions, bucket: int, event: Record) -> int:
     """Count a request, and compare it and its answer with the rules; returns why it was sent."""
     act, member, counts = act_of_member(captured, event), captured.members[event.member], captured.counts[bucket]
     opens = event.epoch == INITIAL_EPOCH and event.is_acknowledge == 0
@@ -245,15 +245,15 @@ def judge_share_request(captured: CapturedBroker, bucket: int, event: Record) ->
 
 
 @kernel
-def note_release(captured: CapturedBroker, event: Record) -> None:
-    """Take out the captured session whose close is answered."""
+def note_release(captured: CapturedShareSessions, event: Record) -> None:
+    """Remove the captured session whose close is answered."""
     if captured.cache.sessions[event.member, CAPTURED].is_closing == 1:
         remove_shown(captured, event.member)
         captured.shown[0].closed_us = event.us
 
 
 @kernel
-def note_end(captured: CapturedBroker, event: Record) -> None:
+def note_end(captured: CapturedShareSessions, event: Record) -> None:
     """End a captured connection."""
     was_unseen, shown = captured.unseen[event.connection] == 1, captured.shown[0]
     opened = captured.cache.opened[event.connection, CAPTURED]

@@ -27,16 +27,16 @@ from udfs.replay.session_cache.share_sessions.state import (
     INITIAL_EPOCH,
     NO_ANSWER,
     WRONG_EPOCH,
-    ShareLanes,
+    ShareSim,
 )
 
 
 @kernel
-def take_up(lanes: ShareLanes, bucket: int, event: Record, act: int, is_refused_before: bool) -> None:
+def replay_share_request(sim: ShareSim, bucket: int, event: Record, act: int, is_refused_before: bool) -> None:
     """Replay a request in every lane. is_refused_before: it failed before the broker looked at the session."""
-    for lane in range(len(lanes.cache.settings)):
-        member, outcome = lanes.members[event.member, lane], lanes.outcomes[bucket, lane]
-        follow_own_act(lanes, lane, event, act)
+    for lane in range(len(sim.cache.settings)):
+        member, outcome = sim.members[event.member, lane], sim.outcomes[bucket, lane]
+        follow_own_act(sim, lane, event, act)
         is_first = member.epoch == INITIAL_EPOCH and act != WRONG_EPOCH
         if event.is_acknowledge == 1 and is_first:
             continue  # ShareSessionHandler.newShareAcknowledgeBuilder: it cannot begin a session
@@ -45,18 +45,18 @@ def take_up(lanes: ShareLanes, bucket: int, event: Record, act: int, is_refused_
         if is_refused_before:
             member.epoch = next_share_epoch(member.epoch)
         elif is_first:
-            open_share_session(lanes, lane, bucket, event)
+            open_share_session(sim, lane, bucket, event)
         else:
-            go_on_in_lane(lanes, lane, bucket, event, act)
+            go_on_in_lane(sim, lane, bucket, event, act)
         if member.waits_since_us != NONE:
             member.waited_us += event.us - max(member.last_us, member.waits_since_us)
         member.last_us = event.us
 
 
 @kernel
-def follow_own_act(lanes: ShareLanes, lane: int, event: Record, act: int) -> None:
-    """Change a member's session by the member's own act, before it sends its request."""
-    member, cache = lanes.members[event.member, lane], lanes.cache
+def follow_own_act(sim: ShareSim, lane: int, event: Record, act: int) -> None:
+    """Apply a member's own act to its session, before the member sends its request."""
+    member, cache = sim.members[event.member, lane], sim.cache
     if act == BEGIN_ANEW:
         member.epoch = INITIAL_EPOCH
     elif act == CLOSE:
@@ -68,9 +68,9 @@ def follow_own_act(lanes: ShareLanes, lane: int, event: Record, act: int) -> Non
 
 
 @kernel
-def open_share_session(lanes: ShareLanes, lane: int, bucket: int, event: Record) -> None:
+def open_share_session(sim: ShareSim, lane: int, bucket: int, event: Record) -> None:
     """Let the broker handle a request for a session, which replaces the member's last session, or needs room."""
-    cache, member, outcome = lanes.cache, lanes.members[event.member, lane], lanes.outcomes[bucket, lane]
+    cache, member, outcome = sim.cache, sim.members[event.member, lane], sim.outcomes[bucket, lane]
     if has_share_session(cache, lane, event.member):
         remove_share_session(cache, lane, event.member)
     if cache.live[lane] < cache.settings[lane].limit:
@@ -89,9 +89,9 @@ def open_share_session(lanes: ShareLanes, lane: int, bucket: int, event: Record)
 
 
 @kernel
-def go_on_in_lane(lanes: ShareLanes, lane: int, bucket: int, event: Record, act: int) -> None:
+def go_on_in_lane(sim: ShareSim, lane: int, bucket: int, event: Record, act: int) -> None:
     """Let the broker handle a request in a session, or one that closes it."""
-    cache, member, outcome = lanes.cache, lanes.members[event.member, lane], lanes.outcomes[bucket, lane]
+    cache, member, outcome = sim.cache, sim.members[event.member, lane], sim.outcomes[bucket, lane]
     session = cache.sessions[event.member, lane]
     epoch = next_share_epoch(session.epoch) if act == WRONG_EPOCH else member.epoch
     error = share_session_error(cache, lane, event.member, epoch)
@@ -103,22 +103,22 @@ def go_on_in_lane(lanes: ShareLanes, lane: int, bucket: int, event: Record, act:
         session.epoch = member.epoch = next_share_epoch(session.epoch)
     elif event.error != NO_ANSWER:
         session.is_closing = 1
-    else:  # no response will tell when the session goes
+    else:  # no response will show when the session ends
         remove_share_session(cache, lane, event.member)
         outcome.closed += 1
 
 
 @kernel
-def release_closed(lanes: ShareLanes, bucket: int, event: Record) -> None:
-    """In every lane, take out the session of a member whose request to close it is answered."""
-    for lane in range(len(lanes.cache.settings)):
-        if lanes.cache.sessions[event.member, lane].is_closing == 1:
-            remove_share_session(lanes.cache, lane, event.member)
-            lanes.outcomes[bucket, lane].closed += 1
+def release_closed(sim: ShareSim, bucket: int, event: Record) -> None:
+    """In every lane, remove the session of a member whose request to close it is answered."""
+    for lane in range(len(sim.cache.settings)):
+        if sim.cache.sessions[event.member, lane].is_closing == 1:
+            remove_share_session(sim.cache, lane, event.member)
+            sim.outcomes[bucket, lane].closed += 1
 
 
 @kernel
-def end_connection(lanes: ShareLanes, bucket: int, event: Record) -> None:
+def end_connection(sim: ShareSim, bucket: int, event: Record) -> None:
     """End a connection in every lane."""
-    for lane in range(len(lanes.cache.settings)):
-        lanes.outcomes[bucket, lane].dropped += drop_opened(lanes.cache, lane, event.connection)
+    for lane in range(len(sim.cache.settings)):
+        sim.outcomes[bucket, lane].dropped += drop_opened(sim.cache, lane, event.connection)

@@ -76,8 +76,8 @@ LANE_MEMBER = np.dtype(
 """A member in a lane. epoch: of its next request. waits_since_us: the first refusal since it last had a session."""
 
 
-class ShareLanes(NamedTuple):
-    """All lanes of a broker."""
+class ShareSim(NamedTuple):
+    """A broker's share sessions in every lane."""
 
     cache: ShareCache
     members: Records  # LANE_MEMBER[members, lanes]
@@ -109,7 +109,7 @@ SHOWN = np.dtype(
 """What the capture shows of the broker."""
 
 
-class CapturedBroker(NamedTuple):
+class CapturedShareSessions(NamedTuple):
     """The captured broker, and how its rules agree with what it did."""
 
     cache: ShareCache  # of one lane; it follows the capture
