@@ -18,7 +18,7 @@ from jobs.lake.target import Target
 from jobs.ready_session import ready_session
 from jobs.replays.finished_runs import RunRows, make_run_id, run_rows
 from jobs.replays.partition_limits.answers import answer_lines
-from jobs.replays.partition_limits.job import PARTITION_LIMITS, limit_settings, seed_of_draws
+from jobs.replays.partition_limits.job import PARTITION_LIMITS, lanes_for_limits, seed_of_draws
 from jobs.run import Run
 from jobs.scenarios.cluster import Cluster
 from jobs.scenarios.cluster_file import read_cluster
@@ -47,11 +47,11 @@ def part_for_size(scenario: Scenario) -> Scenario:
 def replay_described_cluster(spark: SparkSession, run: Run, cluster: Cluster, cluster_id: str) -> str:
     """Replay the changes of a described cluster and write the gold tables. Returns the run's id."""
     run_name = make_run_id(cluster_id, run.scenario)
-    settings = limit_settings(run.scenario, run.scenario.captured)
+    lanes = lanes_for_limits(run.scenario, run.scenario.captured)
     to = Target(run.lake, run_name)
     events = rows_of_driver(spark, events_of_cluster(cluster, seed_of_draws(cluster_id)))
     with stage("size", spark):
-        replay = partial(replay_topics, settings=settings, seed=seed_of_draws(cluster_id), run_id=run_name)
+        replay = partial(replay_topics, lanes=lanes, seed=seed_of_draws(cluster_id), run_id=run_name)
         rows = events.coalesce(1).mapInArrow(replay, PACKED_COLUMNS).persist()
         write_packed(spark, rows, PARTITION_LIMITS.tables, to)
     rows.unpersist()

@@ -19,7 +19,7 @@ from udfs.columns.arrow_columns import arrow_array
 from udfs.columns.time_units import US_PER_S
 from udfs.facts.arrow_tables import make_rows, nulls_besides
 from udfs.replay.partition_limits.replay import replay_topics
-from udfs.replay.partition_limits.settings import LimitSettings, limit_lanes
+from udfs.replay.partition_limits.settings import LimitLanes, limit_lanes
 from udfs.replay.shared.lanes import LaneSettings
 
 BROKERS, RACKS, CLIENTS, FACTOR, SEED = 50, ("a", "b", "c"), 20, 3, 578
@@ -66,7 +66,7 @@ def change_rows(changes: int, partitions: int) -> pa.RecordBatch:
     )
 
 
-def lanes_of(count: int, replicas: int) -> LimitSettings:
+def lanes_of(count: int, replicas: int) -> LimitLanes:
     """The captured lane, and limits on brokers up to what a cluster with this many replicas needs."""
     limits = np.linspace(1, replicas // BROKERS, count).astype(np.int64).tolist()[1:]
     changed = ({}, *({"max.broker.partitions": limit} for limit in limits))
@@ -77,8 +77,8 @@ def compare_lanes(changes: int, partitions: int, count: int) -> str:
     """Compare many limits with only the captured lane."""
     events = [broker_rows(), change_rows(changes, partitions)]
 
-    def replay(settings: LimitSettings) -> None:
-        for _ in replay_topics(events, settings, SEED, "bench"):
+    def replay(settings: LimitLanes) -> None:
+        for _ in replay_topics(events, settings, "bench", SEED):
             pass
 
     settings = lanes_of(count, changes * partitions * FACTOR)

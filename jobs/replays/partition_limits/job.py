@@ -22,7 +22,7 @@ from schemas.tables import algorithms
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
 from udfs.replay.partition_limits.replay import replay_captured
-from udfs.replay.partition_limits.settings import LimitSettings, limit_lanes
+from udfs.replay.partition_limits.settings import LimitLanes, limit_lanes
 from udfs.replay.partition_limits.silver_events import (
     CHANGE_COLUMNS,
     CHANGED_TOPICS,
@@ -44,7 +44,7 @@ from udfs.replay.partition_limits.silver_events import (
 from udfs.replay.shared.lanes import KAFKA_RELEASE, Value
 
 
-def limit_settings(scenario: Scenario, in_force: Mapping[str, Value]) -> LimitSettings:
+def lanes_for_limits(scenario: Scenario, in_force: Mapping[str, Value]) -> LimitLanes:
     """The scenario's lanes as arrays. They follow the semantics of Kafka's newest release if `in_force` has none."""
     in_force = {KAFKA_RELEASE: releases()[0], **in_force}
     lanes = limit_lanes(lane_settings(scenario, algorithms.PARTITION_LIMITS, in_force))
@@ -60,7 +60,7 @@ def packed(source: Source) -> DataFrame:
     """Replay all changes to topics of the capture set, in one task."""
     replay = partial(
         replay_captured,
-        settings=limit_settings(source.run.scenario, source.run.in_force),
+        lanes=lanes_for_limits(source.run.scenario, source.run.in_force),
         seed=seed_of_draws(source.capture_id),
         run_id=source.run_id,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jobs.replays.consumer_memory.job import lanes_and_fetch_limits
-from jobs.replays.partition_limits.job import limit_settings
+from jobs.replays.partition_limits.job import lanes_for_limits
 from jobs.scenarios.scenario_file import resolve_scenario
 from udfs.replay.consumer_memory.settings import UNBOUNDED
 
@@ -39,9 +39,9 @@ def test_a_producer_has_the_stated_number_of_threads_or_one() -> None:
 def test_a_mutation_quota_may_be_a_fraction_and_may_be_lifted() -> None:
     key = "controller_mutation_rate"
     scenario = resolve_scenario(None, [f"{key}=none,0.5"], [f"{key}=5"])
-    settings = limit_settings(scenario, scenario.captured)
+    settings = lanes_for_limits(scenario, scenario.captured)
     assert settings.names == ("captured", f"{key}=0.5", f"{key}=none")
-    assert settings.lanes["mutation_rate"].tolist() == [5.0, 0.5, 0.0]
+    assert settings.settings["mutation_rate"].tolist() == [5.0, 0.5, 0.0]
 
 
 def test_a_broker_has_the_stated_number_of_network_threads_or_kafkas_three_and_a_consumer_has_none() -> None:

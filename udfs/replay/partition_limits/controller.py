@@ -143,7 +143,7 @@ def draw_placement(sim: ClusterSim, lane: int, change: int, new: int, factor: in
     placement.first_partition, placement.partitions = sim.topics[record.topic].partitions, new
     placement.replication_factor, placement.slot = factor, record.slot
     placement.start, placement.limit = DRAWN, limit
-    if limit == UNLIMITED and sim.lanes[lane].has_kraft:
+    if limit == UNLIMITED and sim.settings[lane].has_kraft:
         error = place_striped(sim.brokers, sim.stripes, placement, sim.slots)
         return error == 0 or note_refusal(outcome, error, NO_LIMIT, requested=replicas)
     if place_limited(sim.brokers, sim.arrangement, placement, sim.broker_replicas, sim.slots) == new:
@@ -311,7 +311,7 @@ def apply_change(sim: ClusterSim, lane: int, change: int) -> None:
 @kernel
 def follow_limits(sim: ClusterSim, lane: int, time: int) -> None:
     """Put the lane's limits at this time (us) in force."""
-    cluster, end = sim.cluster[0], sim.lanes[lane].end_step
+    cluster, end = sim.cluster[0], sim.settings[lane].end_step
     while cluster.step + 1 < end and sim.steps[cluster.step + 1].time <= time:
         cluster.step += 1
     limits = sim.steps[cluster.step]
@@ -325,7 +325,7 @@ def replay_lanes(sim: ClusterSim, times: Ints, samples: Ints) -> None:
     times: int64[times], us. samples: int64[lanes, times + 1, brokers], written in place: the replicas on each broker at
     each of the times, and at the end.
     """
-    for lane in range(len(sim.lanes)):
+    for lane in range(len(sim.settings)):
         empty_cluster(sim, lane)
         sampled = 0
         for change in range(len(sim.changes)):

@@ -23,7 +23,7 @@ from udfs.replay.partition_limits.placement.possible_draws import (
     checked_placements,
     fits_fewer_brokers,
 )
-from udfs.replay.partition_limits.settings import LimitSettings
+from udfs.replay.partition_limits.settings import LimitLanes
 from udfs.replay.partition_limits.state import AUTO_CREATE, CREATE, GROW, NOT_TRIED, History
 from udfs.replay.shared.fidelity_rows import AGREED, NO_REASON, FidelityCounts, fidelity_rows
 
@@ -50,7 +50,7 @@ class Verdicts(NamedTuple):
 
 
 def limit_fidelity_rows(
-    history: History, settings: LimitSettings, outcomes: Records, chunks: Records, run_id: str
+    history: History, lanes: LimitLanes, outcomes: Records, chunks: Records, run_id: str
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """Rows by kind of change and client, and by client for placements.
 
@@ -64,7 +64,7 @@ def limit_fidelity_rows(
     is_placed = (chunks["partitions"] > 0) & (outcomes["error"] == 0) & were_placed(history, outcomes)
     placed = np.flatnonzero(history.in_window & is_placed)
     clients = history.rows.take(arrow_array(captured["row"][placed]))[TOPIC_EVENTS.client_id]
-    verdicts = placement_verdicts(history, settings, chunks, placed)
+    verdicts = placement_verdicts(history, lanes, chunks, placed)
     placement_rows = sum_verdicts(repeated_text_column(PLACEMENTS, len(placed)), clients, verdicts)
     yield FIDELITY, fidelity_rows(placement_rows, algorithms.PARTITION_LIMITS, run_id)
 
@@ -97,7 +97,7 @@ def were_placed(history: History, outcomes: Records) -> Bools:
     return makes & is_tried & (changes["named"] == NONE)
 
 
-def placement_verdicts(history: History, settings: LimitSettings, chunks: Records, placed: Ints) -> Verdicts:
+def placement_verdicts(history: History, lanes: LimitLanes, chunks: Records, placed: Ints) -> Verdicts:
     """How many rounds each of these placements has, and how many of them Kafka's placer can have drawn.
 
     Checked are placements that the replay takes from Metadata: could StripedReplicaPlacer, which draws all other
@@ -109,7 +109,7 @@ def placement_verdicts(history: History, settings: LimitSettings, chunks: Record
     first, partitions, factor = chunk["first_partition"], chunk["partitions"], chunk["replication_factor"]
     is_shown = (first + partitions <= changes["shown_partitions"]) & (factor == changes["shown_factor"])
     is_known = can_be_checked(factor, brokers)
-    is_checked = is_shown & is_known & settings.placed_by_kraft
+    is_checked = is_shown & is_known & lanes.placed_by_kraft
     shown, partitions = changes["shown"] + first * factor, np.where(is_checked, partitions, 0)
     draws = checked_placements(history.named_brokers, shown, partitions, factor, brokers)
     is_impossible = is_checked & (draws["possible"] < draws["rounds"])
@@ -118,7 +118,7 @@ def placement_verdicts(history: History, settings: LimitSettings, chunks: Record
         is_known[place] = not fits_fewer_brokers(replicas, int(factor[place]), brokers)
     is_checked, is_impossible = is_checked & is_known, is_impossible & is_known
     rounds, possible = (np.where(is_checked, draws[name], 0) for name in ("rounds", "possible"))
-    of_placer = np.where(is_known, AGREED, RACKS_OR_FENCED) if settings.placed_by_kraft else ADMIN_UTILS
+    of_placer = np.where(is_known, AGREED, RACKS_OR_FENCED) if lanes.placed_by_kraft else ADMIN_UTILS
     unchecked = np.where(is_shown, of_placer, NOT_IN_METADATA)
     reason = np.where(is_impossible, IMPOSSIBLE_DRAW, unchecked)
     return Verdicts(rounds, possible, (~is_checked).astype(np.int64), reason)

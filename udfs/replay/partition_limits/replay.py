@@ -1,4 +1,4 @@
-"""The replay of KIP-578 (a proposal) over a cluster: every lane over all changes, as rows of the gold tables."""
+"""The pass over a cluster's changes: it replays KIP-578 (a proposal) in every lane."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from udfs.replay.partition_limits.events import read_topic_events
 from udfs.replay.partition_limits.fidelity import limit_fidelity_rows
 from udfs.replay.partition_limits.history.changes import history_of
 from udfs.replay.partition_limits.rows import LaneResults, lane_rows, limit_curve_rows, request_groups
-from udfs.replay.partition_limits.settings import LimitSettings
+from udfs.replay.partition_limits.settings import LimitLanes
 from udfs.replay.partition_limits.silver_events import topic_events
 from udfs.replay.partition_limits.state import APPEAR, VANISH, History, new_sim
 from udfs.replay.shared.lanes import CAPTURED
@@ -29,43 +29,43 @@ CELLS_AT_ONCE = 1 << 21
 
 
 def replay_topics(
-    batches: Iterable[pa.RecordBatch], settings: LimitSettings, seed: int, run_id: str
+    batches: Iterable[pa.RecordBatch], lanes: LimitLanes, run_id: str, seed: int
 ) -> Iterator[pa.RecordBatch]:
     """Packed rows of the gold tables from rows of TOPIC_EVENTS of one cluster, in any order.
 
     seed: of the draws by which Kafka places, the same in every lane.
     """
-    history = history_of(read_topic_events(batches), settings, seed)
-    for table, rows in replay_history(history, settings, run_id):
+    history = history_of(read_topic_events(batches), lanes, seed)
+    for table, rows in replay_history(history, lanes, run_id):
         yield from pack_rows(table, rows)
 
 
 def replay_captured(
-    batches: Iterable[pa.RecordBatch], settings: LimitSettings, seed: int, run_id: str
+    batches: Iterable[pa.RecordBatch], lanes: LimitLanes, run_id: str, seed: int
 ) -> Iterator[pa.RecordBatch]:
-    """Packed rows of the gold tables, from the rows of the tasks that read silver tables: each has read a part of the
-    topics.
+    """Packed rows of the gold tables, from rows of TOPIC_EVENTS that several tasks made, each of a part of silver. They
+    may have duplicates.
 
-    batches: rows of TOPIC_EVENTS, maybe with duplicates. seed: as in `replay_topics`.
+    seed: as in `replay_topics`.
     """
-    yield from replay_topics(topic_events(batches).to_batches(), settings, seed, run_id)
+    yield from replay_topics(topic_events(batches).to_batches(), lanes, run_id, seed)
 
 
-def replay_history(history: History, settings: LimitSettings, run_id: str) -> Iterator[tuple[Table, pa.RecordBatch]]:
+def replay_history(history: History, lanes: LimitLanes, run_id: str) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """Rows of the gold tables and of `fidelity`."""
     times, requests = sample_times(history.changes[history.in_window]), request_groups(history)
-    groups = lane_groups(history, len(settings.names))
-    sim = new_sim(history, settings, max(end - first for first, end in groups))
+    groups = lane_groups(history, len(lanes.names))
+    sim = new_sim(history, lanes, max(end - first for first, end in groups))
     captured_samples: Ints = np.zeros(0, np.int64)
     for first, end in groups:
-        part = settings.part(first, end)
+        part = lanes.part(first, end)
         samples = np.zeros((end - first, len(times) + 1, len(sim.broker_replicas)), np.int64)
-        replay_lanes(sim._replace(lanes=part.lanes), read_only(times), samples)
+        replay_lanes(sim._replace(settings=part.settings), read_only(times), samples)
         if first == CAPTURED:
             captured_samples = samples[CAPTURED]
-            yield from limit_fidelity_rows(history, settings, sim.outcomes[CAPTURED], sim.chunks, run_id)
+            yield from limit_fidelity_rows(history, lanes, sim.outcomes[CAPTURED], sim.chunks, run_id)
         results = LaneResults(
-            settings=part,
+            lanes=part,
             outcomes=sim.outcomes[: end - first],
             replicas=sim.replicas[: end - first],
             times=times,

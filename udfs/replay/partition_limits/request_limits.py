@@ -72,7 +72,7 @@ def count_new_partitions(sim: ClusterSim, change: int) -> int:
 @kernel
 def check_request(sim: ClusterSim, lane: int, first: int) -> None:
     """Check the request whose first change is `first`: does one of Kafka's current limits refuse it as a whole?"""
-    settings, cluster, kind = sim.lanes[lane], sim.cluster[0], sim.changes[first].kind
+    settings, cluster, kind = sim.settings[lane], sim.cluster[0], sim.changes[first].kind
     cluster.checked_request = sim.changes[first].request
     partitions, records, change = 0, 0, first
     while change < len(sim.changes) and sim.changes[change].request == cluster.checked_request:
@@ -108,7 +108,7 @@ def is_within_quota(sim: ClusterSim, lane: int, change: int, cost: int) -> bool:
     (RequestHandlerHelper.sendForwardedResponse, 4.3.1). A client whose Metadata request makes a topic is not throttled.
     If a broker makes the topic without the controller, the quota does not apply.
     """
-    settings, record = sim.lanes[lane], sim.changes[change]
+    settings, record = sim.settings[lane], sim.changes[change]
     rate = settings.mutation_rate
     if rate <= 0 or record.by_broker:
         return True
@@ -128,7 +128,7 @@ def is_within_quota(sim: ClusterSim, lane: int, change: int, cost: int) -> bool:
 @kernel
 def refuse_by_quota(sim: ClusterSim, lane: int, change: int, cost: int) -> bool:
     """Note that the controller mutation quota refuses the change. Returns False."""
-    rate = int(sim.lanes[lane].mutation_rate)
+    rate = int(sim.settings[lane].mutation_rate)
     return note_refusal(
         sim.outcomes[lane, change], THROTTLING_QUOTA_EXCEEDED, MUTATION_QUOTA, limit=rate, requested=cost
     )
@@ -145,7 +145,7 @@ def partitions_allowed(sim: ClusterSim, lane: int, change: int, new: int) -> int
     if not is_within_quota(sim, lane, change, new):
         refuse_by_quota(sim, lane, change, new)
         return NONE
-    if not sim.lanes[lane].has_kraft or sim.changes[change].kind != GROW:
+    if not sim.settings[lane].has_kraft or sim.changes[change].kind != GROW:
         return new
     # Up to 4.3, the first record above the limit ends the topic's part with an error; earlier ones are committed.
     made: int = min(new, MAX_PER_REQUEST - records)

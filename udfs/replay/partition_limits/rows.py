@@ -1,4 +1,4 @@
-"""The outcomes of KIP-578's (a proposal) lanes, as rows of the gold tables, for several lanes at once."""
+"""The outcomes of KIP-578's (a proposal) lanes, as rows of the gold tables, for some lanes at a time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from udfs.facts.arrow_tables import make_rows
 from udfs.facts.number_columns import Picked
 from udfs.replay.partition_limits.events import NO_RESPONSE
 from udfs.replay.partition_limits.schedule import UNLIMITED
-from udfs.replay.partition_limits.settings import LimitSettings
+from udfs.replay.partition_limits.settings import LimitLanes
 from udfs.replay.partition_limits.state import (
     MAX_BROKER_PARTITIONS,
     MAX_PARTITIONS,
@@ -71,7 +71,7 @@ class LaneResults(NamedTuple):
     captured_samples: int64[times + 1, brokers], the same in the captured lane, by which growth is measured.
     """
 
-    settings: LimitSettings
+    lanes: LimitLanes
     outcomes: Records
     replicas: Ints
     times: Ints
@@ -80,7 +80,7 @@ class LaneResults(NamedTuple):
 
     def names(self, lane: Ints) -> pa.Array[Any]:
         """The names of lanes, as a dictionary column. lane: int64[n]."""
-        return dictionary_column(pa.array(self.settings.names, pa.string()), lane)
+        return dictionary_column(pa.array(self.lanes.names, pa.string()), lane)
 
 
 def topic_prefixes(topics: pa.Array[Any]) -> pa.Array[Any]:
@@ -148,7 +148,7 @@ def lane_rows(
 
 def summed_rows(groups: RequestGroups, results: LaneResults, run_id: str) -> pa.RecordBatch:
     """Rows of `partition_limits`."""
-    t, sums = PARTITION_LIMITS, np.zeros((len(results.settings.names), len(groups)), LIMIT_SUMS)
+    t, sums = PARTITION_LIMITS, np.zeros((len(results.lanes.names), len(groups)), LIMIT_SUMS)
     sum_outcomes(results.outcomes, groups.changes, sums)
     failed = sums["produces_failed"] + sums["fetches_failed"] + sums["metadata_failed"]
     lane, group = np.nonzero(sums["changes"] + failed)
@@ -229,9 +229,9 @@ def joined_texts(*parts: Any) -> pa.Array[Any]:
 def per_broker_rows(history: History, results: LaneResults, run_id: str) -> pa.RecordBatch:
     """Rows of `partitions_per_broker`."""
     t, times, nodes = PARTITIONS_PER_BROKER, results.times, history.brokers.table["node_id"]
-    lanes = len(results.settings.names)
+    lanes = len(results.lanes.names)
     counts = results.samples[:, :-1].reshape(-1)
-    by_lane = [results.settings.limits_at(lane, times)["max_broker_partitions"] for lane in range(lanes)]
+    by_lane = [results.lanes.limits_at(lane, times)["max_broker_partitions"] for lane in range(lanes)]
     limit = np.repeat(np.concatenate(by_lane), len(nodes))
     return make_rows(
         t,
@@ -249,7 +249,7 @@ def per_broker_rows(history: History, results: LaneResults, run_id: str) -> pa.R
 
 def headroom_rows(history: History, results: LaneResults, run_id: str) -> pa.RecordBatch:
     """Rows of `partition_limit_headroom`, for each broker and for the cluster, if they have a limit."""
-    t, limits, nodes = PARTITION_LIMIT_HEADROOM, results.settings.last_limits(), history.brokers.table["node_id"]
+    t, limits, nodes = PARTITION_LIMIT_HEADROOM, results.lanes.limits_at_end(), history.brokers.table["node_id"]
     cluster = len(nodes)  # its index behind the brokers
     by_place = np.full((len(limits), cluster + 1), UNLIMITED)
     by_place[:, :cluster], by_place[:, cluster] = limits["max_broker_partitions"][:, None], limits["max_partitions"]

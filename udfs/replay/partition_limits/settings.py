@@ -32,7 +32,7 @@ GROWTH_CHECKED_SINCE = (4, 4)
 QUOTA_WINDOWS_SECONDS = 11
 """controller.quota.window.num times controller.quota.window.size.seconds, both at their defaults."""
 
-LANE = np.dtype(
+LIMIT_SETTINGS = np.dtype(
     [
         ("has_kraft", np.int64),  # 1: KRaft's limits on a request hold, and StripedReplicaPlacer places
         ("checks_growth", np.int64),  # 1: a CreatePartitions request is refused before it makes too many (4.4)
@@ -48,17 +48,17 @@ LIMITS_FROM = int_fields("time", "max_broker_partitions", "max_partitions")
 """The limits of KIP-578 (a proposal) in force from a time on (us), UNLIMITED for none."""
 
 
-class LimitSettings(NamedTuple):
-    """The lanes of the replay; the first one is the captured one.
+class LimitLanes(NamedTuple):
+    """The lanes of a replay; the first one is the captured one.
 
-    names: of the lanes. lanes: LANE[lanes]. steps: LIMITS_FROM[steps], lane by lane. num_partitions,
+    names: of the lanes. settings: LIMIT_SETTINGS[lanes]. steps: LIMITS_FROM[steps], lane by lane. num_partitions,
     replication_factor: the defaults for a topic whose request states none (num.partitions,
     default.replication.factor). brokers_create_topics: the captured brokers themselves made the topics that Metadata
     requests name, which the proposal exempts; they do so in every lane. window: the time that counts.
     """
 
     names: tuple[str, ...]
-    lanes: Records
+    settings: Records
     steps: Records
     num_partitions: int = 1
     replication_factor: int = 1
@@ -68,34 +68,34 @@ class LimitSettings(NamedTuple):
     @property
     def placed_by_kraft(self) -> bool:
         """Whether StripedReplicaPlacer placed the captured replicas."""
-        return bool(self.lanes["has_kraft"][CAPTURED])
+        return bool(self.settings["has_kraft"][CAPTURED])
 
     @property
     def quota_is_known(self) -> bool:
         """Whether the controller mutation quota that was in force is stated."""
-        return bool(self.lanes["mutation_rate"][CAPTURED] > 0)
+        return bool(self.settings["mutation_rate"][CAPTURED] > 0)
 
     def limits_at(self, lane: int, times: Ints) -> Records:
         """The limits in force in a lane at each time: LIMITS_FROM[times]."""
-        steps = self.steps[self.lanes["first_step"][lane] : self.lanes["end_step"][lane]]
+        steps = self.steps[self.settings["first_step"][lane] : self.settings["end_step"][lane]]
         return steps[np.searchsorted(steps["time"], times, "right") - 1]
 
-    def last_limits(self) -> Records:
+    def limits_at_end(self) -> Records:
         """The limits in force at the end of each lane, or of the window: LIMITS_FROM[lanes]."""
         end = np.array([self.window.end - 1])
         return np.concatenate([self.limits_at(lane, end) for lane in range(len(self.names))])
 
-    def part(self, first: int, end: int) -> LimitSettings:
+    def part(self, first: int, end: int) -> LimitLanes:
         """Only the lanes from `first` up to `end`."""
-        return self._replace(names=self.names[first:end], lanes=read_only(self.lanes[first:end]))
+        return self._replace(names=self.names[first:end], settings=read_only(self.settings[first:end]))
 
 
-def limit_lanes(lanes: LaneSettings) -> LimitSettings:
-    """The settings of the replay, from what the scenario sets. The setting `kafka` must be in force."""
+def limit_lanes(lanes: LaneSettings) -> LimitLanes:
+    """The settings of a scenario's lanes. The setting `kafka` must be in force."""
     brokers, cluster = (schedules_of_lanes(lanes, key) for key in ("max.broker.partitions", "max.partitions"))
     steps = [limits_over_time(*pair) for pair in zip(brokers, cluster, strict=True)]
     releases = [stated_release_numbers(value) for value in lanes.values(KAFKA_RELEASE)]
-    table = np.zeros(len(releases), LANE)
+    table = np.zeros(len(releases), LIMIT_SETTINGS)
     controller = lanes.in_force.get(CONTROLLER)
     table["has_kraft"] = [has_kraft(release, controller) for release in releases]
     table["checks_growth"] = [release is not None and release >= GROWTH_CHECKED_SINCE for release in releases]
@@ -103,9 +103,9 @@ def limit_lanes(lanes: LaneSettings) -> LimitSettings:
     table["mutation_burst"] = table["mutation_rate"] * QUOTA_WINDOWS_SECONDS
     ends = stretch_edges([len(lane_steps) for lane_steps in steps])
     table["first_step"], table["end_step"] = ends[:-1], ends[1:]
-    return LimitSettings(
+    return LimitLanes(
         names=lanes.names,
-        lanes=read_only(table),
+        settings=read_only(table),
         steps=read_only(np.concatenate(steps)),
         num_partitions=int(lanes.in_force.get("broker.num.partitions", 1)),
         replication_factor=int(lanes.in_force.get("broker.default.replication.factor", 1)),
@@ -127,11 +127,11 @@ def limits_over_time(broker_limit: Schedule, cluster_limit: Schedule) -> Records
     return steps
 
 
-def unlimited_lane() -> LimitSettings:
+def unlimited_lane() -> LimitLanes:
     """A lane without any limit, in which replicas are placed as the proposal does."""
-    lane, step = np.zeros(1, LANE), np.array([(-UNLIMITED, UNLIMITED, UNLIMITED)], LIMITS_FROM)
+    lane, step = np.zeros(1, LIMIT_SETTINGS), np.array([(-UNLIMITED, UNLIMITED, UNLIMITED)], LIMITS_FROM)
     lane["end_step"] = 1
-    return LimitSettings(("unlimited",), read_only(lane), read_only(step))
+    return LimitLanes(("unlimited",), read_only(lane), read_only(step))
 
 
 def is_release_before(release: tuple[int, ...] | None, first: tuple[int, ...]) -> bool:

@@ -13,7 +13,7 @@ from udfs.replay.partition_limits.placement.brokers import PLACEMENT, Brokers
 from udfs.replay.partition_limits.placement.java_random import java_random
 from udfs.replay.partition_limits.placement.limited import Arrangement, new_arrangement
 from udfs.replay.partition_limits.placement.striped import Stripes, new_stripes
-from udfs.replay.partition_limits.settings import LimitSettings
+from udfs.replay.partition_limits.settings import LimitLanes
 
 APPEAR, VANISH, CREATE, AUTO_CREATE, GROW, MOVE, DELETE, NOTHING = range(8)
 """Kinds of changes. APPEAR adds partitions that exist without a captured request, and VANISH removes a topic without
@@ -134,48 +134,43 @@ class History(NamedTuple):
 
 
 class ClusterSim(NamedTuple):
-    """A cluster's replay in one lane after the other.
+    """A cluster's replay in one lane after the other."""
 
-    The history and the settings are only read: changes, named_brokers, brokers, lanes (LANE[lanes]) and steps
-    (LIMITS_FROM). The state of the current lane: cluster (CLUSTER_STATE[1]), broker_replicas (int64[brokers], without
-    those of internal topics; a separate array, because it is searched by itself), topics (TOPIC[topics]), chunks
-    (CHUNK[changes]), undo (UNDO[changes]), slots (int64[slots], the broker of each replica), clients (QUOTA_CLIENT) and
-    connections (MUTED_CONNECTION). Working memory: added (int64[brokers]), placement (PLACEMENT[1]), stripes and
-    arrangement. The results: outcomes (CHANGE_OUTCOME[lanes, changes]) and replicas (int64[lanes], those of all brokers
-    at the end).
-    """
-
-    changes: Records
-    named_brokers: Ints
+    # Only read: the history and the settings.
+    changes: Records  # CHANGE[changes]
+    named_brokers: Ints  # int64[replicas], the brokers that changes name and Metadata shows
     brokers: Brokers
-    lanes: Records
-    steps: Records
-    cluster: Records
-    broker_replicas: Ints
-    topics: Records
-    chunks: Records
-    undo: Records
-    slots: Ints
-    clients: Records
-    connections: Records
-    added: Ints
-    placement: Records
+    settings: Records  # LIMIT_SETTINGS[lanes]
+    steps: Records  # LIMITS_FROM[steps], the lanes' limits over time
+    # The state of the current lane.
+    cluster: Records  # CLUSTER_STATE[1]
+    broker_replicas: Ints  # int64[brokers], without those of internal topics
+    topics: Records  # TOPIC[topics]
+    chunks: Records  # CHUNK[changes]
+    undo: Records  # UNDO[changes]
+    slots: Ints  # int64[slots], the broker of each replica
+    clients: Records  # QUOTA_CLIENT[clients]
+    connections: Records  # MUTED_CONNECTION[connections]
+    # Working memory.
+    added: Ints  # int64[brokers]
+    placement: Records  # PLACEMENT[1]
     stripes: Stripes
     arrangement: Arrangement
-    outcomes: Records
-    replicas: Ints
+    # The results.
+    outcomes: Records  # CHANGE_OUTCOME[lanes, changes]
+    replicas: Ints  # int64[lanes], those of all brokers at the end
 
 
-def new_sim(history: History, settings: LimitSettings, lanes: int = 1) -> ClusterSim:
-    """The replay of a history, with room for the outcomes of `lanes` lanes at once."""
+def new_sim(history: History, lanes: LimitLanes, at_once: int = 1) -> ClusterSim:
+    """The replay of a history, with room for the outcomes of `at_once` lanes."""
     changes, random = history.changes, java_random(0)
     n, brokers = len(changes), len(history.brokers.table)
     return ClusterSim(
         changes=changes,
         named_brokers=history.named_brokers,
         brokers=history.brokers,
-        lanes=settings.lanes,
-        steps=settings.steps,
+        settings=lanes.settings,
+        steps=lanes.steps,
         cluster=np.zeros(1, CLUSTER_STATE),
         broker_replicas=np.zeros(brokers, np.int64),
         topics=np.zeros(history.topics, TOPIC),
@@ -188,6 +183,6 @@ def new_sim(history: History, settings: LimitSettings, lanes: int = 1) -> Cluste
         placement=np.zeros(1, PLACEMENT),
         stripes=new_stripes(history.brokers, random),
         arrangement=new_arrangement(history.brokers, random),
-        outcomes=np.zeros((lanes, n), CHANGE_OUTCOME),
-        replicas=np.zeros(lanes, np.int64),
+        outcomes=np.zeros((at_once, n), CHANGE_OUTCOME),
+        replicas=np.zeros(at_once, np.int64),
     )

@@ -17,7 +17,7 @@ MOVED = 1 << 20
 @kernel
 def empty_cluster(sim: ClusterSim, lane: int) -> None:
     """Begin a lane: no topics, full buckets of the mutation quota."""
-    cluster, settings = sim.cluster[0], sim.lanes[lane]
+    cluster, settings = sim.cluster[0], sim.settings[lane]
     cluster.replicas, cluster.step = 0, settings.first_step
     cluster.checked_request = cluster.read_request = NONE
     cluster.request_refused_by, cluster.request_records, cluster.read_time = NO_LIMIT, 0, 0

@@ -15,10 +15,10 @@ from udfs.replay.partition_limits.settings import unlimited_lane
 
 
 def warm_up() -> None:
-    """A topic that is created, in one lane and for the curves; and one of a cluster on paper."""
+    """Create a topic in one lane and for the curves, and describe a cluster with one topic."""
     created = blank_rows(
         TOPIC_EVENTS, 2, entry=np.array([TopicEvent.BROKER, TopicEvent.CHANGE]), kind=pa.array([None, CREATE_TOPIC])
     )
-    for _ in replay_topics([created], unlimited_lane(), 0, ""):
+    for _ in replay_topics([created], unlimited_lane(), "", 0):
         pass
     described_events(DescribedCluster([(0, None)], [SizedTopics("t", 1, 1, how_many=1)], [], 0, 1.0), seed=0)

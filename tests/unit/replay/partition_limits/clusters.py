@@ -16,7 +16,7 @@ from tests.packed import unpack
 from udfs.facts.arrow_tables import arrow_schema
 from udfs.replay.partition_limits.replay import replay_topics
 from udfs.replay.partition_limits.schedule import UNLIMITED, Schedule, format_schedule
-from udfs.replay.partition_limits.settings import LimitSettings, limit_lanes
+from udfs.replay.partition_limits.settings import LimitLanes, limit_lanes
 from udfs.replay.shared.lanes import LaneSettings, Value
 
 Row = dict[str, Any]
@@ -59,7 +59,7 @@ def changing(value: int, *later: tuple[int, int]) -> str:
     return format_schedule(Schedule(times, values))
 
 
-def settings_of(lanes: Mapping[str, Settings], in_force: Settings = IN_FORCE) -> LimitSettings:
+def settings_of(lanes: Mapping[str, Settings], in_force: Settings = IN_FORCE) -> LimitLanes:
     """The settings of the captured lane, and of others by name."""
     return limit_lanes(LaneSettings(("captured", *lanes), ({}, *lanes.values()), in_force))
 
@@ -77,7 +77,7 @@ def replay(
     """The rows of each table; the cluster has three brokers unless others are given."""
     batches = event_table([*brokers, *rows]).to_batches(max_chunksize=batch_rows)
     tables: dict[str, Rows] = {table.name: [] for table in (FIDELITY, *LIMIT_TABLES)}
-    for packed in replay_topics(batches, settings_of(lanes or {}, in_force), SEED, "run"):
+    for packed in replay_topics(batches, settings_of(lanes or {}, in_force), "run", SEED):
         for i, name in enumerate(packed["table"].to_pylist()):
             for part in unpack([packed.slice(i, 1)]):
                 tables[str(name)] += part.to_pylist()

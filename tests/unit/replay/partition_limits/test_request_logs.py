@@ -56,7 +56,7 @@ def test_request_logs_alone_show_what_limits_would_refuse(tmp_path: Path) -> Non
     r = PARTITION_LIMIT_REFUSALS
     refused = [
         (row[r.topic], row[r.principal], row[r.present], row[r.asked])
-        for batch in replay_captured(cluster_rows(rows), settings, SEED, "run")
+        for batch in replay_captured(cluster_rows(rows), settings, "run", SEED)
         for number, name in enumerate(batch["table"].to_pylist())
         if name == r.name
         for part in unpack([batch.slice(number, 1)])

@@ -24,17 +24,17 @@ def test_a_lane_has_the_limits_of_both_schedules_at_every_time() -> None:
     limits = settings_of(lanes).limits_at(1, np.array([0, 5, 9, 10, 11]))
     assert limits["max_broker_partitions"].tolist() == [4, 4, 4, 6, 6]
     assert limits["max_partitions"].tolist() == [UNLIMITED, 7, 7, 8, 8]
-    assert settings_of(lanes).last_limits()["max_partitions"].tolist() == [UNLIMITED, 8]
+    assert settings_of(lanes).limits_at_end()["max_partitions"].tolist() == [UNLIMITED, 8]
 
 
 def test_a_setting_that_a_lane_does_not_set_is_the_one_in_force() -> None:
     in_force: dict[str, int | str | float] = {"kafka": "4.4", MUTATION_RATE: 5}
     settings = settings_of({"quota": {MUTATION_RATE: "none"}, "proposal": PROPOSAL}, in_force)
     assert settings.names == ("captured", "quota", "proposal")
-    assert settings.lanes["mutation_rate"].tolist() == [5, 0, 5]
-    assert settings.lanes["mutation_burst"].tolist() == [55, 0, 55]
-    assert settings.lanes["has_kraft"].tolist() == [1, 1, 0]
-    assert settings.lanes["checks_growth"].tolist() == [1, 1, 0]
+    assert settings.settings["mutation_rate"].tolist() == [5, 0, 5]
+    assert settings.settings["mutation_burst"].tolist() == [55, 0, 55]
+    assert settings.settings["has_kraft"].tolist() == [1, 1, 0]
+    assert settings.settings["checks_growth"].tolist() == [1, 1, 0]
     assert settings.quota_is_known
 
 
@@ -53,7 +53,7 @@ def test_the_controller_is_krafts_since_4_0_and_from_3_3_on_unless_stated(
     release: str, controller: str, has_kraft: int
 ) -> None:
     settings = settings_of({}, {"kafka": release, "controller": controller})
-    assert settings.lanes["has_kraft"].tolist() == [has_kraft]
+    assert settings.settings["has_kraft"].tolist() == [has_kraft]
 
 
 def test_a_part_of_the_lanes_has_their_limits() -> None:

@@ -43,7 +43,7 @@ def replay_in(begin: int | None, end: int | None, rows: Rows = RICH, lanes: Any 
     settings = settings_of(lanes)._replace(window=window)
     found: dict[Table, Rows] = {table: [] for table in (FIDELITY, *LIMIT_TABLES)}
     by_name = {table.name: table for table in found}
-    for packed in replay_topics(event_table([*BROKERS, *rows]).to_batches(), settings, SEED, "run"):
+    for packed in replay_topics(event_table([*BROKERS, *rows]).to_batches(), settings, "run", SEED):
         for name, one in zip(packed["table"].to_pylist(), range(packed.num_rows), strict=True):
             for part in unpack([packed.slice(one, 1)]):
                 found[by_name[str(name)]] += part.to_pylist()

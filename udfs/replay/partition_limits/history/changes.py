@@ -21,30 +21,30 @@ from udfs.replay.partition_limits.history.shown_partitions import (
     shown_topics,
 )
 from udfs.replay.partition_limits.history.topic_ids import gone_before, subjects_of, topic_ids_in_order
-from udfs.replay.partition_limits.settings import LimitSettings
+from udfs.replay.partition_limits.settings import LimitLanes
 from udfs.replay.partition_limits.state import APPEAR, CAPTURED_RESULT, CHANGE, CREATE, VANISH, History
 
 NO_REQUEST = -2
 """Stands for the number of the request in a change that no captured request asks for."""
 
 
-def history_of(events: TopicEvents, settings: LimitSettings, seed: int) -> History:
+def history_of(events: TopicEvents, lanes: LimitLanes, seed: int) -> History:
     """The changes to a cluster's topics, up to the window's end. seed: for the draws by which Kafka places replicas."""
     requests = events.requests
     ids, id_of_sighting = topic_ids_in_order(events.sightings, requests)
     subjects, shown = subjects_of(requests, ids), first_shown(events, id_of_sighting)
     growth = growth_times(requests, ids, subjects)
     topics = shown_topics(events, ids, subjects, shown, growth)
-    requested, captured = requested_changes(requests, ids, subjects, topics, settings)
+    requested, captured = requested_changes(requests, ids, subjects, topics, lanes)
     appearing, appearing_brokers = appearing_changes(ids, shown, growth)
     uncaptured = np.concatenate([vanishing_changes(requests, ids), appearing])
-    date_earlier_partitions(uncaptured, requests["time"], settings.window.end)
+    date_earlier_partitions(uncaptured, requests["time"], lanes.window.end)
     # named_brokers: first those of partitions that appear, then those that requests name, then those Metadata shows.
     requested["named"] += np.where(requested["named"] == NONE, 0, len(appearing_brokers))
     requested["shown"] += len(appearing_brokers) + len(events.named_brokers)
     changes = np.concatenate([uncaptured, requested])
     order = np.argsort(changes["time"], kind="stable")
-    order = order[changes["time"][order] < settings.window.end]
+    order = order[changes["time"][order] < lanes.window.end]
     changes = changes[order]
     changes["slot"], changes["seed"] = stretch_edges(changes["slots"])[:-1], seed + np.arange(len(changes))
     return History(
@@ -54,7 +54,7 @@ def history_of(events: TopicEvents, settings: LimitSettings, seed: int) -> Histo
         topics=events.topics,
         captured=np.concatenate([not_captured(len(uncaptured)), captured])[order],
         rows=events.rows,
-        in_window=settings.window.has(changes["time"]),
+        in_window=lanes.window.has(changes["time"]),
     )
 
 

@@ -13,7 +13,7 @@ from udfs.replay.partition_limits.events import NO_RESPONSE
 from udfs.replay.partition_limits.history.topic_ids import are_creations, have_no_id
 from udfs.replay.partition_limits.history.topic_times import times_done
 from udfs.replay.partition_limits.request_limits import MAX_PER_REQUEST
-from udfs.replay.partition_limits.settings import LimitSettings
+from udfs.replay.partition_limits.settings import LimitLanes
 from udfs.replay.partition_limits.state import AUTO_CREATE, CAPTURED_RESULT, CHANGE, CREATE, DELETE, GROW, MOVE, NOTHING
 from udfs.replay.shared.fidelity_rows import AGREED
 
@@ -41,7 +41,7 @@ REASONS = {
 
 
 def requested_changes(
-    requests: Records, ids: Records, subjects: Ints, topics: Records, settings: LimitSettings
+    requests: Records, ids: Records, subjects: Ints, topics: Records, lanes: LimitLanes
 ) -> tuple[Records, Records]:
     """The changes that requests ask for, CHANGE[requests], and their CAPTURED_RESULT[requests].
 
@@ -57,22 +57,22 @@ def requested_changes(
     named = np.where(kind == GROW, 0, requests["named_partitions"])
     changes["partitions"] = first_known(
         named, requests["num_partitions"], requests["answered_num_partitions"],
-        topics["partitions"], settings.num_partitions,
+        topics["partitions"], lanes.num_partitions,
     )  # fmt: skip
     changes["replication_factor"] = first_known(
         requests["named_factor"], requests["replication_factor"], requests["answered_replication_factor"],
-        topics["replication_factor"], settings.replication_factor,
+        topics["replication_factor"], lanes.replication_factor,
     )  # fmt: skip
     changes["named"] = np.where(requests["named_partitions"] > 0, requests["first_named"], NONE)
     changes["named_size"] = np.maximum(requests["named_partitions"] * requests["named_factor"], 0)
     changes["shown"], changes["shown_partitions"] = topics["first_replica"], topics["placed_partitions"]
     changes["shown_factor"] = topics["placed_factor"]
-    reason = unchecked_reasons(requests, kind, changes["partitions"], settings.quota_is_known)
+    reason = unchecked_reasons(requests, kind, changes["partitions"], lanes.quota_is_known)
     is_derivable = (reason == AGREED) | (requests["error_code"] == NO_RESPONSE)
     changes["captured_error"] = np.where(is_derivable, 0, requests["error_code"])
     shows_first = are_first_to_show(requests, kind, ids, subjects)
     changes["kind"] = np.where(shows_first, NOTHING, kind)
-    changes["by_broker"] = (kind == AUTO_CREATE) & settings.brokers_create_topics
+    changes["by_broker"] = (kind == AUTO_CREATE) & lanes.brokers_create_topics
     changes["slots"] = slots_needed(requests, changes)
     captured["row"], captured["error_code"] = np.arange(len(requests)), requests["error_code"]
     captured["reason"] = np.where(shows_first, CHANGES.codes[CHANGES.topic_not_seen], reason)
