@@ -1,8 +1,8 @@
 """Connections that share a memory pool: which may read, which have to wait, and how that delays all that comes later.
 
-The pool is a broker's (KIP-72) or, in the prototype of KIP-81, a proposal, a consumer's. This module lets each event of
-a lane happen; reading.py says how messages take memory, and which connections wait for it. Three variants of the
-proposal hold back requests instead. After a connection had to wait, all that comes later on it is late by as much.
+The pool is a broker's (KIP-72), or a consumer's in the prototype of KIP-81, which is a proposal. This module handles
+the events of a lane; reading.py says how messages take memory, and which connections wait for it. Three variants of the
+proposal hold back requests instead. If a connection has to wait, all that comes later on it is late by as much.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from udfs.columns.arrays import Records
 from udfs.columns.sentinels import NONE
 from udfs.kernels.kernel import kernel
 from udfs.replay.consumer_memory.network_threads import deal_connections, schedule_polls
-from udfs.replay.consumer_memory.pool import end_dry_spell, fill_pool, forget_dry_spells, release_memory
+from udfs.replay.consumer_memory.pool import end_depletion, fill_pool, forget_depletion, release_memory
 from udfs.replay.consumer_memory.reading import (
     finish_message,
     is_paced,
@@ -66,14 +66,14 @@ def on_completion(sim: MessageSim, lane: int, number: int, time: int) -> None:
 
 @kernel
 def on_select(sim: MessageSim, lane: int, thread: int, time: int) -> None:
-    """A network thread polls, after memory came back."""
+    """Let a network thread poll, after memory was released."""
     sim.is_scheduled[thread] = 0
     read_muted(sim, lane, thread, time)
 
 
 @kernel
 def on_message_release(sim: MessageSim, lane: int, number: int, time: int) -> None:
-    """Give back a message's memory: muted connections race for it, and requests that were held back may be sent."""
+    """Release a message's memory: muted connections race for it, and requests that were held back may be sent."""
     message, state, pooled = sim.messages[number], sim.state[0], sim.message_states[number].pooled
     if message.max_bytes > 0:
         state.completed -= message.size
@@ -87,7 +87,7 @@ def on_message_release(sim: MessageSim, lane: int, number: int, time: int) -> No
     if sim.settings[lane].network_threads == 0:
         read_muted(sim, lane, NONE, time)
     elif sim.meter.usage[0].waiting > 0:
-        if message.held_us == 0:  # its own network thread gives it back, once it has parsed the request
+        if message.held_us == 0:  # its own network thread releases it, once it has parsed the request
             poll_thread_of(sim, lane, number, time)
         schedule_polls(sim, time)
     resume_requests(sim, lane, time)
@@ -95,7 +95,7 @@ def on_message_release(sim: MessageSim, lane: int, number: int, time: int) -> No
 
 @kernel
 def on_poll(sim: MessageSim, lane: int, time: int) -> None:
-    """Let the application take max.poll.records, and give back emptied messages when that poll ends; then it works."""
+    """Let the application take max.poll.records, and release emptied messages when that poll ends; then it works."""
     state, settings, taken = sim.state[0], sim.settings[lane], 0
     while state.queue_first != NONE and taken < settings.max_poll_records:
         number = state.queue_first
@@ -139,7 +139,7 @@ def count_from_here(sim: MessageSim, lane: int) -> None:
     """Let the lane count from the window's begin on. Memory in use and waiting connections stay as they are."""
     begin_window(sim.meter)
     sim.outcomes[lane] = sim.nothing[0]
-    forget_dry_spells(sim.pool[0], sim.meter.usage[0].time)
+    forget_depletion(sim.pool[0], sim.meter.usage[0].time)
     note_reckoned(sim, lane)
 
 
@@ -164,8 +164,8 @@ def end_window(sim: MessageSim, lane: int) -> None:
     if sim.heap.events[0] > 0:
         advance_meter(sim.meter, max(usage.time, usage.window_ends_at))
         sim.heap.events[0] = 0
-    end_dry_spell(sim.pool[0], usage.time)
-    outcome.dry_us = sim.pool[0].dry_us
+    end_depletion(sim.pool[0], usage.time)
+    outcome.depleted_us = sim.pool[0].depleted_us
 
 
 @kernel

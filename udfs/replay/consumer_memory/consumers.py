@@ -253,7 +253,7 @@ def span_us(outcomes: Records) -> Ints:
 
 def depleted_shares(outcomes: Records) -> Floats:
     """The share of the time during which the pool had refused memory: float64, in the shape of the outcomes."""
-    return outcomes["dry_us"] / np.maximum(span_us(outcomes), 1)
+    return outcomes["depleted_us"] / np.maximum(span_us(outcomes), 1)
 
 
 def speed_of(outcomes: Records, amount: str) -> Floats:

@@ -1,17 +1,17 @@
 """Messages at another pace, drawn anew for each replication, and the outcomes of pools at that pace.
 
-How fast a message comes, and how fast it is handled or drained, differs from one run to the next. It decides how many
-messages hold memory at once. So each lane is replayed several times (replications), and each replication draws
+How fast a message arrives, and how fast it is handled or drained, differs from one run to the next. Both decide how
+many messages hold memory at once. So each lane is replayed several times (replications), and each replication draws
 
-- how long messages come and hold memory, relative to what messages of their API and size take: blocks of captured
-  times, so that a slow phase stays slow;
+- how long messages take to arrive, and then hold memory, relative to what is usual for their API and size: blocks of
+  captured times, so that a slow phase stays slow;
 - one factor for all these times, as large as the difference between two equal runs;
 - how close together the requests of a burst come at a broker, because clients that send at the same moment share cores
   and networks;
 - which connection is first when connections race for memory, and which connections share a network thread.
 
-Other messages come when the capture has them, or later if what the connection brought before is not done by then. In
-one replication all lanes have the same draws, so they differ by their settings alone. Lanes in which nothing waits are
+Other messages come at the captured times, or later if earlier messages of their connection are not done by then. In one
+replication all lanes have the same draws, so they differ by their settings alone. Lanes in which nothing waits are
 replayed only a few times.
 """
 
@@ -26,7 +26,7 @@ import numpy as np
 
 from udfs.columns.arrays import Floats, Ints, Records, read_only
 from udfs.columns.time_units import NEVER, US_PER_MS, US_PER_S
-from udfs.replay.consumer_memory.another_pace import Line, in_line, set_pace, times_of
+from udfs.replay.consumer_memory.another_pace import ConnectionOrder, connection_order, set_pace, times_of
 from udfs.replay.consumer_memory.channels import replay_units
 from udfs.replay.consumer_memory.settings import MEMORY_POOL
 from udfs.replay.consumer_memory.state import POOL_OUTCOME, Traces
@@ -61,8 +61,8 @@ class ApiTimes(NamedTuple):
     """Messages of one API that a unit receives, and that hold memory for a while, but not longer than until the next
     request of their connection.
 
-    place: int64[n], their indices among the unit's messages, in time order. ratio: float64[n], how long each comes and
-    holds memory, relative to what is usual for its size. length: how many messages a block has.
+    place: int64[n], their indices among the unit's messages, in time order. ratio: float64[n], how long each takes to
+    arrive and then holds memory, relative to what is usual for its size. length: how many messages a block has.
     """
 
     place: Ints
@@ -119,8 +119,8 @@ def replicated(traces: Traces, settings: Records, names: Sequence[str], window: 
     settings: POOL_SETTINGS[units, lanes]. names: of the units.
     """
     settings, of_lane = lanes_that_differ(settings)
-    line, left, at_pace = in_line(traces), np.arange(len(settings)), traces.messages.copy()
-    draws = draws_of_units(traces, line, names, len(of_lane))
+    order, left, at_pace = connection_order(traces), np.arange(len(settings)), traces.messages.copy()
+    draws = draws_of_units(traces, order, names, len(of_lane))
     outcomes = np.zeros((max((of.count for of in draws), default=0), *settings.shape), POOL_OUTCOME)
     counts = np.repeat(np.array([of.count for of in draws], np.int64), settings.shape[1]).reshape(settings.shape)
     for again in range(len(outcomes)):
@@ -129,7 +129,7 @@ def replicated(traces: Traces, settings: Records, names: Sequence[str], window: 
         units, lanes = (np.flatnonzero((counts > again).any(axis=axis)) for axis in (1, 0))
         if len(units) < len(left):
             traces, left = traces_of_units(traces, np.searchsorted(left, units)), units
-            line, at_pace = in_line(traces), traces.messages.copy()
+            order, at_pace = connection_order(traces), traces.messages.copy()
         if not len(left):
             break
         scales, later_us = np.ones(len(traces.messages)), np.zeros(len(traces.messages), np.int64)
@@ -137,7 +137,7 @@ def replicated(traces: Traces, settings: Records, names: Sequence[str], window: 
             own = slice(trace["first_message"], trace["end_message"])
             draws[unit].scale(scales[own], again)
             draws[unit].move(later_us[own], again)
-        set_pace(at_pace, read_only(traces.messages), line, read_only(scales), read_only(later_us))
+        set_pace(at_pace, read_only(traces.messages), order, read_only(scales), read_only(later_us))
         here, paced = np.ix_(left, lanes), traces._replace(messages=at_pace)
         outcomes[again][here] = outcomes_in_lanes(paced, with_other_races(settings[here], again), window)
     return PoolReplications(outcomes[:, :, of_lane], counts[:, of_lane])
@@ -154,7 +154,7 @@ def lanes_that_differ(settings: Records) -> tuple[Records, Ints]:
     return alike[:, first], of_lane
 
 
-REFUSED = ("waits", "stuck", "unpooled", "too_large", "dry_us")
+REFUSED = ("waits", "stuck", "unpooled", "too_large", "depleted_us")
 """The fields of POOL_OUTCOME that are 0 if nobody was refused memory."""
 
 
@@ -187,9 +187,9 @@ def differ_in_size_only(settings: Records) -> bool:
     return is_alike and bool((settings["variant"] == MEMORY_POOL).all() and (largest[:, :1] <= largest).all())
 
 
-def draws_of_units(traces: Traces, line: Line, names: Sequence[str], lanes: int) -> list[UnitDraws]:
+def draws_of_units(traces: Traces, order: ConnectionOrder, names: Sequence[str], lanes: int) -> list[UnitDraws]:
     """What is drawn for each unit. lanes: their number."""
-    found, took_us = list[UnitDraws](), times_of(traces.messages, line)
+    found, took_us = list[UnitDraws](), times_of(traces.messages, order)
     for name, trace in zip(names, traces.traces, strict=True):
         begin, end = int(trace["first_message"]), int(trace["end_message"])
         place = np.flatnonzero(took_us[begin:end] > 0)
@@ -221,7 +221,7 @@ def times_of_apis(messages: Records, place: Ints, took_us: Ints) -> Iterator[Api
     """The times of some messages of a unit, by API.
 
     messages: MESSAGE[n]. place: int64[n], their indices among the unit's messages. took_us: int64[n], how long each
-    comes and holds memory.
+    takes to arrive and then holds memory.
     """
     for api_key in np.unique(messages["api_key"]).tolist():
         alike = messages["api_key"] == api_key

@@ -1,4 +1,4 @@
-"""How long brokers handle the requests whose memory they hold meanwhile.
+"""How long brokers handle requests, whose memory they hold meanwhile.
 
 A request log shows it. Without one, a request's response and the fetches of its batches are only upper bounds: both
 come later, when replicas have the records, members of a group have joined, or a network thread has time. So the time is
@@ -42,15 +42,15 @@ def handled_requests(exchanges: Records) -> Records:
     handled["handled_at"] += np.where(is_logged, came_at - requested_at, 0)
     answered_at = requested_at + response_us
     at_most_us = np.minimum(exchanges["handled_at"], answered_at) - came_at
-    estimate_us = paces(exchanges, came_at, answered_at - came_at)
+    estimate_us = times_at_once(exchanges, came_at, answered_at - came_at)
     is_estimated = is_delayed(exchanges) & ~is_logged & (estimate_us < at_most_us)
     handled["handled_at"][is_estimated] = (came_at + estimate_us)[is_estimated]
     handled["handled_by"][is_estimated] = HandledBy.PACE
     return handled
 
 
-def paces(exchanges: Records, came_at: Ints, took_us: Ints) -> Ints:
-    """For each request, how long requests took at about that time that its broker answers at once: int64[n], NEVER if
+def times_at_once(exchanges: Records, came_at: Ints, took_us: Ints) -> Ints:
+    """How long requests took that each request's broker answered at once at about the same time: int64[n], us, NEVER if
     the capture has none.
 
     exchanges: EXCHANGE[n]. came_at: int64[n], us, when the broker read each. took_us: int64[n], from then to the

@@ -1,9 +1,9 @@
 """When a broker's network threads try connections again that the memory pool refused.
 
 Each connection belongs to one of num.network.threads threads; the acceptor deals connections to them in turn. A thread
-that had to refuse memory tries again when it polls next (Selector.poll of Kafka 4.4). Giving memory back does not wake
-the thread. What wakes it is a request on one of its other connections, a response to one of them, or the end of
-300 ms (SocketServer.Processor). So a connection may wait for memory long after the pool has some.
+that had to refuse memory tries again when it polls next (Selector.poll of Kafka 4.4). Released memory does not wake the
+thread. What wakes it is a request on one of its other connections, a response to one of them, or the end of 300 ms
+(SocketServer.Processor). So a connection may wait for memory long after the pool has some.
 
 A capture does not show which connections share a thread, so that is drawn.
 """

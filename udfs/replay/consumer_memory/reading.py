@@ -2,7 +2,7 @@
 
 A message takes its memory once its size is known, which is in its first bytes (NetworkReceive, KafkaChannel.read and
 Selector of Kafka 4.4). It is complete with its last byte. A connection that the pool refuses is muted. When memory has
-been given back, muted connections race: in the order of their ids, or shuffled while less than a tenth of the pool is
+been released, muted connections race: in the order of their ids, or shuffled while less than a tenth of the pool is
 free. At a consumer all of them race at once, at a broker those of a network thread when that polls
 (network_threads.py).
 """
@@ -80,7 +80,7 @@ def enqueue_message(sim: MessageSim, number: int, time: int) -> None:
 
 @kernel
 def is_paced(sim: MessageSim, lane: int, number: int) -> bool:
-    """Whether the application's pace decides when the message's memory is given back, instead of the capture."""
+    """Whether the application's pace, and not the capture, decides when the message's memory is released."""
     return bool(sim.settings[lane].us_per_record != AS_CAPTURED and sim.messages[number].records > 0)
 
 
@@ -96,7 +96,7 @@ def request_after(sim: MessageSim, number: int) -> int:
 
 @kernel
 def finish_message(sim: MessageSim, lane: int, number: int, time: int) -> None:
-    """Complete a message, and schedule when its memory comes back and when the connection's next request goes out."""
+    """Complete a message, and schedule when its memory is released and when the connection's next request goes out."""
     message = sim.messages[number]
     state = sim.connection_states[message.connection]
     state.head, state.is_reading = message.next_request, 0
@@ -181,8 +181,8 @@ def line_up_muted(sim: MessageSim, thread: int) -> int:
 
 @kernel
 def poll_muted(sim: MessageSim, lane: int, thread: int, time: int) -> bool:
-    """Poll once after memory came back: each muted connection of a thread, or of all if it is NONE, reads at most one
-    message. Returns whether any did.
+    """Poll once after memory was released: each muted connection of a thread, or of all threads if it is NONE, reads at
+    most one message. Returns whether any did.
     """
     any_read = False
     for place in range(line_up_muted(sim, thread)):

@@ -1,6 +1,6 @@
 """When a broker is done with a request whose memory it holds while it handles it (RequestChannel.Request, Kafka 4.4).
 
-The memory comes back when the handler is done. Packets do not show that; a request log does. Without a request log
+The memory is released when the handler is done. Packets do not show that; a request log does. Without a request log
 there is an upper bound. A produce request with acks=all is handled when its batches are in the log, at the latest when
 a fetch has returned all of them: its response comes later, when the replicas have them. Without such a fetch, the time
 of the response counts. `handling` estimates how much earlier it was.

@@ -37,7 +37,7 @@ CLOSED_RESPONSE = int_fields(
     "connection",  # its id
     "requested_at",  # us
     "complete_at",  # us
-    "held_us",  # us from complete_at on; NEVER: until all records of it that are given up are gone
+    "held_us",  # us: how long it is held from complete_at on; NEVER: until all its records that are given up are gone
     "record_bytes",
     "records",
     "partitions",  # with records

@@ -38,7 +38,7 @@ POOL_SETTINGS: Kind = np.dtype(
         ("seed", np.int64),  # of the unit's random numbers in the lane: which connection is first when connections race
         ("us_per_record", np.float64),  # how long the application works on each record, by the capture's clock;
         # AS_CAPTURED: memory is held as captured
-        ("network_threads", np.int64),  # of a broker; 0: connections that wait read as soon as memory comes back
+        ("network_threads", np.int64),  # of a broker; 0: connections that wait read as soon as memory is released
     ]
 )
 """The settings of a lane for a consumer or broker."""

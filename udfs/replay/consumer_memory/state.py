@@ -22,7 +22,7 @@ MESSAGE = int_fields(
     "size_known_at",  # us: when its first bytes came, and it takes its memory; not before requested_at
     "complete_at",  # us: when its last byte came; not before size_known_at
     "size",  # bytes to be allocated
-    "held_us",  # how long its memory is held from complete_at on; NEVER: it is not given back
+    "held_us",  # how long its memory is held from complete_at on; NEVER: it is not released
     "response_us",  # for a request: from complete_at to its response; NEVER: there is none
     "records",
     "max_bytes",  # fetch.max.bytes of a fetch, else 0
@@ -99,13 +99,13 @@ POOL_OUTCOME = int_fields(
     "bytes",
     "records",
     "starved",  # connections that were passed over as often as there are connections
-    "pinned",  # messages that were never given back
+    "pinned",  # messages whose memory was never released
     "unpooled",  # messages of privileged connections that the pool refused
     "too_large",  # messages above the largest allocation; their connections are closed
     "stuck",  # connections that wait at the end
     "smallest_pool",  # bytes of the smallest pool in which nobody would wait
     "reckoned_max",  # the most bytes that the variant counts as used
-    "dry_us",  # us in dry spells of the pool
+    "depleted_us",  # us: how long the pool was depleted
 )
 """The outcome of a lane."""
 
@@ -156,7 +156,7 @@ def simulations_of_units(
     n = int(counts.max(initial=0))
     connections = int((units["end_connection"] - units["first_connection"]).max(initial=0))
     threads = int(settings["network_threads"].max(initial=0))
-    # A message is requested, on its way, or to be given back and answered; the application and network threads poll.
+    # A message is requested, on its way, or to be released and answered; the application and network threads poll.
     room = 3 * n + 2 + threads
     replayed = UnitOutcomes(np.zeros(settings.shape, POOL_OUTCOME), room_for_curves(settings.shape[1], counts))
     whole = MessageSim(

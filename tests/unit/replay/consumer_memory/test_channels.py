@@ -26,7 +26,7 @@ def test_a_second_message_is_read_when_the_first_is_given_back() -> None:
     found = run.outcome()
     assert (found["messages"], found["waits"], found["longest_us"], found["ended_at"]) == (2, 1, 100, 210)
     assert (found["used_max"], run.available) == (900, 900)
-    assert found["dry_us"] == 100
+    assert found["depleted_us"] == 100
 
 
 def test_a_pool_grants_as_long_as_a_byte_is_free_unless_it_is_strict() -> None:

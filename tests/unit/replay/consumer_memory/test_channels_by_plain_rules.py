@@ -22,7 +22,7 @@ COMPLETE, RELEASE, POLL, REQUEST, ARRIVE, RESPONSE, SELECT = range(7)
 SLEEP_US = 300_000
 COUNTED = (
     "messages", "bytes", "records", "waits", "wait_us", "longest_us", "starved", "pinned", "unpooled", "too_large",
-    "stuck", "dry_us", "used_max", "smallest_pool", "ended_at",
+    "stuck", "depleted_us", "used_max", "smallest_pool", "ended_at",
 )  # fmt: skip
 
 
@@ -85,7 +85,7 @@ class Plain:
     free: int = 0
     random: int = 0
     now: int = 0
-    dry_since: int | None = None
+    depleted_since: int | None = None
     is_busy: bool = False
 
     def message(self, number: int, name: str) -> int:
@@ -109,9 +109,9 @@ class Plain:
         channel.since, channel.overtaken = self.now, 0
         self.counts["waits"] += 1
 
-    def end_dry_spell(self) -> None:
-        self.counts["dry_us"] += 0 if self.dry_since is None else self.now - self.dry_since
-        self.dry_since = None
+    def end_depletion(self) -> None:
+        self.counts["depleted_us"] += 0 if self.depleted_since is None else self.now - self.depleted_since
+        self.depleted_since = None
 
     def take(self, number: int) -> bool:
         """A message takes its memory. Returns whether its connection goes on, or is closed."""
@@ -123,7 +123,7 @@ class Plain:
             return True
         is_refused = size > 0 and self.free < (size if strict else 1)
         if is_refused:
-            self.dry_since = self.now if self.dry_since is None else self.dry_since
+            self.depleted_since = self.now if self.depleted_since is None else self.depleted_since
             if not channel.is_privileged:
                 return False
             self.counts["unpooled"] += 1
@@ -134,7 +134,7 @@ class Plain:
             self.free -= size
             self.pooled[number] = size
             self.counts["used_max"] = max(self.counts["used_max"], used + size)
-            self.end_dry_spell()
+            self.end_depletion()
         for name, more in (("messages", 1), ("bytes", size), ("records", self.message(number, "records"))):
             self.counts[name] += more
         for other in (other for other in self.channels if other is not channel and other.since is not None):
@@ -218,7 +218,7 @@ class Plain:
         channel, following = self.channel(number), self.message(number, "next_request")
         if number in self.pooled:
             self.free += self.pooled.pop(number)
-            self.end_dry_spell()
+            self.end_depletion()
         in_turn = following != NONE and self.message(following, "requested_at") >= self.message(number, "complete_at")
         if self.is_paced(number) and in_turn:
             self.push(self.now, REQUEST, following)
@@ -280,7 +280,7 @@ class Plain:
             time, kind, number = heapq.heappop(self.events)
             self.now = max(self.now, time)
             self.happen(kind, number)
-        self.end_dry_spell()
+        self.end_depletion()
         self.counts["stuck"] = sum(channel.since is not None for channel in self.channels)
         self.counts["ended_at"] = self.now
         return self.counts

@@ -11,7 +11,7 @@ from tests.unit.replay.consumer_memory.traces import Exchange, pools_of, trace_o
 from udfs.columns.arrays import Floats, Ints, Records, read_only
 from udfs.columns.time_units import NEVER
 from udfs.replay.consumer_memory import drawn_pace
-from udfs.replay.consumer_memory.another_pace import in_line, set_pace
+from udfs.replay.consumer_memory.another_pace import connection_order, set_pace
 from udfs.replay.consumer_memory.channels import replay_units
 from udfs.replay.consumer_memory.drawn_pace import (
     PoolReplications,
@@ -70,7 +70,7 @@ def scaled(exchanges: list[Exchange], scale: Floats | list[float]) -> Records:
 def paced(trace: Traces, scales: Floats, later_us: Ints) -> Records:
     """The messages of a trace at another pace."""
     at_pace = trace.messages.copy()
-    set_pace(at_pace, read_only(trace.messages), in_line(trace), read_only(scales), read_only(later_us))
+    set_pace(at_pace, read_only(trace.messages), connection_order(trace), read_only(scales), read_only(later_us))
     return at_pace
 
 
@@ -102,7 +102,7 @@ def test_times_are_drawn_for_each_api_relative_to_what_is_usual_for_a_size(monke
     trace = trace_of([(*row[:4], 5_000) if row[0] == 2 else row for row in rows])
     trace.messages["api_key"] = trace.messages["connection"] == 2
     scales = np.ones(len(rows))
-    (drawn,) = draws_of_units(trace, in_line(trace), ["1"], 1)
+    (drawn,) = draws_of_units(trace, connection_order(trace), ["1"], 1)
     drawn.scale(scales, 0)
     held = paced(trace, scales, np.zeros(len(rows), np.int64))["held_us"]
     others = trace.messages["api_key"] == 1
@@ -132,7 +132,7 @@ def test_the_most_bytes_in_use_depend_on_pace_only_where_messages_may_overlap() 
 
 def test_messages_that_hold_no_memory_for_a_while_have_no_range() -> None:
     found = again(trace_of([(0, at, at, SIZE, 0) for at in range(50)] + [(1, 0, 0, SIZE, NEVER)]), UNBOUNDED, SIZE)
-    for name in ("waits", "used_max", "longest_us", "dry_us"):
+    for name in ("waits", "used_max", "longest_us", "depleted_us"):
         assert np.ptp(found.outcomes[name][: found.counts[0, 1], 0, 1]) == 0
 
 
@@ -208,7 +208,7 @@ def test_memory_that_was_held_beyond_the_next_request_does_not_hold_it_back() ->
 
 def test_memory_that_is_held_beyond_the_next_request_is_held_as_captured_and_says_nothing_of_others() -> None:
     long = trace_of([(0, 100 * n, 100 * n, SIZE, 10_000 if n == 5 else NEVER if n == 6 else 10 + n) for n in range(20)])
-    (drawn,) = draws_of_units(long, in_line(long), ["1"], 1)
+    (drawn,) = draws_of_units(long, connection_order(long), ["1"], 1)
     (api,) = drawn.apis
     assert api.place.tolist() == [n for n in range(20) if n not in (5, 6)]
     scales = np.ones(20)

@@ -33,4 +33,4 @@ def test_a_dry_spell_lasts_from_the_first_refusal_to_the_next_release() -> None:
         try_allocate(pool[0], 10, time)
     release_memory(pool[0], 10, 25)
     try_allocate(pool[0], 10, 30)
-    assert pool["dry_us"][0] == 20
+    assert pool["depleted_us"][0] == 20

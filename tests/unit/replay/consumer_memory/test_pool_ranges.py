@@ -16,7 +16,7 @@ def test_times_are_by_the_clock_of_clients_and_shares_and_bytes_do_not_depend_on
         smallest_pool=8,
         waits=3,
         longest_us=4_000,
-        dry_us=250,
+        depleted_us=250,
         began_at=100,
         ended_at=1_100,
     )

@@ -14,7 +14,7 @@ from udfs.columns.time_units import ALWAYS
 THRESHOLDS = int_fields(
     "max_bytes",  # of values: a queue with this many bytes asks for nothing (queued.max.messages.kbytes)
     "min_messages",  # a queue with this many messages asks for nothing (queued.min.messages)
-    "backoff_us",  # us after which it decides again (fetch.queue.backoff.ms)
+    "backoff_us",  # us: how long it waits before it decides again (fetch.queue.backoff.ms)
 )
 """When a consumer asks for more."""
 RECORDS_RESPONSE = int_fields(
@@ -22,9 +22,9 @@ RECORDS_RESPONSE = int_fields(
     "following",  # the fetcher's next response, or NONE
     "requested_at",  # us
     "arrived_at",  # us
-    "answer_us",  # us from the request, or from `ready_at`, if that is later, to the response
+    "answer_us",  # us: from the request, or from `ready_at` if that is later, to the response
     "ready_at",  # us: from when on there was something to read; ALWAYS: not known
-    "gap_us",  # us between the fetcher's last response and its decision to ask for this one
+    "gap_us",  # us: from the fetcher's last response to its decision to ask for this one
     "is_late",  # 1: it was asked for late, maybe because the queue was full
     "messages",
     "value_bytes",
@@ -57,8 +57,8 @@ QUEUE = int_fields(
 QUEUE_OUTCOME = int_fields(
     "most_bytes",
     "most_messages",
-    "full_us",  # us in which the queue was at a threshold or above
-    "idle_us",  # us in which the application had nothing to take while a fetcher waited for its backoff
+    "full_us",  # us: how long the queue was at a threshold or above
+    "idle_us",  # us: how long the application had nothing to take while a fetcher waited for its backoff
     "held_back",  # decisions not to ask
     "began_at",  # us
     "ended_at",  # us: when the application has taken everything

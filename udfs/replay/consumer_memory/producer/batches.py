@@ -1,6 +1,6 @@
 """What producers sent: their batches, from the first record to the last answer.
 
-A batch that is sent again keeps its memory. A batch that was too large gives its memory back to the pool when it is
+A batch that is sent again keeps its memory. A batch that was too large releases its memory when it is
 split, and its parts take no memory of the pool (RecordAccumulator.splitAndReenqueue and deallocate, Kafka 4.4). Nor
 does a single part, if the whole batch is within batch.size.
 """
@@ -31,9 +31,9 @@ BUFFERED_BATCH = int_fields(
     "records",
     "first_record_size",  # bytes of a batch with only its first record
     "may_grow",  # 1: compressed and of several records, so it may have grown beyond the memory that it took
-    "held_us",  # us from appended_at on
-    "sending_us",  # us of these in which it was in a request
-    "held_after_us",  # us of these after its first answer, if it was sent again
+    "held_us",  # us: how long it holds its memory, from appended_at on
+    "sending_us",  # us: the part of held_us in which it was in a request
+    "held_after_us",  # us: the part of held_us after its first answer, if it was sent again
 )
 """A batch that took memory."""
 OWNED = ("batch", "stream", "connection", "request")

@@ -128,7 +128,7 @@ def allocate(pool: Record, waiters: Waiters, number: int, size: int) -> int:
 
 @kernel
 def deallocate(pool: Record, waiters: Waiters, size: int) -> None:
-    """Give back a buffer of this size."""
+    """Release a buffer of this size."""
     if size == pool.poolable:
         pool.free += 1
     else:
@@ -138,7 +138,7 @@ def deallocate(pool: Record, waiters: Waiters, size: int) -> None:
 
 @kernel
 def give_up_waiting(pool: Record, waiters: Waiters, number: int) -> None:
-    """Let a waiter leave the queue and give back its part, because max.block.ms is over (BufferExhaustedException). The
+    """Let a waiter leave the queue and release its part, because max.block.ms is over (BufferExhaustedException). The
     caller still has to call `signal_if_any_left`, as after every allocation.
     """
     place = pool.first

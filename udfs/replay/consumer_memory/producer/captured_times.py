@@ -1,9 +1,9 @@
 """Batches through a BufferPool by captured times: how much is in use, and which batches would block or give up.
 
-A batch takes max(batch.size, the bytes of its first record) when its first record is appended, and gives this back with
+A batch takes max(batch.size, the bytes of its first record) when its first record is appended, and releases it with
 the response (RecordAccumulator.append and deallocate, Kafka 4.4). A batch that has to wait is later by its wait. While
-a batch waits, no batch lingers once the sender looks: it sends all batches that are not yet sent
-(RecordAccumulator.batchReady). The sender looks when a batch is begun, sent or answered; a thread that begins to wait
+a batch waits, no batch lingers: when the sender runs, it sends all batches that are not yet sent
+(RecordAccumulator.batchReady). The sender runs when a batch is begun, sent or answered; a thread that begins to wait
 does not wake it. The captured times of a batch contain its wait under the captured settings, which are lane 0.
 """
 
@@ -42,7 +42,7 @@ RELEASED = -1
 
 @kernel
 def grant_memory(sim: BatchSim, lane: int, number: int, time: int) -> None:
-    """Give a batch its memory, and schedule when it is sent and when it gives its memory back. number: the batch's."""
+    """Give a batch its memory, and schedule when it is sent and when it releases the memory. number: the batch's."""
     batch, state = sim.batches[number], sim.states[number]
     waited_us = time - batch.appended_at
     state.is_granted = 1
@@ -62,7 +62,7 @@ def grant_memory(sim: BatchSim, lane: int, number: int, time: int) -> None:
 
 @kernel
 def send_if_exhausted(sim: BatchSim, time: int) -> None:
-    """Let the sender look: if a batch waits for memory, it sends all batches that linger."""
+    """Run the sender: if a batch waits for memory, it sends all batches that linger."""
     if not is_awaited(sim.pool[0]):
         return
     for place in range(sim.lingers[0]):
@@ -123,7 +123,7 @@ def on_batch_expiry(sim: BatchSim, lane: int, number: int, time: int) -> None:
 
 @kernel
 def on_batch_release(sim: BatchSim, lane: int, number: int, time: int) -> None:
-    """Let a batch give back its memory."""
+    """Let a batch release its memory."""
     first, size = sim.pool[0].first, sim.waiters.allocations[number].size
     sim.states[number].release_at = RELEASED
     use_bytes(sim.meter, -size)

@@ -29,7 +29,7 @@ from udfs.replay.consumer_memory.producer.state import (
     SENDER_CONNECTION,
     STREAM,
     THREADS,
-    Loop,
+    LoopSim,
     heap_of,
     new_sim,
 )
@@ -71,7 +71,7 @@ def replay_producer(sent: Produced, settings: Records, pieces: Records | None = 
     if not in_loop.any():
         return Replayed(outcomes, in_loop, NONE)
     lanes, looped = np.flatnonzero(in_loop), no_outcomes(settings)
-    loop = loop_of(sent, pieces_of(sent.batches) if pieces is None else pieces, settings, meter, looped)
+    loop = new_loop(sent, pieces_of(sent.batches) if pieces is None else pieces, settings, meter, looped)
     loop_lanes(loop, read_only(np.union1d(CAPTURED, lanes)))
     outcomes[lanes] = looped[lanes]
     return Replayed(outcomes, in_loop, int(looped["late"][CAPTURED]))
@@ -115,13 +115,13 @@ def streams_and_connections(sent: Produced) -> tuple[Records, Records]:
     return new_records(STREAM, len(connection), connection=connection), connections
 
 
-def loop_of(sent: Produced, pieces: Records, settings: Records, meter: Meter, outcomes: Records) -> Loop:
+def new_loop(sent: Produced, pieces: Records, settings: Records, meter: Meter, outcomes: Records) -> LoopSim:
     """The closed loop of one producer.
 
     pieces: PIECE[n], from `pieces_of`. settings: BUFFER_SETTINGS[lanes]. outcomes: BUFFER_OUTCOME[lanes].
     """
     (streams, connections), n = streams_and_connections(sent), len(pieces)
-    return Loop(
+    return LoopSim(
         pieces=read_only(pieces),
         batches=read_only(sent.batches),
         requests=read_only(sent.requests),
@@ -132,7 +132,7 @@ def loop_of(sent: Produced, pieces: Records, settings: Records, meter: Meter, ou
         built=np.zeros(n, BUILT),
         streams=streams,
         connections=connections,
-        heap=heap_of(4 * n + 2),  # a piece may wait and begin a batch, which lingers, is answered and is given back
+        heap=heap_of(4 * n + 2),  # a piece may wait and begin a batch, which lingers, is answered and is released
         threads=np.zeros(1, THREADS),
         pool=np.zeros(1, BUFFERS),
         meter=meter,

@@ -18,8 +18,8 @@ from udfs.replay.shared.requests_in_flight import MAX_IN_FLIGHT
 SERVED_REQUEST = int_fields(
     "connection",
     "sent_at",  # us
-    "service_us",  # us for which it was served
-    "behind_us",  # us in which it was behind others of its connection
+    "service_us",  # us: how long it was served
+    "behind_us",  # us: how long it was behind others of its connection
     "free_at",  # us: from then on, fewer than five earlier requests were in flight
 )
 """A captured produce request, and how long its broker served it."""

@@ -1,6 +1,6 @@
 """A producer's sender in closed loop: what it sends, and how connections serve its requests (Kafka 4.4).
 
-The sender looks when a batch is begun, when a batch has lingered, and at each answer. It sends to a connection that has
+The sender runs when a batch is begun, when a batch has lingered, and at each answer. It sends to a connection that has
 fewer than five requests in flight and a batch that is due: a batch that is full or has lingered, or any batch while a
 thread waits for memory (RecordAccumulator.batchReady). A request has the first batch of each partition
 (drainBatchesForOneNode). The connection serves requests one after the other.
@@ -11,7 +11,7 @@ from __future__ import annotations
 from udfs.columns.sentinels import NONE
 from udfs.kernels.kernel import kernel
 from udfs.replay.consumer_memory.producer.buffer_pool import deallocate, is_awaited
-from udfs.replay.consumer_memory.producer.state import Loop
+from udfs.replay.consumer_memory.producer.state import LoopSim
 from udfs.replay.consumer_memory.usage import use_bytes
 from udfs.replay.shared.event_heap import kinds, push
 from udfs.replay.shared.requests_in_flight import MAX_IN_FLIGHT
@@ -26,7 +26,7 @@ MAX_REQUEST_SIZE = 1 << 20
 
 
 @kernel
-def is_batch_due(sim: Loop, lane: int, batch: int, time: int) -> bool:
+def is_batch_due(sim: LoopSim, lane: int, batch: int, time: int) -> bool:
     """Whether a stream's first batch is due even if no thread waits: it is full, or has lingered."""
     built = sim.built[batch]
     is_full = built.is_sealed == 1 or built.next != NONE or built.size >= sim.settings[lane].batch_size
@@ -34,7 +34,7 @@ def is_batch_due(sim: Loop, lane: int, batch: int, time: int) -> bool:
 
 
 @kernel
-def is_connection_ready(sim: Loop, lane: int, connection: int, time: int) -> bool:
+def is_connection_ready(sim: LoopSim, lane: int, connection: int, time: int) -> bool:
     """Whether the sender would send something to the connection (RecordAccumulator.ready)."""
     line = sim.connections[connection]
     if line.queued == 0:
@@ -49,7 +49,7 @@ def is_connection_ready(sim: Loop, lane: int, connection: int, time: int) -> boo
 
 
 @kernel
-def service_us(sim: Loop, connection: int, time: int) -> int:
+def service_us(sim: LoopSim, connection: int, time: int) -> int:
     """How long the next request is served (us). The captured service times of about that time are used in turn."""
     line = sim.connections[connection]
     while line.next_request < line.end_request and sim.requests[line.next_request].sent_at <= time:
@@ -62,7 +62,7 @@ def service_us(sim: Loop, connection: int, time: int) -> int:
 
 
 @kernel
-def take_head(sim: Loop, stream: int) -> int:
+def take_head(sim: LoopSim, stream: int) -> int:
     """Take a stream's first batch from its queue, to be sent; returns the batch."""
     queue, batch = sim.streams[stream], sim.streams[stream].head
     queue.head = sim.built[batch].next
@@ -72,7 +72,7 @@ def take_head(sim: Loop, stream: int) -> int:
 
 
 @kernel
-def drain_batches(sim: Loop, connection: int, time: int) -> None:
+def drain_batches(sim: LoopSim, connection: int, time: int) -> None:
     """Send one request: the first batch of each partition (RecordAccumulator.drainBatchesForOneNode)."""
     line = sim.connections[connection]
     first, last, size, start = NONE, NONE, 0, line.turn
@@ -98,7 +98,7 @@ def drain_batches(sim: Loop, connection: int, time: int) -> None:
 
 
 @kernel
-def run_sender(sim: Loop, lane: int, time: int) -> None:
+def run_sender(sim: LoopSim, lane: int, time: int) -> None:
     """Let the sender send everything that is ready, on every connection."""
     for connection in range(len(sim.connections)):
         while sim.connections[connection].in_flight < MAX_IN_FLIGHT and is_connection_ready(
@@ -108,15 +108,15 @@ def run_sender(sim: Loop, lane: int, time: int) -> None:
 
 
 @kernel
-def give_back_memory(sim: Loop, size: int) -> None:
-    """Give memory back to the pool."""
+def give_back_memory(sim: LoopSim, size: int) -> None:
+    """Release memory."""
     use_bytes(sim.meter, -size)
     deallocate(sim.pool[0], sim.waiters, size)
 
 
 @kernel
-def on_answer(sim: Loop, first: int, time: int) -> None:
-    """Take the answer to a request, so that its batches give back their memory. first: its first batch."""
+def on_answer(sim: LoopSim, first: int, time: int) -> None:
+    """Take the answer to a request, so that its batches release their memory. first: its first batch."""
     stream = sim.batches[sim.built[first].captured_batch].stream
     sim.connections[sim.streams[stream].connection].in_flight -= 1
     batch = first

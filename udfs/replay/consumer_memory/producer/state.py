@@ -67,7 +67,7 @@ def new_sim(batches: Records, settings: Records, meter: Meter, outcomes: Records
         states=np.zeros(n, BATCH_STATE),
         lingering=np.zeros(n, np.int64),
         lingers=np.zeros(1, np.int64),
-        heap=heap_of(4 * n + 1),  # a batch is allocated, sent and given back, now or later; and its wait may end
+        heap=heap_of(4 * n + 1),  # a batch is allocated, sent and released, now or later; and its wait may end
         pool=np.zeros(1, BUFFERS),
         meter=meter,
         outcomes=outcomes,
@@ -124,8 +124,8 @@ THREADS = int_fields(
 """The threads that send, and the sender."""
 
 
-class Loop(NamedTuple):
-    """A producer's closed loop in every lane.
+class LoopSim(NamedTuple):
+    """The replay of a producer in every lane in closed loop.
 
     pieces: PIECE[pieces]. batches: BUFFERED_BATCH[n], the captured ones. requests: SERVED_REQUEST[n]. linger_us:
     int64[1]. settings: BUFFER_SETTINGS[lanes]. waiters: an allocation for each piece. waiting_since: int64[pieces], us.

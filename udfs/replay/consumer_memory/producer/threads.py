@@ -29,7 +29,7 @@ from udfs.replay.consumer_memory.producer.sender import (
     on_answer,
     run_sender,
 )
-from udfs.replay.consumer_memory.producer.state import Loop
+from udfs.replay.consumer_memory.producer.state import LoopSim
 from udfs.replay.consumer_memory.producer.window import count_from_here, end_window
 from udfs.replay.consumer_memory.usage import (
     advance_meter,
@@ -51,7 +51,7 @@ TOLERANCE_US = 100_000
 
 
 @kernel
-def append_to_new_batch(sim: Loop, piece: int, time: int) -> None:
+def append_to_new_batch(sim: LoopSim, piece: int, time: int) -> None:
     """Append a piece to a new batch."""
     threads, batch = sim.threads[0], sim.threads[0].built
     threads.built += 1
@@ -71,7 +71,7 @@ def append_to_new_batch(sim: Loop, piece: int, time: int) -> None:
 
 
 @kernel
-def append_if_room(sim: Loop, lane: int, piece: int) -> bool:
+def append_if_room(sim: LoopSim, lane: int, piece: int) -> bool:
     """Append a piece to its partition's current batch, if there is one with room. Returns whether there is."""
     captured_batch = sim.pieces[piece].batch
     stream = sim.streams[sim.batches[captured_batch].stream]
@@ -90,7 +90,7 @@ def append_if_room(sim: Loop, lane: int, piece: int) -> bool:
 
 
 @kernel
-def note_append(sim: Loop, lane: int, piece: int, time: int) -> None:
+def note_append(sim: LoopSim, lane: int, piece: int, time: int) -> None:
     """Note that a piece was appended to a batch."""
     outcome, appended = sim.outcomes[lane], sim.pieces[piece]
     outcome.late_us = max(outcome.late_us, time - appended.due_at)
@@ -100,7 +100,7 @@ def note_append(sim: Loop, lane: int, piece: int, time: int) -> None:
 
 
 @kernel
-def note_memory_granted(sim: Loop, lane: int, piece: int, waited_us: int) -> None:
+def note_memory_granted(sim: LoopSim, lane: int, piece: int, waited_us: int) -> None:
     """Note that a thread got memory."""
     count_wait(sim.meter, waited_us)
     note_waited(sim.outcomes[lane], waited_us)
@@ -108,7 +108,7 @@ def note_memory_granted(sim: Loop, lane: int, piece: int, waited_us: int) -> Non
 
 
 @kernel
-def append_next_piece(sim: Loop, lane: int, time: int) -> None:
+def append_next_piece(sim: LoopSim, lane: int, time: int) -> None:
     """Let a free thread append the next piece, or wait for memory for it."""
     threads, piece = sim.threads[0], sim.threads[0].next_piece
     threads.next_piece += 1
@@ -132,7 +132,7 @@ def append_next_piece(sim: Loop, lane: int, time: int) -> None:
 
 
 @kernel
-def wake_thread(sim: Loop, lane: int, time: int) -> None:
+def wake_thread(sim: LoopSim, lane: int, time: int) -> None:
     """Let the thread go on that was woken first. By now another thread may have begun a batch that takes its piece."""
     threads = sim.threads[0]
     piece = sim.waiters.order[threads.gone_on]
@@ -148,7 +148,7 @@ def wake_thread(sim: Loop, lane: int, time: int) -> None:
 
 
 @kernel
-def on_thread_expiry(sim: Loop, lane: int, piece: int) -> None:
+def on_thread_expiry(sim: LoopSim, lane: int, piece: int) -> None:
     """Let a thread give up after it waited for max.block.ms. Threads that were woken before have already gone on."""
     give_up_waiting(sim.pool[0], sim.waiters, piece)
     sim.threads[0].gone_on = sim.pool[0].first
@@ -160,7 +160,7 @@ def on_thread_expiry(sim: Loop, lane: int, piece: int) -> None:
 
 
 @kernel
-def is_piece_due(sim: Loop, time: int) -> bool:
+def is_piece_due(sim: LoopSim, time: int) -> bool:
     """Whether a thread is free for the next piece, and it is due."""
     threads = sim.threads[0]
     if threads.free == 0 or threads.next_piece == len(sim.pieces):
@@ -169,8 +169,8 @@ def is_piece_due(sim: Loop, time: int) -> bool:
 
 
 @kernel
-def do_what_is_due(sim: Loop, lane: int, time: int) -> None:
-    """Do all that happens at `time`: woken threads go on, the sender looks, and free threads take due pieces."""
+def do_what_is_due(sim: LoopSim, lane: int, time: int) -> None:
+    """Do all that happens at `time`: woken threads go on, the sender runs, and free threads take due pieces."""
     threads = sim.threads[0]
     while True:
         if threads.gone_on < sim.pool[0].first:
@@ -188,7 +188,7 @@ def do_what_is_due(sim: Loop, lane: int, time: int) -> None:
 
 
 @kernel
-def start_lane(sim: Loop, lane: int) -> None:
+def start_lane(sim: LoopSim, lane: int) -> None:
     """Set up a lane in which nothing was sent yet."""
     threads, settings, first_at = sim.threads[0], sim.settings[lane], sim.pieces[0].due_at
     fill_buffers(sim.pool[0], settings.buffer_memory, settings.batch_size)
@@ -205,7 +205,7 @@ def start_lane(sim: Loop, lane: int) -> None:
 
 
 @kernel
-def is_thread_event_past(sim: Loop, kind: int, index: int) -> bool:
+def is_thread_event_past(sim: LoopSim, kind: int, index: int) -> bool:
     """Whether an event is out of date: the thread that would give up no longer waits, or no batch lingers any more."""
     if kind == EXPIRE:
         return bool(sim.waiters.allocations[index].state != WAITING)
@@ -213,7 +213,7 @@ def is_thread_event_past(sim: Loop, kind: int, index: int) -> bool:
 
 
 @kernel
-def loop_lane(sim: Loop, lane: int) -> None:
+def loop_lane(sim: LoopSim, lane: int) -> None:
     """Replay all pieces in a lane, up to the window's end."""
     start_lane(sim, lane)
     while sim.heap.events[0] > 0 and is_in_time(sim.meter, sim.heap.time[0]):
@@ -239,7 +239,7 @@ def loop_lane(sim: Loop, lane: int) -> None:
 
 
 @kernel
-def loop_lanes(sim: Loop, lanes: Ints) -> None:
+def loop_lanes(sim: LoopSim, lanes: Ints) -> None:
     """Replay these lanes. lanes: int64[n], their numbers."""
     for place in range(len(lanes)):
         loop_lane(sim, lanes[place])

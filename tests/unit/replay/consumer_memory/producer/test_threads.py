@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from udfs.columns.arrays import read_only
 from udfs.columns.records import new_records
 from udfs.replay.consumer_memory.producer.batches import BUFFERED_BATCH, PRODUCER, Produced, sent_by
-from udfs.replay.consumer_memory.producer.replay import loop_of, pieces_of
+from udfs.replay.consumer_memory.producer.replay import new_loop, pieces_of
 from udfs.replay.consumer_memory.producer.requests import SERVED_REQUEST
-from udfs.replay.consumer_memory.producer.state import BUFFER_OUTCOME, Loop
+from udfs.replay.consumer_memory.producer.state import BUFFER_OUTCOME, LoopSim
 from udfs.replay.consumer_memory.producer.threads import loop_lanes
 from udfs.replay.consumer_memory.settings import BUFFER_SETTINGS
 from udfs.replay.consumer_memory.usage import new_meter
@@ -49,14 +49,14 @@ def produced(
 def looped(
     batches: list[Batch], buffer_memory: int, threads: int = 1, size: int | list[int] = FULL, linger: int = 0,
     connections: tuple[int, ...] = (0,), max_block_us: int = LATER, batch_size: int = BATCH_SIZE, after: int = 0,
-) -> Loop:  # fmt: skip
+) -> LoopSim:  # fmt: skip
     """Replay batches of one record each. connections: the connection of each stream. linger, after: us."""
     settings = new_records(
         BUFFER_SETTINGS, 1, buffer_memory=buffer_memory, batch_size=batch_size, max_block_us=max_block_us,
         threads=threads,
     )  # fmt: skip
     traffic = produced(batches, size, linger, connections, after)
-    loop = loop_of(traffic, pieces_of(traffic.batches), settings, new_meter(), np.zeros(1, BUFFER_OUTCOME))
+    loop = new_loop(traffic, pieces_of(traffic.batches), settings, new_meter(), np.zeros(1, BUFFER_OUTCOME))
     loop_lanes(loop, read_only(np.zeros(1, np.int64)))
     return loop
 
@@ -80,14 +80,14 @@ def test_a_producer_that_comes_after_others_has_the_same_outcome_as_alone() -> N
     found = []
     for unit in range(2):
         sent = sent_by(both, unit)
-        loop = loop_of(sent, pieces_of(sent.batches), settings, new_meter(), np.zeros(1, BUFFER_OUTCOME))
+        loop = new_loop(sent, pieces_of(sent.batches), settings, new_meter(), np.zeros(1, BUFFER_OUTCOME))
         loop_lanes(loop, read_only(np.zeros(1, np.int64)))
         found.append(outcome(loop))
     assert found[0] == found[1]
     assert found[1]["waits"] == 1
 
 
-def outcome(loop: Loop) -> dict[str, int]:
+def outcome(loop: LoopSim) -> dict[str, int]:
     """The outcome of the only lane, and how many batches were built."""
     found = {name: int(loop.outcomes[0][name]) for name in loop.outcomes.dtype.names or ()}
     return {**found, "built": int(loop.threads[0]["built"])}
