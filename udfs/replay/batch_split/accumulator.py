@@ -2,7 +2,7 @@
 
 The rules are those of `RecordAccumulator`, `ProducerBatch` and `BuiltInPartitioner` of kafka-clients 4.3. The time and
 the partition of each append are as captured. So is the time that the client takes to close a batch that is ready and
-next in its partition: with larger batches the client has fewer to send, and is done earlier with those that wait.
+next in its partition. With larger batches the client has fewer to close, so batches that wait are closed earlier.
 """
 
 from __future__ import annotations

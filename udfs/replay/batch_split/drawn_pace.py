@@ -1,8 +1,8 @@
 """A producer's pace, drawn anew for each replication.
 
 How fast records come, how fast the client takes a batch that is ready, and how fast brokers answer, differs from one
-run to the next. It decides how many batches are filled by an estimate that is too low. So each lane is replayed several
-times (replications), and each replication draws
+run to the next. Together they decide how many batches are filled by an estimate that is too low. So each lane is
+replayed several times (replications), and each replication draws
 
 - the times: blocks of captured times, so that a slow phase stays slow, and times that are slow together stay together;
 - one factor for the times of the client and the brokers, as large as the difference between two equal runs;
@@ -120,7 +120,7 @@ def drawn_batches(captured: CapturedStretch, place: Ints, draws: np.random.Gener
     client_factor, broker_factor = np.exp(draws.normal(0.0, RUNS_DIFFER, 2))
     share = draws.uniform(0.0, 2 * BYTES_SHARE)
     for name, factor in (
-        ("delay", client_factor), ("behind", client_factor), ("by_bytes", client_factor * share / BYTES_SHARE),
+        ("delay", client_factor), ("delay_in_turn", client_factor), ("by_bytes", client_factor * share / BYTES_SHARE),
         ("round_trip", broker_factor), ("uncompressed", 1), ("in_turn", 1),
     ):  # fmt: skip
         batches[name] = captured.capture.batches[name][drawn] * factor

@@ -1,8 +1,8 @@
 """The batches of a partition that wait while the parts of split batches are sent, in the order of sequence numbers.
 
-An idempotent producer sends the parts one at a time, each when the part before is answered. The batches behind them
+An idempotent producer sends the parts one at a time, each when the part before is answered. The batches after them
 wait until the last part is sent (`RecordAccumulator.insertInSequenceOrder` and `shouldStopDrainBatchesForPartition` of
-kafka-clients 4.3). A batch that waits is not closed. So the estimate does not yet follow it, and the batch behind it
+kafka-clients 4.3). A batch that waits is not closed. So the estimate does not yet follow it, and the batch after it
 takes more records although it has lingered.
 """
 
@@ -25,13 +25,13 @@ def must_wait_in_queue(sim: ProducerSim, partition: int) -> bool:
 
 
 @kernel
-def delay_behind(sim: ProducerSim, first: int) -> int:
+def delay_in_turn(sim: ProducerSim, first: int) -> int:
     """The time from the close before to this batch's close (us): that of the captured batch with its last record,
     corrected for the difference in bytes.
     """
     ready = sim.ready[first]
     captured = sim.capture.batches[sim.capture.records[ready.end - 1].batch]
-    return int(max(captured.behind + delay_by_bytes(captured, ready.uncompressed), 0))
+    return int(max(captured.delay_in_turn + delay_by_bytes(captured, ready.uncompressed), 0))
 
 
 @kernel
@@ -43,10 +43,10 @@ def stands_behind_sent(sim: ProducerSim, first: int, time: int) -> bool:
 
 
 @kernel
-def close_behind(sim: ProducerSim, first: int) -> None:
-    """Close a batch behind the last one that has left the queue."""
+def close_in_turn(sim: ProducerSim, first: int) -> None:
+    """Close a batch in its turn, after the last one that has left the queue."""
     filling = sim.filling[sim.capture.records[first].partition]
-    filling.left, filling.left_at = first, filling.left_at + delay_behind(sim, first)
+    filling.left, filling.left_at = first, filling.left_at + delay_in_turn(sim, first)
     filling.last_closed = max(filling.last_closed, filling.left_at)
     schedule_close(sim, filling.left_at, first)
 
@@ -55,14 +55,14 @@ def close_behind(sim: ProducerSim, first: int) -> None:
 def enqueue_batch(sim: ProducerSim, first: int, may_leave: int) -> None:
     """Let a batch wait in its place, at least until `may_leave`. A partition's records are numbered in sequence."""
     filling, ready = sim.filling[sim.capture.records[first].partition], sim.ready[first]
-    before, behind = NONE, filling.queued
-    while behind != NONE and behind < first:
-        before, behind = behind, sim.ready[behind].behind
-    ready.may_leave, ready.behind = may_leave, behind
+    before, following = NONE, filling.queued
+    while following != NONE and following < first:
+        before, following = following, sim.ready[following].next_in_queue
+    ready.may_leave, ready.next_in_queue = may_leave, following
     if before == NONE:
         filling.queued = first
     else:
-        sim.ready[before].behind = first
+        sim.ready[before].next_in_queue = first
 
 
 @kernel
@@ -77,8 +77,8 @@ def leave_queue(sim: ProducerSim, partition: int, time: int) -> None:
         if ready.made_by_split:
             filling.part = TO_SEND
         else:
-            last += delay_behind(sim, first)
-        filling.queued = ready.behind
+            last += delay_in_turn(sim, first)
+        filling.queued = ready.next_in_queue
         last = max(last, ready.may_leave)
         filling.last_closed = max(filling.last_closed, last)
         if not ready.made_by_split:
@@ -86,5 +86,5 @@ def leave_queue(sim: ProducerSim, partition: int, time: int) -> None:
         schedule_close(sim, last, first)
     if filling.is_overdue and filling.part != TO_SEND and filling.count:
         filling.is_overdue = 0
-        behind = sim.capture.batches[sim.capture.records[filling.first].batch].behind
-        schedule_event(sim, last + behind, LINGERED, filling.first)
+        delay = sim.capture.batches[sim.capture.records[filling.first].batch].delay_in_turn
+        schedule_event(sim, last + delay, LINGERED, filling.first)

@@ -15,7 +15,7 @@ from udfs.replay.batch_split.estimate import compression_ratio, updated_estimate
 from udfs.replay.batch_split.partition_queue import (
     IN_FLIGHT,
     NO_PART,
-    close_behind,
+    close_in_turn,
     enqueue_batch,
     leave_queue,
     must_wait_in_queue,
@@ -234,7 +234,7 @@ def handle_batch_event(sim: ProducerSim, lane: int, kind: int, first: int, time:
     elif waits_to_close(sim, first):
         enqueue_batch(sim, first, time)
     elif stands_behind_sent(sim, first, time):
-        close_behind(sim, first)
+        close_in_turn(sim, first)
     else:
         close_batch(sim, lane, first, time)
 

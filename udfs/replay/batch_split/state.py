@@ -49,14 +49,14 @@ BATCH = int_fields(
     "size",  # bytes
     # A batch is ready when it is full or has lingered. The client closes it some time after that, and after the close
     # of the batch before. If parts of a split batch have to be sent first, it waits for these, too.
-    "delay",  # us from when it is ready to its close, without the time in which it had to wait for parts
-    "behind",  # the us of `delay` after the last part, or after the close of the batch before
+    "delay",  # us: from when it is ready to its close, without the time in which it had to wait for parts
+    "delay_in_turn",  # us: the part of `delay` after the last part, or after the close of the batch before
     "in_turn",  # 1: it was ready, and waited for parts or for the close of the batch before
-    "by_bytes",  # the us of `behind` that are in proportion to its bytes
+    "by_bytes",  # us: the part of `delay_in_turn` that is in proportion to its bytes
     "uncompressed",  # bytes of its records
     "early",  # us: when it was closed, if that was before it was ready; otherwise NEVER
     "filled_by",  # `next_record`, if it can have come before the request and found the batch full; otherwise NONE
-    "round_trip",  # us from its close to the response
+    "round_trip",  # us: from its close to the response
     "retries",  # how often it was sent again unchanged
     "retry_at",  # us: when it was first sent again unchanged; NEVER: it was not
     "queued_by",  # the split batch for whose parts it had to wait, or NONE
@@ -99,7 +99,7 @@ READY = int_fields(
     "size",  # bytes once it is closed, NOT_CLOSED before; MODELLED if it will not be measured
     "made_by_split",  # 1 or STUCK if a split made it, otherwise 0
     "may_leave",  # us: it does not leave the queue before
-    "behind",  # the next batch in the queue, by its first record; or NONE
+    "next_in_queue",  # the next batch in the queue, by its first record; or NONE
 )
 """A batch that takes no more records, kept at the index of its first record."""
 NOT_CLOSED, MODELLED = 0, -1
@@ -124,7 +124,7 @@ SPLIT_OUTCOME = np.dtype(
             "uncompressed",  # bytes of the records of `batches`
             "largest",  # bytes of the largest of `batches`
             "recoveries",  # how often the estimate came back after a split had raised it
-            "recovery_us",  # us that this took in total
+            "recovery_us",  # us: how long this took in total
             "recovery_longest",  # us
             "measured",  # closed batches whose records were compressed anew to get their size
             "model_error",  # sum of the model's errors for these, in MICRO of the size

@@ -162,13 +162,13 @@ def timed_batches(sent: Sent, times: Times, linger_us: int) -> Records:
     had_to_wait = (batches["has_sequence"] == 1) & (waited.until > ready)
     batches["size"] = sent.first_sendings["size"]
     before = closed_before(sent, closed)
-    in_turn, behind = np.maximum(ready, before), np.maximum(closed - np.maximum(waited.until, before), 0)
-    without_queue = np.where(had_to_wait, np.maximum(waited.begin - in_turn, 0) + behind, closed - in_turn)
+    in_turn, delay_in_turn = np.maximum(ready, before), np.maximum(closed - np.maximum(waited.until, before), 0)
+    without_queue = np.where(had_to_wait, np.maximum(waited.begin - in_turn, 0) + delay_in_turn, closed - in_turn)
     batches["delay"] = np.maximum(without_queue, 0)
     batches["in_turn"] = had_to_wait | (before > ready)
-    batches["behind"] = np.where(had_to_wait, behind, np.where(batches["in_turn"], batches["delay"], 0))
+    batches["delay_in_turn"] = np.where(had_to_wait, delay_in_turn, np.where(batches["in_turn"], batches["delay"], 0))
     batches["uncompressed"] = sent.first_sendings["uncompressed"]
-    batches["by_bytes"] = np.where(batches["uncompressed"] > 0, BYTES_SHARE * batches["behind"], 0)
+    batches["by_bytes"] = np.where(batches["uncompressed"] > 0, BYTES_SHARE * batches["delay_in_turn"], 0)
     batches["early"] = np.where(closed < ready, closed, NEVER)
     batches["filled_by"] = np.where(surely_before, NONE, batches["next_record"])
     batches["round_trip"] = np.where(answered == NEVER, 0, answered - closed)

@@ -1,8 +1,8 @@
 """How much the next run may differ from the captured one in pace.
 
-A capture shows one run only. The differences between its own stretches tell something about the differences between
-runs: on a machine that other work keeps busy, both are large. A few times tell little, so the differences between equal
-runs in the lab count as well. VALIDATION.md says what was measured.
+A capture shows only one run. How much its own stretches differ hints at how much runs differ: both are large on a
+machine that other work keeps busy. Few times show little, so the differences between equal runs in the lab count as
+well. VALIDATION.md says what was measured.
 """
 
 from __future__ import annotations

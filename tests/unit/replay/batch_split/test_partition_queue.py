@@ -22,7 +22,7 @@ from udfs.replay.batch_split.partition_queue import (
     IN_FLIGHT,
     NO_PART,
     TO_SEND,
-    close_behind,
+    close_in_turn,
     enqueue_batch,
     leave_queue,
     must_wait_in_queue,
@@ -132,27 +132,27 @@ def test_a_batch_leaves_no_sooner_than_it_may(may_leave: int, time: int) -> None
 
 
 def test_a_batch_leaves_as_long_after_the_last_part_as_the_captured_one() -> None:
-    sim = partition(behind=300)
+    sim = partition(delay_in_turn=300)
     hold(sim, 0)
     assert left(sim) == [(CLOSED, 0, NOW + 300)]
 
 
 def test_each_of_several_batches_leaves_as_long_after_the_one_before_it_as_the_captured_one() -> None:
-    sim = partition(behind=300)
+    sim = partition(delay_in_turn=300)
     for first in (0, 10):
         hold(sim, first)
     assert left(sim) == [(CLOSED, 0, NOW + 300), (CLOSED, 10, NOW + 600)]
 
 
 def test_a_batch_with_half_the_bytes_takes_half_of_the_time_that_is_in_proportion_to_bytes() -> None:
-    sim = partition(behind=300, by_bytes=120, uncompressed=2_000)
+    sim = partition(delay_in_turn=300, by_bytes=120, uncompressed=2_000)
     hold(sim, 0)
     assert left(sim) == [(CLOSED, 0, NOW + 240)]
 
 
 def test_a_batch_is_not_closed_before_an_earlier_one_that_has_left_the_queue() -> None:
     """It is due before the last batch that left the queue is closed, so it is closed after that one."""
-    sim = partition(behind=300)
+    sim = partition(delay_in_turn=300)
     for first in (0, 10):
         hold(sim, first)
     left(sim)
@@ -160,7 +160,7 @@ def test_a_batch_is_not_closed_before_an_earlier_one_that_has_left_the_queue() -
     assert stands_behind_sent(sim, 20, NOW + 400)
     assert not stands_behind_sent(sim, 20, NOW + 600)
     assert not stands_behind_sent(sim, 10, NOW + 400)
-    close_behind(sim, 20)
+    close_in_turn(sim, 20)
     assert pop(sim.heap)[0] == NOW + 900
 
 
@@ -194,7 +194,7 @@ def test_if_pace_is_drawn_anew_no_batch_is_closed_at_a_captured_time() -> None:
 def test_a_batch_that_lingered_while_it_waited_for_parts_is_closed_once_the_last_part_is_sent(
     part: int, events: list[tuple[int, int, int]]
 ) -> None:
-    sim = partition(part, behind=300)
+    sim = partition(part, delay_in_turn=300)
     filling = sim.filling[0]
     filling["is_overdue"], filling["first"], filling["count"] = 1, 30, 2
     assert left(sim) == events

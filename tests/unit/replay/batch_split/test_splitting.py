@@ -152,7 +152,7 @@ def split(case: Case) -> ProducerSim:
     outcomes["since_split"] = case.last_split
     estimates = np.full((1, 1, CODECS), 0.25, np.float32)
     sim = new_sim(capture, settings_of(case.producer), as_produced(1 << 20), estimates, outcomes)
-    sim.filling["queued"], sim.ready["behind"][n], sim.ready["behind"][n + 1] = n, n + 1, NONE
+    sim.filling["queued"], sim.ready["next_in_queue"][n], sim.ready["next_in_queue"][n + 1] = n, n + 1, NONE
     ready = sim.ready[0]
     ready["end"], ready["size"], ready["made_by_split"] = n, size_of(case), case.made_by_split
     ready["uncompressed"] = sum(bytes_of(case, record, 0) for record in range(n))
@@ -166,7 +166,7 @@ def sent_parts(sim: ProducerSim, has_sequence: bool) -> list[tuple[int, int]]:
         found, place = [], int(sim.filling["queued"][0])
         while place != NONE:
             found.append((place, int(sim.ready["may_leave"][place])))
-            place = int(sim.ready["behind"][place])
+            place = int(sim.ready["next_in_queue"][place])
         return found[:-2] if [first for first, _ in found[-2:]] == [len(sim.ready) - 2, len(sim.ready) - 1] else []
     events = [pop(sim.heap) for _ in range(int(sim.heap.events[0]))]
     assert all(code & KIND == CLOSED for _, code in events)

@@ -71,7 +71,7 @@ def test_the_delay_of_a_batch_that_waited_for_parts_counts_from_the_last_part() 
     rows = [(0, 8, 9, 10), (0, 4, 10, 0), (4, 4, 49, 0), (8, 8, 50, 0), (16, 8, 60, 0)]
     found = read(*(sent(first, n, 250 * n, request, error) for first, n, request, error in rows))
     batch = batches_in(no_order(5), found)[1]
-    assert (batch["delay"], batch["behind"], batch["queued_by"]) == (1000, 1000, 0)
+    assert (batch["delay"], batch["delay_in_turn"], batch["queued_by"]) == (1000, 1000, 0)
 
 
 def test_the_delay_of_a_batch_that_was_next_before_the_split_includes_its_wait_until_the_split() -> None:
@@ -81,7 +81,7 @@ def test_the_delay_of_a_batch_that_was_next_before_the_split_includes_its_wait_u
     rows = [(0, 8, 20, 10), (0, 4, 30, 0), (4, 4, 49, 0), (8, 8, 50, 0), (16, 8, 60, 0)]
     found = read(*(sent(first, n, 250 * n, request, error) for first, n, request, error in rows))
     batch = batches_in(no_order(5), found)[1]
-    assert (batch["delay"], batch["behind"], batch["queued_by"]) == (30_000 - 20_000 + 1000, 1000, 0)
+    assert (batch["delay"], batch["delay_in_turn"], batch["queued_by"]) == (30_000 - 20_000 + 1000, 1000, 0)
 
 
 def test_a_record_that_came_after_a_close_was_appended_after_it_even_if_its_own_ms_is_earlier() -> None:

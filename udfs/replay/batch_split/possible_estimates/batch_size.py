@@ -1,8 +1,8 @@
 """The batch.size of a producer, as its batches show it if nobody states it.
 
-If a batch took a record, batch.size allowed it. If a batch ended at a record, and not because of its time, batch.size
-did not allow that record. So each batch gives a range for batch.size, by the estimates that are possible when it was
-created, and the value is in nearly all of these ranges.
+A batch took the records that batch.size allowed. If it ended before a record, and not because it had lingered,
+batch.size did not allow that record. So each batch gives a range for batch.size, by the estimates that are possible
+when it was created. The value is in nearly all of these ranges.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from udfs.replay.batch_split.state import bytes_in_batch
 
 
 @kernel
-def possible_range(sim: GroupSim, till: int) -> tuple[np.float32, np.float32]:
-    """The least and the greatest estimate with what may have been by then, taken in the order of requests."""
+def possible_range(sim: GroupSim, until: int) -> tuple[np.float32, np.float32]:
+    """The least and the greatest estimate after what may have happened by then, in the order of requests."""
     known, closes, splits, settings = sim.memory.possible[0], sim.closes, sim.splits, sim.settings[0]
     estimate = least = greatest = known.estimate
     for number in range(known.base, min(known.base + MOST_AHEAD, len(closes))):
-        if closes[number].none_before > till:
+        if closes[number].none_before > until:
             break
-        if closes[number].earliest <= till:
+        if closes[number].earliest <= until:
             estimate = updated_estimate(settings, estimate, closes[number].ratio)
             least, greatest = min(least, estimate), max(greatest, estimate)
-    if known.splits < len(splits) and splits[known.splits].earliest <= till:
+    if known.splits < len(splits) and splits[known.splits].earliest <= until:
         greatest = max(greatest, estimate_after_split(settings.profile, splits[known.splits].ratio))
     return least, greatest
 

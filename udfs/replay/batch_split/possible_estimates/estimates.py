@@ -26,7 +26,7 @@ def follow_events(sim: GroupSim, number: int) -> None:
     progress, batch = sim.memory.progress[0], sim.batches[number]
     if progress.estimates == 1 and sim.memory.possible[0].estimate < 0:
         skip_closes(sim, batch.time)
-    progress.batch, progress.till = number, batch.until
+    progress.batch, progress.until = number, batch.until
     progress.place = batch.place if sim.in_order else batch.later
     place = 0
     while place < progress.estimates <= MOST_ESTIMATES:
@@ -46,7 +46,7 @@ def follow_events(sim: GroupSim, number: int) -> None:
 def may_split(sim: GroupSim, place: int) -> bool:
     """Whether the next split of a possible estimate may have happened by then."""
     split = sim.memory.possible[place].splits
-    return split < len(sim.splits) and sim.splits[split].earliest <= sim.memory.progress[0].till
+    return split < len(sim.splits) and sim.splits[split].earliest <= sim.memory.progress[0].until
 
 
 @kernel
@@ -59,7 +59,7 @@ def add_closes(sim: GroupSim, place: int) -> None:
         return
     for bit in range(len(closes) - known.base):
         number = known.base + bit
-        if closes[number].none_before > progress.till or progress.estimates == TOO_MANY:
+        if closes[number].none_before > progress.until or progress.estimates == TOO_MANY:
             return
         if bit == MOST_AHEAD:
             progress.estimates = TOO_MANY
@@ -71,7 +71,7 @@ def add_closes(sim: GroupSim, place: int) -> None:
 def may_be_next(sim: GroupSim, place: int, number: int) -> bool:
     """Whether a close may be the next one that a possible estimate follows."""
     known, close, progress = sim.memory.possible[place], sim.closes[number], sim.memory.progress[0]
-    if close.earliest > progress.till or close.earliest >= sim.closes[known.base].latest:
+    if close.earliest > progress.until or close.earliest >= sim.closes[known.base].latest:
         return False
     if close.after >= progress.place:
         return False

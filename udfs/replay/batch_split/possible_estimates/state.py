@@ -46,7 +46,7 @@ CLOSE = np.dtype(
     [
         ("latest", np.int64),  # us: when the request was sent
         ("earliest", np.int64),  # us: the earliest time
-        ("none_before", np.int64),  # the least `earliest` of this close and all behind it
+        ("none_before", np.int64),  # the least `earliest` of this close and all after it
         ("after", np.int64),  # the place of the batch's last record, or NONE
         ("splits", np.int64),  # how many splits come before it at least; if it is of a part, its own split is the last
         ("ratio", np.float32),
@@ -88,8 +88,8 @@ PLACED = int_fields("batch", "rank")
 
 JUDGED_BATCH = int_fields(
     "batch",  # the one that is judged
-    "till",  # us: what can have been by then can be behind its estimate
-    "place",  # of a record: only closes of batches whose last record stands before it can be behind the estimate
+    "until",  # us: only closes and splits that can have happened by then can have moved its estimate
+    "place",  # of a record: only closes of batches whose last record stands before it can have moved the estimate
     "estimates",  # how many are possible; one more than MOST_ESTIMATES: too many
     "agreeing",  # how many of these agree with the batch
     "steps",  # how many are kept
