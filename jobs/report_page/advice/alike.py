@@ -84,7 +84,7 @@ def enough_value_text(alike: Alike) -> str:
     """
     values = [int(recommendation.enough) for recommendation in alike if recommendation.enough is not None]
     is_known = len(values) == len(alike)
-    enough = f"; {value_text(alike[0].setting, str(max(values)))} would have done" if is_known else ""
+    enough = f"; {value_text(alike[0].setting, str(max(values)))} would be enough" if is_known else ""
     return f"{enough}{'; a proposal, in no release' if alike[0].is_proposal else ''}"
 
 

@@ -18,7 +18,9 @@ from schemas.tables.values import FOLLOWER
 from udfs.replay.fetch_max_bytes.settings import FETCHERS
 
 EACH_AT_ITS_PACE = "each fetcher keeps the captured pace, however many share a broker's disks, network and processors"
-BESIDE_LIVE_RUNS = "on a live cluster with busy processors, ranges held 59 % of catch-ups and 80 % of longest waits"
+BESIDE_LIVE_RUNS = (
+    "on a live cluster with busy processors, ranges contained 59 % of catch-ups and 80 % of longest waits"
+)
 """VALIDATION.md has the runs."""
 NOT_DEALT = "left as captured, for the capture does not show by which rule partitions are dealt to fetchers"
 """The reasons of `fetcher_of_partition` in `fidelity` say what the capture does not show."""

@@ -21,7 +21,7 @@ from udfs.replay.fetch_max_bytes.quotas import has_quota
 
 EXTRAPOLATED = "an extrapolation: clients and brokers keep their captured pace for each request and record"
 BESIDE_LIVE_RUNS = (
-    "on a live cluster, ranges held 94 % of catch-ups with more members and 78 % of lags with more traffic"
+    "on a live cluster, ranges contained 94 % of catch-ups with more members and 78 % of lags with more traffic"
 )
 """VALIDATION.md has the runs."""
 ALIKE = "no wait, catch-up, lag or memory differs so much that this capture can tell"

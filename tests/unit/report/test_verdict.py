@@ -82,7 +82,7 @@ def test_a_setting_that_is_kept_shows_the_value_that_would_have_done() -> None:
         gain=Effect(), cost=Effect(),
     )  # fmt: skip
     (line,) = [line for line in screen(findings(), kept) if line.startswith("KEEP")]
-    assert line.endswith("max.incremental.fetch.session.cache.slots  brokers  1,000 (default); 8 would have done")
+    assert line.endswith("max.incremental.fetch.session.cache.slots  brokers  1,000 (default); 8 would be enough")
 
 
 def test_no_value_would_have_done_for_several_clients_if_it_is_unknown_for_one() -> None:
