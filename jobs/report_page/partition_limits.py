@@ -131,8 +131,8 @@ def partitions_answer(findings: Findings) -> str:
     last = [row["last"] for row in rows]
     most = next(row for row in rows if row["last"] == max(last))
     sentence = (
-        f"At the end, broker {most[p.broker]} has most replicas{equal_brokers_text(whole['alike'])}, {max(last):,} of "
-        f"{whole['replicas']:,} on {quantity(whole['brokers'], 'broker')}, without internal topics"
+        f"At the end, broker {most[p.broker]} has most replicas, {max(last):,} of {whole['replicas']:,} on "
+        f"{quantity(whole['brokers'], 'broker')}{equal_brokers_text(whole['alike'])}. Internal topics are not counted"
         f"{drawn_placement_text(findings)}"
     )
     return f"{sentence}{nearest_limit_text(findings, span_ms(whole))}."
@@ -143,7 +143,7 @@ def equal_brokers_text(alike: int) -> str:
 
     alike: how many brokers have that number of replicas, that broker included.
     """
-    return f", as many as {quantity(alike - 1, 'other')}" if alike > 1 else ""
+    return f"; {quantity(alike - 1, 'other has', 'others have')} as many" if alike > 1 else ""
 
 
 def are_brokers_unknown(findings: Findings) -> bool:
@@ -160,7 +160,8 @@ def drawn_placement_text(findings: Findings) -> str:
         for row in findings.of(fidelity_by_reason)
         if (row[t.algorithm], row["reason"]) == (algorithms.PARTITION_LIMITS, CHANGES.not_in_metadata)
     )
-    return f". Placement by {quantity(changes, 'change')} is drawn, as no Metadata response shows it" if changes else ""
+    placed = quantity(changes, "change puts its replicas", "changes put their replicas")
+    return f". Where {placed} is drawn, because no Metadata response shows it" if changes else ""
 
 
 def nearest_limit_text(findings: Findings, span: float) -> str:

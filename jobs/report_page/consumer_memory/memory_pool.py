@@ -113,8 +113,8 @@ def pool_cost_text(row: Row) -> str:
     """What a lane's pool costs the consumer that it slows most."""
     c = CONSUMER_MEMORY
     text = (
-        f"{lane_phrase(row[c.scenario])}, the pool of {client_name(row[c.client_id])}, which is slowed most, is used "
-        f"up {percent(row[c.depleted_share])} of the time, and a response waits up to {duration(row[c.wait_ms_max])}"
+        f"{lane_phrase(row[c.scenario])}, {client_name(row[c.client_id])} is slowed most: its pool is depleted "
+        f"{percent(row[c.depleted_share])} of the time, and a response waits up to {duration(row[c.wait_ms_max])}"
     )
     ratio = row[c.throughput_ratio]
     return text if ratio is None else f"{text}. Throughput is {percent(ratio)} of the captured one"

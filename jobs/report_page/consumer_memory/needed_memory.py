@@ -160,7 +160,7 @@ def shared_identity_text(row: Row) -> str:
 
 def bound_exceeded_text(held: int, bound: int) -> str:
     """Why a consumer can hold more than KIP-74's bound, if it does."""
-    return "" if held <= bound else ", which first batches of responses exceed, since these come whole however large"
+    return "" if held <= bound else ". A first batch that is larger comes whole, so more was held"
 
 
 def at_most_text(count: int) -> str:

@@ -22,7 +22,7 @@ BESIDE_LIVE_RUNS = (
     "on a live cluster with busy processors, ranges contained 59 % of catch-ups and 80 % of longest waits"
 )
 """VALIDATION.md has the runs."""
-NOT_DEALT = "left as captured, for the capture does not show by which rule partitions are dealt to fetchers"
+NOT_DEALT = "left as captured, because the capture does not show by which rule partitions are dealt to fetchers"
 """The reasons of `fetcher_of_partition` in `fidelity` say what the capture does not show."""
 
 

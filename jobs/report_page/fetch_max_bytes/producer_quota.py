@@ -18,7 +18,7 @@ from schemas.tables import algorithms
 from schemas.tables.gold import PRODUCER_THROTTLES
 from udfs.replay.fetch_max_bytes.quotas import PRODUCER_QUOTA, has_quota
 
-MADE_AS_CAPTURED = "the broker's own rules, for the same batches, whose records are made when they were"
+MADE_AS_CAPTURED = "the broker's own rules, for the captured batches, with their records made at the captured times"
 LEAST_LONGER_MS = 100
 """A time that differs by less than this counts as equal."""
 

@@ -76,7 +76,7 @@ def test_if_replicas_were_drawn_the_answer_on_the_fullest_broker_says_so(reason:
     found = findings(rows, {"partition_limits": ["captured"]})
     told = sentence(found, 3)
     assert "broker 1 has most replicas, 4 of 7 on 2 brokers" in told
-    assert ("Placement by 1 change is drawn" in told) is is_said
+    assert ("Where 1 change puts its replicas is drawn" in told) is is_said
 
 
 def test_what_a_limit_per_broker_refuses_is_called_unknown_if_no_broker_is_known() -> None:
@@ -139,7 +139,7 @@ def test_brokers_that_have_as_many_replicas_as_the_fullest_are_counted() -> None
     on_brokers = [Row(**row_of(PARTITIONS_PER_BROKER, broker=n).asDict(), last=4) for n in (1, 2, 3)]
     whole = Row(brokers=3, replicas=12, alike=3, **{"from": AT, "to": AT})
     found = findings({brokers_over_time: on_brokers, captured_cluster: [whole]}, {"partition_limits": ["captured"]})
-    assert "broker 1 has most replicas, as many as 2 others, 4 of 12 on 3 brokers" in sentence(found, 3)
+    assert "broker 1 has most replicas, 4 of 12 on 3 brokers; 2 others have as many" in sentence(found, 3)
 
 
 def test_requests_that_only_a_refusal_causes_are_counted_apart_from_captured_changes() -> None:

@@ -213,7 +213,7 @@ def test_the_cost_of_a_pool_is_shown_for_the_consumer_that_it_slows_most() -> No
         slow=slow,
     )
     assert told.endswith(
-        ". With buffer.memory=1 KiB, the pool of app, which is slowed most, is used up 25.0 % of the time, and a "
+        ". With buffer.memory=1 KiB, app is slowed most: its pool is depleted 25.0 % of the time, and a "
         "response waits up to 40 ms. Throughput is 95.0 % of the captured one."
     )
 
@@ -245,7 +245,7 @@ def test_the_uncompressed_size_is_shown_or_why_it_is_not_known() -> None:
 def test_if_more_is_held_than_the_bound_of_kip_74_the_answer_says_why(held: int, is_more: bool) -> None:
     most = one_of_client(record_bytes=100, used_bytes_max=held, memory_bound_bytes=2000)
     told = needed_memory_answer(findings({lanes: [], hungry_consumers: [most]}, {algorithms.CONSUMER_MEMORY: LANES}))
-    assert ("which first batches of responses exceed, since these come whole however large" in told) == is_more
+    assert ("A first batch that is larger comes whole, so more was held" in told) == is_more
 
 
 def test_bytes_held_under_other_fetch_limits_are_shown_without_a_replay_of_fetch_max_bytes() -> None:

@@ -78,7 +78,7 @@ def test_the_answer_on_pools_names_no_setting_of_brokers_or_producers() -> None:
         slowed_consumers: [slow],
     }
     found = findings(asked, {algorithms.CONSUMER_MEMORY: ("captured", lane)})
-    assert ". With buffer.memory=1 MiB, the pool of app, which is slowed most" in sentence(found, 12)
+    assert ". With buffer.memory=1 MiB, app is slowed most" in sentence(found, 12)
 
 
 def test_a_pool_without_bound_is_a_lane_like_any_other() -> None:
