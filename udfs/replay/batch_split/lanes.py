@@ -12,7 +12,7 @@ from udfs.columns.arrays import Records
 from udfs.columns.sentinels import NONE
 from udfs.kernels.kernel import kernel
 from udfs.replay.batch_split.accumulator import append_record, close_as_captured, leave_partition, seal_full
-from udfs.replay.batch_split.partition_queue import stands_behind_sent
+from udfs.replay.batch_split.partition_queue import comes_after_sent
 from udfs.replay.batch_split.sender import handle_next_event, waits_to_close
 from udfs.replay.batch_split.sender_events import CLOSED, KIND, KIND_BITS, OF_BATCH
 from udfs.replay.batch_split.state import MODELLED, NOT_BEGUN, NOT_CLOSED, ProducerSim, codec_of
@@ -32,7 +32,7 @@ def has_to_be_measured(sim: ProducerSim, lane: int) -> bool:
     if every == 0 or code & ~INDEX != OF_BATCH or kind != CLOSED or sim.ready[first].size != NOT_CLOSED:
         return False
     codec = codec_of(sim, lane, first)
-    if codec == 0 or waits_to_close(sim, first) or stands_behind_sent(sim, first, sim.heap.time[0]):
+    if codec == 0 or waits_to_close(sim, first) or comes_after_sent(sim, first, sim.heap.time[0]):
         return False
     if (first * SAMPLING >> 16) % every != 0:
         return False

@@ -35,7 +35,7 @@ def delay_in_turn(sim: ProducerSim, first: int) -> int:
 
 
 @kernel
-def stands_behind_sent(sim: ProducerSim, first: int, time: int) -> bool:
+def comes_after_sent(sim: ProducerSim, first: int, time: int) -> bool:
     """Whether a batch that would close now comes after a batch that has left the queue and closes later."""
     filling = sim.filling[sim.capture.records[first].partition]
     is_next = filling.left != NONE and first > filling.left and not sim.ready[first].made_by_split
@@ -67,7 +67,7 @@ def enqueue_batch(sim: ProducerSim, first: int, may_leave: int) -> None:
 
 @kernel
 def leave_queue(sim: ProducerSim, partition: int, time: int) -> None:
-    """Send the batches that no longer have to wait, each as long after the batch before as captured."""
+    """Send the batches that no longer have to wait. The times between them are as captured."""
     filling, last = sim.filling[partition], time
     while filling.queued != NONE:
         first = filling.queued

@@ -16,10 +16,10 @@ from udfs.replay.batch_split.partition_queue import (
     IN_FLIGHT,
     NO_PART,
     close_in_turn,
+    comes_after_sent,
     enqueue_batch,
     leave_queue,
     must_wait_in_queue,
-    stands_behind_sent,
 )
 from udfs.replay.batch_split.sender_events import (
     ANSWERED,
@@ -55,8 +55,8 @@ def captured_part(sim: ProducerSim, first: int, codec: int) -> int:
 
 @kernel
 def closed_size(sim: ProducerSim, lane: int, first: int, codec: int, time: int) -> int:
-    """Bytes of the batch that is being closed: as measured; if it is not, those of the same captured part; if there is
-    none, by the model. Measured batches show the error of the model.
+    """Bytes of the batch that is being closed: as measured, otherwise those of the same captured part, otherwise by the
+    model. Measured batches show the error of the model.
     """
     size, part = sim.ready[first].size, captured_part(sim, first, codec)
     if size <= 0:
@@ -152,7 +152,7 @@ def count_batch(sim: ProducerSim, lane: int, first: int) -> None:
 
 @kernel
 def close_batch(sim: ProducerSim, lane: int, first: int, time: int) -> None:
-    """ProducerBatch.close, and the request: the estimate follows the batch, and too large a batch comes back."""
+    """ProducerBatch.close, and the request: the estimate follows the batch; a batch that is too large comes back."""
     ready, codec = sim.ready[first], codec_of(sim, lane, first)
     partition, batch = sim.capture.records[first].partition, sim.capture.records[first].batch
     topic = topic_of(sim, first)
@@ -233,7 +233,7 @@ def handle_batch_event(sim: ProducerSim, lane: int, kind: int, first: int, time:
         leave_queue(sim, sim.capture.records[first].partition, time)
     elif waits_to_close(sim, first):
         enqueue_batch(sim, first, time)
-    elif stands_behind_sent(sim, first, time):
+    elif comes_after_sent(sim, first, time):
         close_in_turn(sim, first)
     else:
         close_batch(sim, lane, first, time)

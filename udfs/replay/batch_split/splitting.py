@@ -38,8 +38,8 @@ def refill_batches(sim: ProducerSim, lane: int, first: int, time: int) -> None:
     """Put the records of a batch into new batches of the size to split to."""
     records, settings, ready = sim.capture.records, sim.settings[lane], sim.ready[first]
     codec, target, end = codec_of(sim, lane, first), split_size(sim, lane, first), ready.end
-    # All records may end up in one batch again. If the client halves, that is halved when it comes back; else Kafka
-    # would split it in vain again and again.
+    # All records may end up in one batch again. A client that halves such batches halves it when it comes back. Any
+    # other client would split it in vain again and again.
     if_whole = STUCK if ready.made_by_split or not settings.halves else 1
     ratio = sim.estimates[lane, topic_of(sim, first), codec]
     begin, filled, limit = first, 0, max(target, upper_bound(records[first].content))

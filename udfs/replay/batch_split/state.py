@@ -195,24 +195,19 @@ class TopicRules(NamedTuple):
 
 
 class ProducerSim(NamedTuple):
-    """The replay of a stretch of what a producer sent, in every lane.
-
-    settings: SPLIT_SETTINGS[lanes]. estimates: float32[lanes, topics, codecs]. outcomes: SPLIT_OUTCOME[lanes, topics].
-    Both go on from the stretch before. filling: FILLING[partitions]. ready: READY[records]. current: int64[topics], the
-    partition that got the last record. spans: SPLIT_SPAN[SPANS_ROOM]. progress: LANE_PROGRESS[1].
-    """
+    """The replay of a stretch of what a producer sent, in every lane."""
 
     capture: Capture
-    settings: Records
+    settings: Records  # SPLIT_SETTINGS[lanes]
     rules: TopicRules
-    estimates: Singles
-    outcomes: Records
-    filling: Records
-    ready: Records
-    current: Ints
+    estimates: Singles  # float32[lanes, topics, codecs]; go on from the stretch before, as the outcomes do
+    outcomes: Records  # SPLIT_OUTCOME[lanes, topics]
+    filling: Records  # FILLING[partitions]
+    ready: Records  # READY[records]
+    current: Ints  # int64[topics]: the partition that got the last record
     heap: Heap
-    spans: Records
-    progress: Records
+    spans: Records  # SPLIT_SPAN[SPANS_ROOM]
+    progress: Records  # LANE_PROGRESS[1]
 
 
 def new_sim(

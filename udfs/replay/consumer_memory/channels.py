@@ -1,4 +1,4 @@
-"""Connections that share a memory pool: which may read, which have to wait, and how that delays all that comes later.
+"""Connections that share a memory pool: which of them read, which wait, and how a wait delays what comes later.
 
 The pool is a broker's (KIP-72), or a consumer's in the prototype of KIP-81, which is a proposal. This module handles
 the events of a lane; reading.py says how messages take memory, and which connections wait for it. Three variants of the
@@ -113,7 +113,7 @@ def on_poll(sim: MessageSim, lane: int, time: int) -> None:
 
 @kernel
 def start_lane(sim: MessageSim, lane: int) -> None:
-    """Forget the lane before, and schedule the first request of every connection."""
+    """Begin a lane: schedule the first request of every connection."""
     settings, state = sim.settings[lane], sim.state[0]
     for number in range(len(sim.messages)):
         message = sim.message_states[number]
@@ -138,7 +138,7 @@ def start_lane(sim: MessageSim, lane: int) -> None:
 def count_from_here(sim: MessageSim, lane: int) -> None:
     """Let the lane count from the window's begin on. Memory in use and waiting connections stay as they are."""
     begin_window(sim.meter)
-    sim.outcomes[lane] = sim.nothing[0]
+    sim.outcomes[lane] = sim.no_outcome[0]
     forget_depletion(sim.pool[0], sim.meter.usage[0].time)
     note_reckoned(sim, lane)
 

@@ -2,8 +2,8 @@
 
 A request log shows it. Without one, a request's response and the fetches of its batches are only upper bounds: both
 come later, when replicas have the records, members of a group have joined, or a network thread has time. So the time is
-estimated from requests that the same broker answered at once at about that time, which wait for nothing but the
-broker. The estimate is never above the bound. VALIDATION.md says how good it is.
+estimated from requests that wait for nothing but the broker, and that the same broker answered at about that time. The
+estimate is never above the bound. VALIDATION.md says how good it is.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Messages that are read on connections which share a memory pool, and connections that have to wait for memory.
+"""How messages are read on connections that share a memory pool, and which connections wait for memory.
 
 A message takes its memory once its size is known, which is in its first bytes (NetworkReceive, KafkaChannel.read and
 Selector of Kafka 4.4). It is complete with its last byte. A connection that the pool refuses is muted. When memory has
@@ -121,7 +121,7 @@ def finish_message(sim: MessageSim, lane: int, number: int, time: int) -> None:
 def read_message(sim: MessageSim, lane: int, number: int, time: int) -> bool:
     """Try to take a message's memory; returns whether that succeeded, or the connection is closed.
 
-    The rest of the message takes as long to come as captured.
+    The rest of the message takes as long to arrive as captured.
     """
     message, outcome = sim.messages[number], sim.outcomes[lane]
     result = try_allocate(sim.pool[0], message.size, time) if message.size > 0 else GRANTED
@@ -163,7 +163,7 @@ def read_what_is_there(sim: MessageSim, lane: int, connection: int, time: int) -
 
 
 @kernel
-def line_up_muted(sim: MessageSim, thread: int) -> int:
+def order_muted(sim: MessageSim, thread: int) -> int:
     """Put the muted connections of a network thread, or all of them if it is NONE, into the order in which they are
     tried; returns how many there are.
     """
@@ -185,7 +185,7 @@ def poll_muted(sim: MessageSim, lane: int, thread: int, time: int) -> bool:
     most one message. Returns whether any did.
     """
     any_read = False
-    for place in range(line_up_muted(sim, thread)):
+    for place in range(order_muted(sim, thread)):
         connection = sim.race[place]
         number = sim.connection_states[connection].head
         sim.message_states[number].waited_us = time - sim.connection_states[connection].waiting_since

@@ -15,7 +15,7 @@ from udfs.facts.arrow_tables import pack_tables
 from udfs.replay.consumer_memory.channels import replay_units
 from udfs.replay.consumer_memory.consumers import ConsumerEvents, replay_pools
 from udfs.replay.consumer_memory.events import KeptExchanges
-from udfs.replay.consumer_memory.fetch_queue.replay import librdkafka_consumers, replay_consumer
+from udfs.replay.consumer_memory.fetch_queue.replay import librdkafka_consumers, replay_consumer_queue
 from udfs.replay.consumer_memory.fetch_queue.rows import queue_rows
 from udfs.replay.consumer_memory.fidelity import verdicts_on_consumers
 from udfs.replay.consumer_memory.handling import handled_requests
@@ -43,7 +43,7 @@ def replay_memory(batches: Iterable[pa.RecordBatch], lanes: MemoryLanes, run_id:
 def rows_of_units(batches: Iterable[pa.RecordBatch], lanes: MemoryLanes, run_id: str) -> Rows:
     """The rows of one set of units after the other; the units of a set are replayed together."""
     own = lanes.with_captured_traffic
-    replays = {CONSUMER: (replay_consumers, lanes), BROKER: (replay_brokers, own), PRODUCER: (replay_sends, own)}
+    replays = {CONSUMER: (replay_consumers, lanes), BROKER: (replay_brokers, own), PRODUCER: (replay_producers, own)}
     for units, parts in units_together(batches, run_id, len(lanes.names)):
         replay, of_side = replays[units.side]
         yield from replay(units, parts, of_side)
@@ -60,7 +60,7 @@ def replay_consumers(units: Units, parts: Parts, lanes: MemoryLanes) -> Rows:
         yield from consumer_memory_rows(units, consumers, lanes, replayed)
         yield from consumer_range_rows(units, consumers, lanes, replayed, settings)
     own = lanes.with_captured_traffic
-    queues = [replay_consumer(consumers, unit, own) for unit in librdkafka_consumers(consumers).tolist()]
+    queues = [replay_consumer_queue(consumers, unit, own) for unit in librdkafka_consumers(consumers).tolist()]
     yield from queue_rows(units, consumers, queues, own)
     on_queues = [(queue.unit, queue.decisions) for queue in queues]
     yield from client_fidelity_rows(units, [*verdicts_on_consumers(consumers), *on_queues])
@@ -82,7 +82,7 @@ def replay_brokers(units: Units, parts: Parts, lanes: MemoryLanes) -> Rows:
     yield from broker_range_rows(units, traces, replayed, lanes, settings)
 
 
-def replay_sends(units: Units, parts: Parts, lanes: MemoryLanes) -> Rows:
+def replay_producers(units: Units, parts: Parts, lanes: MemoryLanes) -> Rows:
     """The rows of producers. Those that are not Kafka's own Java client, or may be several processes, have rows of
     `fidelity` only.
     """

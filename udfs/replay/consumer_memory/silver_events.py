@@ -30,12 +30,12 @@ from udfs.replay.shared.silver_columns import (
     is_known,
     is_text,
     null_unless,
-    number_of_all,
     partition_key,
+    row_hash,
     rows_where,
     same_columns,
     sum_or_null,
-    text_number,
+    text_hash,
     text_or_empty,
 )
 from udfs.wire.record_batches import MAGIC_VALUE_V2, RECORD_BATCH_OVERHEAD
@@ -177,7 +177,7 @@ def partition_events(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBat
                 **unit_of_client(rows, CONSUMER),
                 t.kind: kind_column(MemoryEvent.PARTITION, rows),
                 t.time: us_since_1970(rows[f.request_time]),
-                t.broker_key: text_number(rows[f.broker]),
+                t.broker_key: text_hash(rows[f.broker]),
                 t.partition_key: partition_key(rows[_F.topic], rows[_F.partition]),
                 t.fetch_offset: null_unless(is_known(rows[f.read_position]), rows[f.fetch_offset]),
                 t.partition_max_bytes: rows[f.partition_max_bytes].cast(pa.int64()),
@@ -232,7 +232,7 @@ def produced_batches(rows: pa.RecordBatch, java: ByConnection, processes: Proces
     """
     t, b = MEMORY_EVENTS, RECORD_BATCHES
     requested = us_since_1970(rows[b.request_time])
-    key = number_of_all(text_number(rows[b.topic]), rows[b.partition], rows[b.producer_id], rows[b.producer_epoch])
+    key = row_hash(text_hash(rows[b.topic]), rows[b.partition], rows[b.producer_id], rows[b.producer_epoch])
     return event_rows(
         {
             **unit_of_client(rows, PRODUCER),

@@ -111,29 +111,23 @@ POOL_OUTCOME = int_fields(
 
 
 class MessageSim(NamedTuple):
-    """The replay of one unit's messages in every lane.
+    """The replay of one unit's messages in every lane."""
 
-    messages, connections: the unit's. settings: POOL_SETTINGS[lanes]. message_states, connection_states: MESSAGE_STATE
-    and CONNECTION_STATE of each. race: int64[connections], working memory. wakes: the unit's. is_scheduled:
-    int64[threads], 1 for a network thread that will try its muted connections. state: LANE_STATE[1]. pool: POOL[1].
-    outcomes: POOL_OUTCOME[lanes]. nothing: POOL_OUTCOME[1], the outcome of a lane that has not begun.
-    """
-
-    messages: Records
-    connections: Records
-    settings: Records
-    message_states: Records
-    connection_states: Records
-    race: Ints
+    messages: Records  # MESSAGE[messages]
+    connections: Records  # TRACED_CONNECTION[connections]
+    settings: Records  # POOL_SETTINGS[lanes]
+    message_states: Records  # MESSAGE_STATE[messages]
+    connection_states: Records  # CONNECTION_STATE[connections]
+    race: Ints  # int64[connections], working memory
     wakes: Wakes
-    is_scheduled: Ints
+    is_scheduled: Ints  # int64[threads]: 1 for a network thread that will try its muted connections
     heap: Heap
-    state: Records
-    pool: Records
+    state: Records  # LANE_STATE[1]
+    pool: Records  # POOL[1]
     meter: Meter
     curves: UsageCurves
-    outcomes: Records
-    nothing: Records
+    outcomes: Records  # POOL_OUTCOME[lanes]
+    no_outcome: Records  # POOL_OUTCOME[1], the outcome of a lane that has not begun
 
 
 class UnitOutcomes(NamedTuple):
@@ -174,7 +168,7 @@ def simulations_of_units(
         meter=new_meter(window),
         curves=replayed.curves,
         outcomes=replayed.outcomes,
-        nothing=read_only(np.zeros(1, POOL_OUTCOME)),
+        no_outcome=read_only(np.zeros(1, POOL_OUTCOME)),
     )
     return replayed, ((unit, simulation_of_unit(whole, units[unit], unit)) for unit in np.flatnonzero(counts).tolist())
 

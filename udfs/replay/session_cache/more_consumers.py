@@ -16,7 +16,7 @@ import pyarrow as pa
 from udfs.columns.arrays import Ints, Records, as_int64s, numbers_in_stretches, stretch_edges
 from udfs.columns.records import as_bytes, pick_records
 from udfs.replay.session_cache.state import SESSION_FETCH
-from udfs.replay.shared.silver_columns import number_of_all
+from udfs.replay.shared.silver_columns import row_hash
 
 COUNTS = ("listed", "returned")
 BYTES = (
@@ -61,7 +61,7 @@ class DealtPartitions:
     def places_of(self, owner: Ints, rows: Records) -> Ints:
         """The place of each row's partition among its client's: int64[n]. owner: int64[n], the client."""
         columns = map(as_int64s, (owner, rows["topic"], rows["partition"]))
-        keys = number_of_all(*map(pa.array, columns)).to_numpy()
+        keys = row_hash(*map(pa.array, columns)).to_numpy()
         distinct, first, which = np.unique(keys, return_index=True, return_inverse=True)
         places = np.zeros(len(distinct), np.int64)
         for i in np.argsort(first).tolist():

@@ -27,7 +27,7 @@ from udfs.replay.shared.silver_columns import (
     is_known,
     rows_where,
     text_bytes,
-    text_number,
+    text_hash,
     text_or_empty,
 )
 from udfs.wire.fetch_sizes import FIRST_WITH_TOPIC_IDS
@@ -135,7 +135,7 @@ def topic_keys(rows: pa.RecordBatch) -> Column:
     f = FETCH_PARTITIONS
     topic_id, name = rows[f.topic_id], rows[f.topic]
     has_ids = pc.greater_equal(rows[f.api_version], FIRST_WITH_TOPIC_IDS)
-    return pc.if_else(has_ids, text_number(first_text(topic_id, name)), text_number(first_text(name, topic_id)))
+    return pc.if_else(has_ids, text_hash(first_text(topic_id, name)), text_hash(first_text(name, topic_id)))
 
 
 def lives_of(connections: pa.Table) -> ByConnection:

@@ -20,7 +20,7 @@ NO_SEQUENCE = -1
 DELIVERY_TIMEOUT_MS = 120_000
 """The default of delivery.timeout.ms: no batch waits longer between its first record and its request."""
 NO_NUMBER = np.iinfo(np.int64).min
-"""What `number_of_all` takes for null."""
+"""What `row_hash` takes for null."""
 
 
 def event_rows(columns: Mapping[Any, Column]) -> pa.RecordBatch:
@@ -75,8 +75,8 @@ def first_text(one: Column, other: Column) -> Column:
     return pa.DictionaryArray.from_arrays(compute.take(texts.indices, places), texts.dictionary)
 
 
-def text_number(column: Column) -> Column:
-    """An int64 for each text of a dictionary column, the same for the same text in every task: 64 bits of BLAKE2b."""
+def text_hash(column: Column) -> Column:
+    """The hash of each text of a dictionary column, the same in every task: 64 bits of BLAKE2b as int64."""
     numbers = [
         int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big", signed=True)
         for text in column.dictionary.to_pylist()
@@ -98,8 +98,8 @@ def constant_text_column(text: str, rows: pa.RecordBatch) -> Column:
     return pa.DictionaryArray.from_arrays(np.zeros(rows.num_rows, np.int32), pa.array([text], pa.string()))
 
 
-def number_of_all(*columns: Column) -> Column:
-    """A 64-bit hash for each row of several columns of numbers: the same numbers give the same hash in every task."""
+def row_hash(*columns: Column) -> Column:
+    """The 64-bit hash of each row of several columns of numbers, the same in every task."""
     mixed = np.zeros(len(columns[0]), np.uint64)
     for column in columns:
         values = column.cast(pa.int64()).fill_null(NO_NUMBER).to_numpy(zero_copy_only=False).view(np.uint64)
@@ -110,8 +110,8 @@ def number_of_all(*columns: Column) -> Column:
 
 
 def partition_key(topic: Column, partition: Column) -> Column:
-    """A number for each partition of a topic, the same for the same partition in every task."""
-    return number_of_all(text_number(topic), partition)
+    """The hash of each topic and partition, the same in every task."""
+    return row_hash(text_hash(topic), partition)
 
 
 def text_bytes(column: Column) -> Column:

@@ -23,10 +23,10 @@ from udfs.replay.batch_split.partition_queue import (
     NO_PART,
     TO_SEND,
     close_in_turn,
+    comes_after_sent,
     enqueue_batch,
     leave_queue,
     must_wait_in_queue,
-    stands_behind_sent,
 )
 from udfs.replay.batch_split.sender_events import CLOSED, KIND, KIND_BITS, LINGERED
 from udfs.replay.batch_split.state import ProducerSim, new_sim, no_outcomes
@@ -157,9 +157,9 @@ def test_a_batch_is_not_closed_before_an_earlier_one_that_has_left_the_queue() -
         hold(sim, first)
     left(sim)
     sim.ready[20]["end"] = 30
-    assert stands_behind_sent(sim, 20, NOW + 400)
-    assert not stands_behind_sent(sim, 20, NOW + 600)
-    assert not stands_behind_sent(sim, 10, NOW + 400)
+    assert comes_after_sent(sim, 20, NOW + 400)
+    assert not comes_after_sent(sim, 20, NOW + 600)
+    assert not comes_after_sent(sim, 10, NOW + 400)
     close_in_turn(sim, 20)
     assert pop(sim.heap)[0] == NOW + 900
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from udfs.replay.shared.columns import rows_alike, values_differ
-from udfs.replay.shared.silver_columns import number_of_all
+from udfs.replay.shared.silver_columns import row_hash
 
 LARGEST = (1 << 31) - 1
 
@@ -35,10 +35,10 @@ def test_without_columns_all_rows_are_alike() -> None:
 
 def test_numbers_of_rows_differ_where_any_column_does() -> None:
     one, other = (pa.array([*range(1000), None]) for _ in range(2))
-    assert len(set(number_of_all(one).to_pylist())) == 1001
-    swapped = number_of_all(pa.array([1, 2, None]), pa.array([2, 1, 1])).to_pylist()
+    assert len(set(row_hash(one).to_pylist())) == 1001
+    swapped = row_hash(pa.array([1, 2, None]), pa.array([2, 1, 1])).to_pylist()
     assert len(set(swapped)) == 3
-    assert number_of_all(one, other).to_pylist() == number_of_all(other, one).to_pylist()
+    assert row_hash(one, other).to_pylist() == row_hash(other, one).to_pylist()
 
 
 VALUES = pa.array([None, 1, 1, None, None, 0, 1], pa.int64())

@@ -23,12 +23,12 @@ from udfs.replay.shared.silver_columns import (
     is_text,
     list_or_empty,
     null_unless,
-    number_of_all,
     partition_key,
+    row_hash,
     rows_where,
     sum_or_null,
     text_bytes,
-    text_number,
+    text_hash,
     text_or_empty,
 )
 from udfs.replay.shared.silver_work import kept_rows
@@ -84,8 +84,8 @@ def test_a_sum_that_int64_cannot_hold_is_null(pairs: list[tuple[int, int]]) -> N
 def test_numbers_of_rows_are_the_same_in_every_task_and_release() -> None:
     """Tasks deal rows by them, and seeds come from them."""
     columns = pa.array([0, 1, None], pa.int32()), pa.array([0, -7, 2], pa.int64())
-    assert number_of_all(*columns).to_pylist() == [0, 4513763376113747782, -1413836885945048840]
-    assert text_number(texts("orders", None)).to_pylist() == [-3049803464231846067, None]
+    assert row_hash(*columns).to_pylist() == [0, 4513763376113747782, -1413836885945048840]
+    assert text_hash(texts("orders", None)).to_pylist() == [-3049803464231846067, None]
     assert partition_key(texts("orders"), pa.array([3])).to_pylist() == [6903129411130179788]
 
 

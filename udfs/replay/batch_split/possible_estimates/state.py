@@ -130,24 +130,23 @@ class EstimateGroup(NamedTuple):
 class GroupSim(NamedTuple):
     """The batches of a group, and the estimates that are possible when each of them is created.
 
-    records: RECORD[records]. settings: SPLIT_SETTINGS[1], the captured ones. bounds: float32[2], of every estimate.
-    in_order: one order of closes and splits is sought that gives all batches; batches of the same ms are then taken in
-    the order of their records. Results are verdicts: int64[batches]; order: PLACED[closes and splits]; was_full:
-    bool[batches], false where each agreeing estimate leaves room for the next record.
+    If `in_order` is set, one order of closes and splits is sought that gives all batches. Batches of the same ms are
+    then taken in the order of their records.
     """
 
-    batches: Records
-    closes: Records
-    splits: Records
-    records: Records
-    settings: Records
+    batches: Records  # CREATED[n]
+    closes: Records  # CLOSE[n]
+    splits: Records  # SPLIT[n]
+    records: Records  # RECORD[records]
+    settings: Records  # SPLIT_SETTINGS[1], the captured ones
     codec: int
     in_order: bool
-    bounds: Singles
+    bounds: Singles  # float32[2], of every estimate
     memory: Memory
-    verdicts: Ints
-    order: Records
-    was_full: Bools
+    # The results.
+    verdicts: Ints  # int64[batches]
+    order: Records  # PLACED[closes and splits]
+    was_full: Bools  # bool[batches]: false where each agreeing estimate leaves room for the next record
 
 
 def new_memory() -> Memory:

@@ -77,8 +77,8 @@ def librdkafka_consumers(consumers: Consumers) -> Ints:
     return consumers.numbers[is_librdkafka[consumers.numbers]]
 
 
-def replay_consumer(consumers: Consumers, unit: int, lanes: MemoryLanes) -> ReplayedQueue:
-    """Replay one consumer in every lane."""
+def replay_consumer_queue(consumers: Consumers, unit: int, lanes: MemoryLanes) -> ReplayedQueue:
+    """Replay the queue of one consumer in every lane."""
     exchanges, fetches = exchanges_of_unit(consumers.exchanges, unit), exchanges_of_unit(consumers.answered, unit)
     fetches, release = fetches[fetches["asked"] > 0], int(exchanges["librdkafka"].max())
     counted = fetches[consumers.window.has(fetches["requested_at"])]

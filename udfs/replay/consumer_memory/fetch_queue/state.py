@@ -78,22 +78,17 @@ class ApplicationPace(NamedTuple):
 
 
 class QueueSim(NamedTuple):
-    """The replay of a consumer's queue in one lane.
+    """The replay of a consumer's queue in one lane."""
 
-    responses: RECORDS_RESPONSE[n]. thresholds: THRESHOLDS[1]. fetchers: FETCHER_STATE[fetchers]. queued: QUEUED[n].
-    queue: QUEUE[1]. held_back_until: int64[n], when a fetcher that had found the queue full asked for the response
-    (us); NONE if it had not. window: int64[2], its begin and end (us). outcome: QUEUE_OUTCOME[1].
-    """
-
-    responses: Records
+    responses: Records  # RECORDS_RESPONSE[n]
     pace: ApplicationPace
-    thresholds: Records
-    fetchers: Records
-    queued: Records
-    queue: Records
-    held_back_until: Ints
-    window: Ints
-    outcome: Records
+    thresholds: Records  # THRESHOLDS[1]
+    fetchers: Records  # FETCHER_STATE[fetchers]
+    queued: Records  # QUEUED[n]
+    queue: Records  # QUEUE[1]
+    held_back_until: Ints  # int64[n], us: when a fetcher that had found the queue full asked; NONE if it had not
+    window: Ints  # int64[2], us: its begin and end
+    outcome: Records  # QUEUE_OUTCOME[1]
 
 
 def new_queue(responses: Records, pace: ApplicationPace, thresholds: Records, window: Ints) -> QueueSim:

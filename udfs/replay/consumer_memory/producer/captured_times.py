@@ -177,7 +177,7 @@ def replay_lane(sim: BatchSim, lane: int) -> None:
         if is_batch_event_past(sim, kind, number, time):
             continue
         if enters_window(sim.meter, time):
-            count_from_here(sim.meter, sim.outcomes, sim.nothing, lane)
+            count_from_here(sim.meter, sim.outcomes, sim.no_outcome, lane)
         wait_until(sim, lane, time)
         if kind == RELEASE:
             on_batch_release(sim, lane, number, time)
@@ -187,7 +187,7 @@ def replay_lane(sim: BatchSim, lane: int) -> None:
             send_if_exhausted(sim, time)
         else:
             on_allocation(sim, lane, number, time)
-    end_window(sim.meter, sim.outcomes, sim.nothing, lane, sim.heap)
+    end_window(sim.meter, sim.outcomes, sim.no_outcome, lane, sim.heap)
     sim.outcomes[lane].granted = sim.meter.usage[0].waits_counted
     sum_up(sim.meter, sim.outcomes[lane])
 

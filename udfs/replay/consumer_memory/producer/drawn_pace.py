@@ -29,7 +29,7 @@ BATCHES_AT_MOST = 1 << 20
 replications."""
 
 
-class Replications(NamedTuple):
+class BufferReplications(NamedTuple):
     """A producer's outcomes at drawn paces: BUFFER_OUTCOME[replications, lanes].
 
     counts: int64[lanes], how many replications each lane has; the rest of its outcomes mean nothing.
@@ -39,7 +39,7 @@ class Replications(NamedTuple):
     counts: Ints
 
 
-def replicated(sent: Produced, settings: Records, client_id: str) -> Replications:
+def replicated(sent: Produced, settings: Records, client_id: str) -> BufferReplications:
     """Replay a producer several times in every lane, each time with another pace of its brokers. Equal client ids at
     different addresses have the same draws.
 
@@ -59,7 +59,7 @@ def replicated(sent: Produced, settings: Records, client_id: str) -> Replication
         with_captured = np.union1d(CAPTURED, wanted)  # the captured lane shows which waits the times contain
         drawn = at_another_pace(sent, float(slower[again]), draws)
         outcomes[again, with_captured] = replay_producer(drawn, settings[with_captured], pieces).outcomes
-    return Replications(outcomes, counts)
+    return BufferReplications(outcomes, counts)
 
 
 def brokers_differ(sent: Produced) -> float:

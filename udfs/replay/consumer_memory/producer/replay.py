@@ -137,5 +137,5 @@ def new_loop(sent: Produced, pieces: Records, settings: Records, meter: Meter, o
         pool=np.zeros(1, BUFFERS),
         meter=meter,
         outcomes=outcomes,
-        nothing=read_only(np.zeros(1, BUFFER_OUTCOME)),
+        no_outcome=read_only(np.zeros(1, BUFFER_OUTCOME)),
     )

@@ -17,7 +17,7 @@ from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import US_PER_MS
 from udfs.facts.arrow_tables import make_rows
 from udfs.replay.consumer_memory.producer.batches import Produced
-from udfs.replay.consumer_memory.producer.drawn_pace import Replications
+from udfs.replay.consumer_memory.producer.drawn_pace import BufferReplications
 from udfs.replay.consumer_memory.producer.replay import Replayed
 from udfs.replay.consumer_memory.rows import key_columns, units_and_lanes, used_and_waits
 from udfs.replay.consumer_memory.settings import MemoryLanes
@@ -76,7 +76,7 @@ def producer_memory_rows(
 
 
 def producer_range_rows(
-    units: Units, replayed: Mapping[int, Replayed], ranges: Mapping[int, Replications], lanes: MemoryLanes
+    units: Units, replayed: Mapping[int, Replayed], ranges: Mapping[int, BufferReplications], lanes: MemoryLanes
 ) -> Rows:  # fmt: skip
     """The rows of `producer_memory_ranges`. replayed, ranges: by the number of the producer."""
     t, scenarios = PRODUCER_MEMORY_RANGES, pa.array(lanes.names, pa.string())

@@ -33,25 +33,19 @@ BATCH_STATE = int_fields(
 
 
 class BatchSim(NamedTuple):
-    """The replay of a producer's batches in every lane by captured times.
+    """The replay of a producer's batches in every lane by captured times."""
 
-    batches: BUFFERED_BATCH[n]. settings: BUFFER_SETTINGS[lanes]. waiters: an allocation for each batch. states:
-    BATCH_STATE[n]. lingering: int64[n], of which the first lingers[0] are batches that began since the sender last saw
-    a batch wait. pool: BUFFERS[1]. outcomes: BUFFER_OUTCOME[lanes]. nothing: BUFFER_OUTCOME[1], the outcome of a lane
-    that has not begun.
-    """
-
-    batches: Records
-    settings: Records
-    waiters: Waiters
-    states: Records
-    lingering: Ints
-    lingers: Ints
+    batches: Records  # BUFFERED_BATCH[n]
+    settings: Records  # BUFFER_SETTINGS[lanes]
+    waiters: Waiters  # an allocation for each batch
+    states: Records  # BATCH_STATE[n]
+    lingering: Ints  # int64[n]: the first lingers[0] are batches that began since the sender last saw a batch wait
+    lingers: Ints  # int64[1]
     heap: Heap
-    pool: Records
+    pool: Records  # BUFFERS[1]
     meter: Meter
-    outcomes: Records
-    nothing: Records
+    outcomes: Records  # BUFFER_OUTCOME[lanes]
+    no_outcome: Records  # BUFFER_OUTCOME[1], the outcome of a lane that has not begun
 
 
 def new_sim(batches: Records, settings: Records, meter: Meter, outcomes: Records) -> BatchSim:
@@ -71,7 +65,7 @@ def new_sim(batches: Records, settings: Records, meter: Meter, outcomes: Records
         pool=np.zeros(1, BUFFERS),
         meter=meter,
         outcomes=outcomes,
-        nothing=read_only(np.zeros(1, BUFFER_OUTCOME)),
+        no_outcome=read_only(np.zeros(1, BUFFER_OUTCOME)),
     )
 
 
@@ -125,27 +119,21 @@ THREADS = int_fields(
 
 
 class LoopSim(NamedTuple):
-    """The replay of a producer in every lane in closed loop.
+    """The replay of a producer in every lane in closed loop."""
 
-    pieces: PIECE[pieces]. batches: BUFFERED_BATCH[n], the captured ones. requests: SERVED_REQUEST[n]. linger_us:
-    int64[1]. settings: BUFFER_SETTINGS[lanes]. waiters: an allocation for each piece. waiting_since: int64[pieces], us.
-    built: BUILT[pieces]. streams: STREAM[n]. connections: SENDER_CONNECTION[n]. threads: THREADS[1]. pool: BUFFERS[1].
-    outcomes: BUFFER_OUTCOME[lanes]. nothing: BUFFER_OUTCOME[1], the outcome of a lane that has not begun.
-    """
-
-    pieces: Records
-    batches: Records
-    requests: Records
-    linger_us: Ints
-    settings: Records
-    waiters: Waiters
-    waiting_since: Ints
-    built: Records
-    streams: Records
-    connections: Records
+    pieces: Records  # PIECE[pieces]
+    batches: Records  # BUFFERED_BATCH[n], the captured ones
+    requests: Records  # SERVED_REQUEST[n]
+    linger_us: Ints  # int64[1]
+    settings: Records  # BUFFER_SETTINGS[lanes]
+    waiters: Waiters  # an allocation for each piece
+    waiting_since: Ints  # int64[pieces], us
+    built: Records  # BUILT[pieces]
+    streams: Records  # STREAM[n]
+    connections: Records  # SENDER_CONNECTION[n]
     heap: Heap
-    threads: Records
-    pool: Records
+    threads: Records  # THREADS[1]
+    pool: Records  # BUFFERS[1]
     meter: Meter
-    outcomes: Records
-    nothing: Records
+    outcomes: Records  # BUFFER_OUTCOME[lanes]
+    no_outcome: Records  # BUFFER_OUTCOME[1], the outcome of a lane that has not begun

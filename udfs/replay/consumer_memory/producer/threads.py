@@ -222,7 +222,7 @@ def loop_lane(sim: LoopSim, lane: int) -> None:
         if is_thread_event_past(sim, kind, index):
             continue
         if enters_window(sim.meter, time):
-            count_from_here(sim.meter, sim.outcomes, sim.nothing, lane)
+            count_from_here(sim.meter, sim.outcomes, sim.no_outcome, lane)
         advance_meter(sim.meter, time)
         if kind == ANSWER:
             on_answer(sim, index, time)
@@ -233,7 +233,7 @@ def loop_lane(sim: LoopSim, lane: int) -> None:
         if kind != DUE:
             sim.threads[0].is_awake = 1
         do_what_is_due(sim, lane, time)
-    end_window(sim.meter, sim.outcomes, sim.nothing, lane, sim.heap)
+    end_window(sim.meter, sim.outcomes, sim.no_outcome, lane, sim.heap)
     sim.outcomes[lane].granted = sim.meter.usage[0].waits_counted
     sum_up(sim.meter, sim.outcomes[lane])
 

@@ -9,26 +9,26 @@ from udfs.replay.shared.event_heap import Heap
 
 
 @kernel
-def count_from_here(meter: Meter, outcomes: Records, nothing: Records, lane: int) -> None:
+def count_from_here(meter: Meter, outcomes: Records, no_outcome: Records, lane: int) -> None:
     """Let the lane count from the window's begin on. Memory in use and waits stay as they are.
 
-    outcomes: BUFFER_OUTCOME[lanes]. nothing: BUFFER_OUTCOME[1].
+    outcomes: BUFFER_OUTCOME[lanes]. no_outcome: BUFFER_OUTCOME[1].
     """
     waits = outcomes[lane].waits
     begin_window(meter)
-    outcomes[lane] = nothing[0]
+    outcomes[lane] = no_outcome[0]
     outcomes[lane].waits_before = waits
 
 
 @kernel
-def end_window(meter: Meter, outcomes: Records, nothing: Records, lane: int, heap: Heap) -> None:
+def end_window(meter: Meter, outcomes: Records, no_outcome: Records, lane: int, heap: Heap) -> None:
     """Stop at the end of the window, or after the last event. If that is before the window, nothing counts.
 
-    outcomes: BUFFER_OUTCOME[lanes]; the lane's is written. nothing: BUFFER_OUTCOME[1], zeros.
+    outcomes: BUFFER_OUTCOME[lanes]; the lane's is written. no_outcome: BUFFER_OUTCOME[1], zeros.
     """
     usage = meter.usage[0]
     if enters_window(meter, usage.window_begins_at):
-        count_from_here(meter, outcomes, nothing, lane)
+        count_from_here(meter, outcomes, no_outcome, lane)
     if heap.events[0] > 0:
         advance_meter(meter, max(usage.time, usage.window_ends_at))
         heap.events[0] = 0

@@ -7,7 +7,7 @@ import numpy as np
 from udfs.columns.arrays import Records
 from udfs.columns.records import new_records
 from udfs.replay.consumer_memory.producer.batches import BUFFERED_BATCH, PRODUCER, Produced, sent_by
-from udfs.replay.consumer_memory.producer.drawn_pace import Replications, replicated
+from udfs.replay.consumer_memory.producer.drawn_pace import BufferReplications, replicated
 from udfs.replay.consumer_memory.producer.requests import SERVED_REQUEST
 from udfs.replay.consumer_memory.settings import BUFFER_SETTINGS
 from udfs.replay.shared.replications import FEWEST, REPLICATIONS
@@ -40,7 +40,7 @@ def lanes(*buffers: int) -> Records:
     )
 
 
-def waits_of(found: Replications, lane: int) -> list[int]:
+def waits_of(found: BufferReplications, lane: int) -> list[int]:
     return found.outcomes["waits"][: found.counts[lane], lane].tolist()
 
 
