@@ -14,6 +14,7 @@ from schemas.tables.gold import TABLES_OF_REPLAY
 from schemas.tables.table import Table
 from udfs.replay.fetch_max_bytes.silver_events import TieredTopics
 from udfs.replay.shared.client_software import Software
+from udfs.replay.shared.process_addresses import ProcessAddresses
 from udfs.replay.shared.silver_files import FilePart
 
 OwnRows = Callable[[Table], DataFrame]
@@ -26,13 +27,15 @@ class Lookups:
 
     software: by connection id; None until it is looked up. parts: for each silver table the parts of its files, None if
     workers do not see the files. connections: the connection ids of the cluster that is replayed, None if all are
-    replayed. tiered: the topics with tiered storage; None until they are looked up.
+    replayed. tiered: the topics with tiered storage; None until they are looked up. addresses: those of the processes
+    of clients that are several; None until they are looked up.
     """
 
     software: Mapping[int, Software] | None = None
     parts: dict[Table, list[FilePart] | None] = field(default_factory=dict)
     connections: pa.Array[pa.Int64Scalar] | None = None
     tiered: TieredTopics | None = None
+    addresses: ProcessAddresses | None = None
 
 
 @dataclass(frozen=True)

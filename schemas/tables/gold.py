@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from schemas.tables import algorithms
 from schemas.tables.gold_aims import AIM_TABLES
-from schemas.tables.gold_columns import MODE, OF_READER, RUN_ID, SCENARIO
+from schemas.tables.gold_columns import CLIENT_ADDRESS, MODE, OF_READER, RUN_ID, SCENARIO
 from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.gold_limits import LIMIT_TABLES
 from schemas.tables.gold_memory import GOLD_MEMORY
@@ -50,7 +50,8 @@ FIDELITY = table(
     metric=C("string", "What is compared; the table below this one in docs/tables.md explains the metrics"),
     broker=C("string", "The broker's node id, otherwise its address and port", nullable=True),
     client_id=C("string", "client.id of the reader or producer", nullable=True),
-    client_address=C("string", "The reader's or producer's IP address", nullable=True),
+    client_address=C("string", "The reader's or producer's IP address, with a port as in their tables",
+                     nullable=True),
     reader=C("string", "consumer, follower or producer", nullable=True),
     checked=C("bigint", "How many results, such as responses, could be checked"),
     agreed=C("bigint", "How many of the checked results agree"),
@@ -218,7 +219,7 @@ PRODUCER_THROTTLES = table(
     run_id=RUN_ID,
     scenario=SCENARIO,
     client_id=C("string", "client.id of the producer; empty for none"),
-    client_address=C("string", "The producer's IP address"),
+    client_address=CLIENT_ADDRESS,
     broker=C("string", "The broker's node id, otherwise its address and port"),
     user=C("string", "Name of the user as whom brokers know the producer, as in fetch_consumers",
            nullable=True, names="principal"),

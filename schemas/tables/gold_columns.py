@@ -18,13 +18,13 @@ RANGE = {
     "p90": C("double", "Nine in ten replications do not exceed this"),
     "is_exact": C("boolean", "p10 and p90 are the same, so pace does not matter"),
 }
-PRODUCER_ADDRESS = C(
+CLIENT_ADDRESS = C(
     "string",
-    "The producer's IP address; with the port of its first connection for each of several processes that share "
+    "The client's IP address; with the port of its first connection for each of several processes that share "
     "client.id and address",
 )
 OF_READER = {
     "client_id": C("string", "client.id of the reader; empty for none"),
-    "client_address": C("string", "The reader's IP address"),
+    "client_address": CLIENT_ADDRESS,
     "reader": C("string", "consumer or follower"),
 }

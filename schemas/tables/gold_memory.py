@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.tables.gold_columns import PRODUCER_ADDRESS, RANGE, RUN_ID, SCENARIO
+from schemas.tables.gold_columns import CLIENT_ADDRESS, RANGE, RUN_ID, SCENARIO
 from schemas.tables.table import Spec as C
 from schemas.tables.table import table
 
@@ -10,9 +10,8 @@ _CLIENT = {
     "run_id": RUN_ID,
     "scenario": SCENARIO,
     "client_id": C("string", "client.id; empty for none"),
-    "client_address": C("string", "The client's IP address"),
+    "client_address": CLIENT_ADDRESS,
 }
-_PRODUCER = _CLIENT | {"client_address": PRODUCER_ADDRESS}
 _CLIENT_KEY = ("run_id", "scenario", "client_id", "client_address")
 _USED = {
     "used_bytes_p50": C("bigint", "Bytes in use: median over time, within 1 %", "bytes"),
@@ -211,7 +210,7 @@ LIBRDKAFKA_QUEUE = table(
     memory_bound_bytes=C("bigint", "About the most memory that the queue takes: bound_bytes, and 350 bytes for each "
                                    "message", "bytes", nullable=True),
     queued_bytes_at_most=C("bigint", "Most bytes that the queue can have held in the capture; null in other lanes, and "
-                                     "if sizes are not known", "bytes", nullable=True),
+                                     "if sizes or processes are not known", "bytes", nullable=True),
     queued_bytes_max=C("bigint", "Most bytes in the queue in the replay; null if there is no replay, for the reason in "
                                  "unknown_for", "bytes", nullable=True),
     queued_messages_max=C("bigint", "Most messages in the queue in the replay; null if there is no replay",
@@ -226,7 +225,8 @@ LIBRDKAFKA_QUEUE = table(
     unknown_for=C("string", "Why there is no replay. never_full: the queue was never full, so the capture does not "
                             "show the application's pace. sizes_not_measured: `ingest` did not decompress the records. "
                             "other_fetch_limits: the lane changes limits of fetches. capture_too_short: the capture "
-                            "has less than the lane's queue can hold", nullable=True),
+                            "has less than the lane's queue can hold. several_processes: it is not known which "
+                            "of the processes that share client.id and address has which connection", nullable=True),
 )  # fmt: skip
 
 PRODUCER_MEMORY = table(
@@ -236,7 +236,7 @@ PRODUCER_MEMORY = table(
     "request on. Lanes other than the captured one are replayed in closed loop if a batch of a busy producer would "
     "wait in them.",
     _CLIENT_KEY, "run_id",
-    **_PRODUCER,
+    **_CLIENT,
     buffer_bytes=C("bigint", "buffer.memory", "bytes"),
     batch_size=C("int", "batch.size: the least that a batch takes", "bytes"),
     times_of=C("string", "What decides when memory is held. capture: the captured times. closed_loop: simulated "
@@ -272,7 +272,7 @@ PRODUCER_MEMORY_RANGES = table(
     "anew from the capture. 80 % of the results lie between p10 and p90. What follows from rules alone is the same "
     "each time.",
     (*_CLIENT_KEY, "metric"), "run_id",
-    **_PRODUCER,
+    **_CLIENT,
     metric=C("string", "used_bytes_max, waits, wait_ms_max, wait_ms_total and exhausted, as in producer_memory"),
     **RANGE,
     replications=C("int", "How often the lane was replayed: 20 times, fewer (down to 5) for a producer with many "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.tables.gold_columns import PRODUCER_ADDRESS, RANGE, RUN_ID, SCENARIO
+from schemas.tables.gold_columns import CLIENT_ADDRESS, RANGE, RUN_ID, SCENARIO
 from schemas.tables.table import Spec as C
 from schemas.tables.table import table
 
@@ -12,7 +12,7 @@ _CLIENT = {
     "client_id": C(
         "string", "client.id of the producer; empty for none, and if all producers at an address count as one process"
     ),
-    "client_address": PRODUCER_ADDRESS,
+    "client_address": CLIENT_ADDRESS,
     "topic": C("string", "Topic name, or the topic id if the name is not known"),
 }
 

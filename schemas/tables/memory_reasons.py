@@ -34,6 +34,12 @@ DRAINED = FidelityReasons(
             "Give each process a `client.id` of its own.",
             "unknown",
         ),
+        "several_processes": FidelityReason(
+            "Several processes share the `client.id` and address, and it is not known which of them has the "
+            "connection.",
+            "Give each process a `client.id` of its own.",
+            "unknown",
+        ),
         "fetched_before_end": FidelityReason(
             "The next fetch begins before the end of what was received: the consumer went back.",
             "Nothing: the next fetch still shows when the memory of these responses is released.",
@@ -79,6 +85,12 @@ QUEUE = FidelityReasons(
         "sizes_not_measured": FidelityReason(
             "Batches are compressed, and `ingest` did not decompress them, so it is not known how full the queue was.",
             "Run `pipeline` with a setting of the queue, such as `--set=consumer.queued.max.messages.kbytes=16384`.",
+            "unknown",
+        ),
+        "several_processes": FidelityReason(
+            "Several processes share the `client.id` and address, and each has a queue of its own. It is not known "
+            "which of them has which connection.",
+            "Give each process a `client.id` of its own.",
             "unknown",
         ),
         "pace_unknown": FidelityReason(

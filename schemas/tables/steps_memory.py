@@ -81,8 +81,8 @@ MEMORY_EVENTS = table(
     first_timestamp=C("bigint", "Timestamp of a produced batch's first record", "ms since 1970", nullable=True),
     last_timestamp=C("bigint", "Greatest timestamp of a produced batch's records", "ms since 1970", nullable=True),
     is_java=C("boolean", "A produced batch comes from a Java client, or may come from one", nullable=True),
-    is_told_apart=C("boolean", "It is known which of the processes that share client.id and address sent a produced "
-                               "batch", nullable=True),
+    is_told_apart=C("boolean", "It is known which of the processes that share client.id and address fetched a "
+                               "partition or sent a produced batch", nullable=True),
     fetch_offset=C("bigint", "Offset from which a fetch reads the partition; null if it does not", nullable=True),
     partition_max_bytes=C("bigint", "Most record bytes that a fetch wants of the partition", "bytes", nullable=True),
     returned_bytes=C("bigint", "Record bytes in the response", "bytes", nullable=True),

@@ -30,6 +30,7 @@ STATED are also values of LIBRDKAFKA_QUEUE.pace_of.
 """
 NEVER_FULL, SIZES_NOT_MEASURED = "never_full", "sizes_not_measured"
 OTHER_FETCH_LIMITS, CAPTURE_TOO_SHORT = "other_fetch_limits", "capture_too_short"
+SEVERAL_PROCESSES = "several_processes"
 """Values of LIBRDKAFKA_QUEUE.unknown_for."""
 CLIENT_RACK, RACK_OF_NO_BROKER, BROKER_RACK, REPLICAS = "client_rack", "rack_of_no_broker", "broker_rack", "replicas"
 """Values of RACK_READS.unknown_for."""

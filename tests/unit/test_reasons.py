@@ -31,7 +31,7 @@ from udfs.capture.faults import FaultReason
 from udfs.capture.packet_walk import CaptureFormat
 from udfs.facts import quarantine_reasons as quarantine
 from udfs.replay.batch_split.fidelity import Metric as SplitMetric
-from udfs.replay.shared.processes import Fit
+from udfs.replay.shared.correlation_ids import Fit
 from udfs.wire.faults import DecodeFault
 from udfs.wire.records import RecordsFault
 

@@ -17,8 +17,8 @@ from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.batch_split.answers import QUERIES, TITLE, answer_lines
 from jobs.replays.batch_split.producer_packets import with_packets
 from jobs.replays.batch_split.stored_codecs import stored_codecs
+from jobs.replays.client_processes import client_addresses
 from jobs.replays.lane_settings import lane_settings
-from jobs.replays.producer_processes import producer_addresses
 from jobs.replays.silver import Read, client_software, dealt_silver, read_small_table, rows_of_step_table
 from jobs.scenarios.scenario import Scenario
 from jobs.scenarios.settings import setting_of
@@ -76,7 +76,7 @@ def reads_of_sent(source: Source) -> list[Read]:
     changes = read_small_table(source, TOPIC_CHANGES, CHANGE_COLUMNS)
     connections, software = read_small_table(source, CONNECTIONS, CONNECTION_COLUMNS), client_software(source)
     by_host = source.run.scenario.captured.get("producer.process") == "host"
-    processes = ONE_ADDRESS_EACH if by_host else producer_addresses(source, software)
+    processes = ONE_ADDRESS_EACH if by_host else client_addresses(source)
     mapped = partial(
         sent_batches,
         producers=producers_of(connections, software, default_linger_ms, processes),

@@ -11,12 +11,12 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from jobs.captures.packets_needed import check_packets
 from jobs.lake.packed_tables import unpack_table
 from jobs.replays.algorithm import Algorithm, Source
+from jobs.replays.client_processes import client_addresses
 from jobs.replays.consumer_memory.answers import QUERIES, TITLE, answer_lines
 from jobs.replays.consumer_memory.fetch_limits import distinct_fetch_limits, limits_of_consumers
 from jobs.replays.fetch_max_bytes.reads import dealt_reads, with_connections
 from jobs.replays.fetch_max_bytes.users import with_users
 from jobs.replays.lane_settings import lane_settings
-from jobs.replays.producer_processes import producer_addresses
 from jobs.replays.silver import Read, client_software, dealt_silver, mapped_silver, may_have_rows, read_small_table
 from jobs.scenarios.scenario import Scenario
 from jobs.scenarios.settings import setting_of
@@ -94,16 +94,14 @@ def packed(source: Source) -> DataFrame:
 def message_reads(source: Source) -> list[Read]:
     """The exchanges of clients and brokers, the partitions that consumers fetch, and the batches of both."""
     clients = client_software(source)
-    java, librdkafka = java_clients(clients), librdkafka_clients(clients)
-    of_exchanges = partial(exchange_events, librdkafka=librdkafka, controllers=controllers(source))
+    java, librdkafka, processes = java_clients(clients), librdkafka_clients(clients), client_addresses(source)
+    of_exchanges = partial(
+        exchange_events, librdkafka=librdkafka, controllers=controllers(source), processes=processes
+    )  # fmt: skip
     return [
         Read(EXCHANGES, EXCHANGE_COLUMNS, of_exchanges),
-        Read(FETCH_PARTITIONS, PARTITION_COLUMNS, partition_events),
-        Read(
-            RECORD_BATCHES,
-            BATCH_COLUMNS,
-            partial(batch_events, java=java, processes=producer_addresses(source, clients)),
-        ),
+        Read(FETCH_PARTITIONS, PARTITION_COLUMNS, partial(partition_events, processes=processes)),
+        Read(RECORD_BATCHES, BATCH_COLUMNS, partial(batch_events, java=java, processes=processes)),
     ]
 
 
@@ -126,11 +124,13 @@ def dealt_takeovers(source: Source, shards: int) -> DataFrame | None:
     """Rows of DEALT for partitions that pass from one member of a group to another, with one shuffle by partition. None
     if no group has several processes.
     """
-    members = mapped_silver(source, [Read(EXCHANGES, MEMBER_COLUMNS, member_rows)], MEMBERS).toArrow()
+    processes = client_addresses(source)
+    of_members = Read(EXCHANGES, MEMBER_COLUMNS, partial(member_rows, processes=processes))
+    members = mapped_silver(source, [of_members], MEMBERS).toArrow()
     groups = groups_of_processes(members)
     if not groups:
         return None
-    fetches = Read(FETCH_PARTITIONS, FETCH_COLUMNS, partial(group_fetches, groups=groups))
+    fetches = Read(FETCH_PARTITIONS, FETCH_COLUMNS, partial(group_fetches, groups=groups, processes=processes))
     dealt = dealt_silver(source, GROUPS, [fetches], shards)
     return deal_again(dealt, GROUPS, UNITS, shards, partial(takeover_rows, joins=joins_of(members)))
 

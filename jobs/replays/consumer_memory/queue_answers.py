@@ -13,7 +13,13 @@ from jobs.terminal.lane_rows import BETWEEN, NO_ROW, in_lane_order, merge_equal_
 from jobs.terminal.screen import Grid, size_text
 from jobs.terminal.wording import duration, percent
 from schemas.tables.gold_memory import LIBRDKAFKA_QUEUE
-from schemas.tables.values import CAPTURE_TOO_SHORT, NEVER_FULL, OTHER_FETCH_LIMITS, SIZES_NOT_MEASURED
+from schemas.tables.values import (
+    CAPTURE_TOO_SHORT,
+    NEVER_FULL,
+    OTHER_FETCH_LIMITS,
+    SEVERAL_PROCESSES,
+    SIZES_NOT_MEASURED,
+)
 
 TITLE = "  Queues of librdkafka consumers: queued.max.messages.kbytes, queued.min.messages, fetch.queue.backoff.ms"
 SUBJECT = "consumers"
@@ -33,6 +39,7 @@ WHY = {
     NEVER_FULL: "pace unknown: never full",
     SIZES_NOT_MEASURED: "sizes not measured",
     OTHER_FETCH_LIMITS: "not replayed: other fetch limits",
+    SEVERAL_PROCESSES: "several processes, not told apart",
     CAPTURE_TOO_SHORT: "the capture does not fill it",
 }
 """The column `unknown_for` in words."""

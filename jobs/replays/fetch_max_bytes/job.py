@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 
 from jobs.captures.packets_needed import check_packets
 from jobs.replays.algorithm import Algorithm, Source
+from jobs.replays.client_processes import client_addresses
 from jobs.replays.consumer_memory.fetch_limits import limits_of_memory
 from jobs.replays.fetch_max_bytes.answers import QUERIES, TITLE, answer_lines
 from jobs.replays.fetch_max_bytes.rack_reads import packed_rack_rows
@@ -69,9 +70,14 @@ def packed_producers(source: Source, settings: LaneSettings, shards: int) -> Dat
     if lanes is None:
         return None
     lanes, groups = producers_with_users(source, replace(lanes, window=source.run.scenario.window))
+    processes = client_addresses(source)
     reads = [
-        Read(EXCHANGES, PRODUCE_COLUMNS, partial(produce_events, began_before=begun_before(source), groups=groups)),
-        Read(RECORD_BATCHES, MADE_COLUMNS, partial(made_events, groups=groups)),
+        Read(
+            EXCHANGES,
+            PRODUCE_COLUMNS,
+            partial(produce_events, began_before=begun_before(source), groups=groups, processes=processes),
+        ),
+        Read(RECORD_BATCHES, MADE_COLUMNS, partial(made_events, groups=groups, processes=processes)),
     ]
     replay = partial(replay_producers, lanes=lanes, run_id=source.run_id)
     return replay_shards(dealt_silver(source, PRODUCERS, reads, shards), PRODUCERS, shards, replay)

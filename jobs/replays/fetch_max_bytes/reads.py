@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from jobs.replays.algorithm import Source
+from jobs.replays.client_processes import client_addresses
 from jobs.replays.fetch_max_bytes.tiered import tiered_topics
 from jobs.replays.silver import Read, client_software, dealt_silver, read_small_table
 from jobs.session.one_shuffle import deal_again
@@ -33,7 +34,9 @@ from udfs.replay.fetch_max_bytes.who_has_quotas import Client
 def dealt_reads(source: Source, shards: int, groups: Mapping[Client, str], joins_fetchers: bool = False) -> DataFrame:
     """Rows of DEALT for the step READERS; one shuffle by partition. groups, joins_fetchers: as in `with_groups`."""
     profiles = profiles_by_connection(client_software(source))
-    of_fetches = partial(read_events, profiles=profiles, tiered=tiered_topics(source))
+    of_fetches = partial(
+        read_events, profiles=profiles, tiered=tiered_topics(source), processes=client_addresses(source)
+    )  # fmt: skip
     reads = [
         Read(RECORD_BATCHES, BATCH_COLUMNS, batch_events),
         Read(FETCH_PARTITIONS, READ_COLUMNS, of_fetches),
@@ -50,6 +53,7 @@ def with_connections(source: Source, lanes: FetchLanes) -> FetchLanes:
     return replace(
         lanes,
         lossy=lossy_connections(connections),
+        not_told_apart=frozenset(client_addresses(source).unknown.connection_id.tolist()),
         closed_at=ends_of_connections(connections),
         captured_until=ends_of_brokers(connections),
     )

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TypeVar
 
 from jobs.replays.algorithm import Source
+from jobs.replays.client_processes import client_addresses
 from jobs.replays.silver import Read, mapped_silver, read_small_table
 from schemas.tables.silver import CONNECTIONS, EXCHANGES
 from schemas.tables.values import CONSUMER
@@ -45,7 +46,7 @@ def producers_with_users(source: Source, lanes: ProducerLanes) -> tuple[Producer
 
 def known_users(source: Source, api_key: int) -> dict[Client, str | None]:
     """The clients that send requests of an API, each with its user's name, None if that is not known."""
-    rows = partial(who_rows, api_key=api_key)
+    rows = partial(who_rows, api_key=api_key, processes=client_addresses(source))
     who = mapped_silver(source, [Read(EXCHANGES, WHO_COLUMNS, rows)], WHO).toArrow().to_pylist()
     authenticate = {row["connection_id"] for row in who if row["authenticates"]}
     return users_of_clients(who, plain_connections(source, authenticate))

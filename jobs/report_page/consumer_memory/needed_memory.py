@@ -47,11 +47,16 @@ def hungry_consumers(own_rows: OwnRows) -> DataFrame:
     """The consumers that held most in the captured lane, without clients that only spoke to coordinators and fetched
     nothing.
 
-    others: how many fetches came on another connection and began at another offset, as those of another process do.
+    others: how many fetches came on another connection and began at another offset, as those of another process do, or
+    are those of one of several processes that are not told apart.
     """
     c, t = CONSUMER_MEMORY, FIDELITY
     rows = own_rows(c).where((F.col(c.scenario) == CAPTURED_LANE) & (F.col(c.partitions) > 0))
-    others = F.coalesce(F.element_at(t.reasons, DRAINED.another_connection), F.lit(0)).alias("others")
+    another, several = (
+        F.coalesce(F.element_at(t.reasons, word), F.lit(0))
+        for word in (DRAINED.another_connection, DRAINED.several_processes)
+    )
+    others = (another + several).alias("others")
     drained = own_rows(t).where(
         (F.col(t.algorithm) == algorithms.CONSUMER_MEMORY) & (F.col(t.metric) == "drained_partitions")
     )
@@ -148,9 +153,7 @@ def brokers_of_queue_text(brokers: int) -> str:
 
 
 def shared_identity_text(row: Row) -> str:
-    """Says that several processes seem to be counted as one consumer, because a fetch came on another connection and
-    began at another offset. Empty if no fetch did.
-    """
+    """Says that several processes seem to be counted as one consumer, because fetches show it. Empty if none does."""
     return (
         ". Several processes seem to share that client.id and address, so what each held is not known"
         if row["others"]

@@ -30,7 +30,7 @@ def test_requests_to_a_controller_take_no_memory_of_a_broker(
     there = whole(CONNECTIONS, [{"connection_id": number, "server": server} for number, server in SERVERS.items()])
     found: dict[str, Any] = {
         "client_software": lambda source: {},
-        "producer_addresses": lambda source, software: ONE_ADDRESS_EACH,
+        "client_addresses": lambda source: ONE_ADDRESS_EACH,
         "may_have_rows": lambda source, table, column, least: True,
         "mapped_silver": lambda source, reads, schema: SimpleNamespace(toArrow=lambda: asked),
         "read_small_table": lambda source, table, columns: there,

@@ -34,7 +34,7 @@ from udfs.replay.consumer_memory.settings import MemoryLanes
 from udfs.replay.consumer_memory.state import Traces, UnitOutcomes
 from udfs.replay.consumer_memory.takeovers import drop_lost, partitions_taken_over, when_lost
 from udfs.replay.consumer_memory.traces import traces_of_responses
-from udfs.replay.consumer_memory.units import Counted
+from udfs.replay.consumer_memory.units import Counted, resize_to_units
 from udfs.replay.shared.caps import MOST_EXCHANGES
 from udfs.replay.shared.columns import int_column
 from udfs.replay.shared.lanes import AS_CAPTURED, CAPTURED
@@ -45,7 +45,8 @@ from udfs.replay.shared.window import WHOLE, Window
 class ConsumerEvents:
     """What the rows of several client processes have shown so far.
 
-    takeovers: TAKEOVER[n], at most MOST_EXCHANGES of each process.
+    takeovers: TAKEOVER[n], at most MOST_EXCHANGES of each process. is_told_apart: bool[units], whether it is known that
+    each is one process.
     """
 
     window: Window = WHOLE
@@ -53,12 +54,16 @@ class ConsumerEvents:
     fetches: ClientFetches = field(default_factory=no_fetches)
     takeovers: GrowingRecords = field(default_factory=lambda: GrowingRecords(TAKEOVER))
     closed: ClosedLoop = field(default_factory=ClosedLoop)
+    is_told_apart: Bools = field(default_factory=lambda: np.zeros(0, np.bool_))
     _takeovers_counted: Counted = field(default_factory=Counted)
 
     def add(self, rows: pa.RecordBatch, unit: Ints) -> None:
         """Take rows of MEMORY_EVENTS, in their order. unit: int64[rows]."""
         exchange, kind = self.exchanges.add(rows, unit), int_column(rows, MEMORY_EVENTS.kind, 0)
-        self.fetches = with_units(self.fetches, int(unit[-1]) + 1)
+        units = int(unit[-1]) + 1
+        self.fetches = with_units(self.fetches, units)
+        self.is_told_apart = resize_to_units(self.is_told_apart, units, True)
+        np.logical_and.at(self.is_told_apart, unit, int_column(rows, MEMORY_EVENTS.is_told_apart, 1) == 1)
         is_partition = np.isin(kind, (MemoryEvent.PARTITION, MemoryEvent.BATCH, MemoryEvent.TAKEN_OVER))
         is_partition &= exchange != LEFT_OUT
         if is_partition.any():
@@ -101,6 +106,7 @@ class ConsumerEvents:
             verdicts=verdicts,
             left_out=self.exchanges.left_out(len(fetched)),
             takeovers=self.takeovers.records,
+            is_told_apart=self.is_told_apart,
             closed=self.closed,
             limits=limits,
             window=self.window,
@@ -113,7 +119,8 @@ class Consumers:
 
     exchanges: EXCHANGE[n], each unit's in the order of their requests, with the memory that they hold and until when.
     fetched: FETCHED[units]. verdicts: int64[units, VERDICTS], on partitions. left_out: int64[units], exchanges for
-    which there was no room. takeovers: TAKEOVER[n]. limits: FETCH_LIMITS[limits], those in force first.
+    which there was no room. takeovers: TAKEOVER[n]. is_told_apart: bool[units], whether it is known that each is one
+    process. limits: FETCH_LIMITS[limits], those in force first.
     """
 
     exchanges: Records
@@ -121,6 +128,7 @@ class Consumers:
     verdicts: Ints
     left_out: Ints
     takeovers: Records
+    is_told_apart: Bools
     closed: ClosedLoop
     limits: Records
     window: Window = WHOLE

@@ -83,14 +83,18 @@ def verdicts_on_consumers(consumers: Consumers) -> Iterator[tuple[int, FidelityC
     """
     given_up = consumers.closed.given_up_under(CAPTURED)
     for unit in consumers.numbers.tolist():
-        yield unit, drained_partitions(consumers.verdicts[unit])
+        yield unit, drained_partitions(consumers.verdicts[unit], bool(consumers.is_told_apart[unit]))
         if consumers.closed.counts[unit]:
             since = given_up["last_requested_at"][given_up["unit"] == unit]
             yield unit, closed_loop_held(consumers, unit, int(since.min()) if len(since) else None)
 
 
-def drained_partitions(verdicts: Ints) -> FidelityCounts:
-    """How often the rule holds that tells when responses are drained. verdicts: int64[VERDICTS]."""
+def drained_partitions(verdicts: Ints, is_told_apart: bool) -> FidelityCounts:
+    """How often the rule holds that tells when responses are drained. verdicts: int64[VERDICTS]. is_told_apart: they
+    are those of one process.
+    """
+    if not is_told_apart:
+        return count_cases(DRAINED_PARTITIONS, {DRAINED.several_processes: int(verdicts.sum())}, DRAINED)
     return count_codes(DRAINED_PARTITIONS, verdicts, DRAINED)
 
 
@@ -101,6 +105,8 @@ def closed_loop_held(consumers: Consumers, unit: int, given_up_at: int | None) -
     responses of others.
     """
     obstacles = sorted(consumers.closed.unchecked[unit])
+    if not consumers.is_told_apart[unit]:
+        obstacles.insert(0, HELD.several_processes)
     if consumers.verdicts[unit, ANOTHER_CONNECTION]:
         obstacles.append(HELD.another_connection)
     if obstacles:

@@ -28,6 +28,7 @@ from udfs.columns.arrow_columns import compute as pc
 from udfs.replay.consumer_memory.silver_events import kind_column
 from udfs.replay.shared.columns import codes_of, int_column, rows_alike
 from udfs.replay.shared.dealt_rows import Step
+from udfs.replay.shared.process_addresses import ProcessAddresses, with_process_address
 from udfs.replay.shared.silver_columns import (
     constant_text_column,
     event_rows,
@@ -67,14 +68,15 @@ Process = tuple[str, str]
 """A client.id, empty if there is none, and an address."""
 
 
-def member_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Rows of MEMBERS from rows of EXCHANGES."""
+def member_rows(batches: Iterable[pa.RecordBatch], processes: ProcessAddresses) -> Iterator[pa.RecordBatch]:
+    """Rows of MEMBERS from rows of EXCHANGES. processes: those of clients that are several."""
     x = EXCHANGES
     for batch in batches:
         of_group = pc.is_in(batch[x.api_key], value_set=pa.array(MEMBERSHIP_APIS, pa.int16()))
         rows = rows_where(batch, of_group)
         if not rows.num_rows:
             continue
+        rows = with_process_address(rows, processes)
         named = text_or_empty(rows[x.client_id]), rows[x.client_address], rows[x.group_id]
         _, first = rows_alike(rows.num_rows, *named)
         joined = pc.and_(pc.equal(rows[x.api_key], JOIN_GROUP), is_text(rows[x.status], ANSWERED))
@@ -121,16 +123,21 @@ def joins_of(members: pa.Table) -> dict[Process, Joins]:
     return {process: Joins(*np.array(sorted(of_process), np.int64).T[::-1]) for process, of_process in times.items()}
 
 
-def group_fetches(batches: Iterable[pa.RecordBatch], groups: Mapping[Process, str]) -> Iterator[pa.RecordBatch]:
-    """Rows of GROUP_FETCHES from rows of FETCH_PARTITIONS. groups: the group of each process."""
+def group_fetches(
+    batches: Iterable[pa.RecordBatch], groups: Mapping[Process, str], processes: ProcessAddresses
+) -> Iterator[pa.RecordBatch]:
+    """Rows of GROUP_FETCHES from rows of FETCH_PARTITIONS. groups: the group of each process. processes: those of
+    clients that are several.
+    """
     g, f = GROUP_FETCHES, FETCH_PARTITIONS
     names = sorted(set(groups.values()))
     number = {name: place for place, name in enumerate(names)}
     for batch in batches:
         is_wanted = pc.and_(is_known(batch[f.request_time]), is_known(batch[f.read_position]))
         rows = rows_where(batch, pc.and_(is_text(batch[f.reader], CONSUMER), is_wanted))
-        process, processes = processes_of(rows)
-        of_process = np.array([number.get(groups.get(name, ""), -1) for name in processes], np.int64)
+        rows = with_process_address(rows, processes)
+        process, names_of = processes_of(rows)
+        of_process = np.array([number.get(groups.get(name, ""), -1) for name in names_of], np.int64)
         group = of_process[process] if len(process) else process
         kept = group >= 0
         members = rows.filter(pa.array(kept))

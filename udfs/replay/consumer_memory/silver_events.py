@@ -68,13 +68,15 @@ BATCH_COLUMNS = (
 REQUEST, RESPONSE = "request", "response"
 
 
-def unit_of_client(rows: pa.RecordBatch, side: str) -> dict[str, Column]:
-    """The columns with the unit of a client's rows, and the exchange of each row."""
+def unit_of_client(rows: pa.RecordBatch, side: str, processes: ProcessAddresses) -> dict[str, Column]:
+    """The columns with the unit of a client's rows, and the exchange of each row. processes: those of clients that are
+    several.
+    """
     t, x = MEMORY_EVENTS, EXCHANGES
     return {
         t.side: constant_text_column(side, rows),
         t.unit: text_or_empty(rows[x.client_id]),
-        t.unit_address: rows[x.client_address],
+        t.unit_address: processes.of(rows[x.connection_id], rows[x.client_address]),
         t.connection_id: rows[x.connection_id],
         t.exchange_no: rows[x.exchange_no],
     }
@@ -86,20 +88,21 @@ def kind_column(event: MemoryEvent, rows: pa.RecordBatch) -> Column:
 
 
 def exchange_events(
-    batches: Iterable[pa.RecordBatch], librdkafka: ByConnection, controllers: ByConnection
+    batches: Iterable[pa.RecordBatch], librdkafka: ByConnection, controllers: ByConnection, processes: ProcessAddresses
 ) -> Iterator[pa.RecordBatch]:
     """From rows of EXCHANGES: the memory that each response took at its client, and each request at its broker.
 
     librdkafka: the release of connections whose client is librdkafka, from `librdkafka_clients`. controllers: the
-    connections whose server is a controller, from `connections_to_controllers`.
+    connections whose server is a controller, from `connections_to_controllers`. processes: those of clients that are
+    several.
     """
     for batch in batches:
         rows = rows_where(batch, is_known(batch[EXCHANGES.request_time]))
-        yield response_events(rows, librdkafka)
+        yield response_events(rows, librdkafka, processes)
         yield request_events(rows_where(rows, pc.equal(controllers.of(rows[_X.connection_id], 0), 0)))
 
 
-def response_events(rows: pa.RecordBatch, librdkafka: ByConnection) -> pa.RecordBatch:
+def response_events(rows: pa.RecordBatch, librdkafka: ByConnection, processes: ProcessAddresses) -> pa.RecordBatch:
     """Every client's exchanges, with the memory that its responses took."""
     t, x = MEMORY_EVENTS, EXCHANGES
     closes = pc.and_(
@@ -107,7 +110,7 @@ def response_events(rows: pa.RecordBatch, librdkafka: ByConnection) -> pa.Record
     )
     return event_rows(
         {
-            **unit_of_client(rows, CONSUMER),
+            **unit_of_client(rows, CONSUMER, processes),
             t.kind: kind_column(MemoryEvent.EXCHANGE, rows),
             t.time: us_since_1970(rows[x.request_time]),
             t.started: us_since_1970(rows[x.response_first_time]),
@@ -167,14 +170,16 @@ def whole_number(column: Column) -> Column:
     return arrow_array(np.where(fits, values, 0).astype(np.int64), fits)
 
 
-def partition_events(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The partitions of consumers' fetches, from rows of FETCH_PARTITIONS."""
+def partition_events(batches: Iterable[pa.RecordBatch], processes: ProcessAddresses) -> Iterator[pa.RecordBatch]:
+    """The partitions of consumers' fetches, from rows of FETCH_PARTITIONS. processes: those of clients that are
+    several.
+    """
     t, f = MEMORY_EVENTS, FETCH_PARTITIONS
     for batch in batches:
         rows = rows_where(batch, pc.and_(is_text(batch[f.reader], CONSUMER), is_known(batch[f.request_time])))
         yield event_rows(
             {
-                **unit_of_client(rows, CONSUMER),
+                **unit_of_client(rows, CONSUMER, processes),
                 t.kind: kind_column(MemoryEvent.PARTITION, rows),
                 t.time: us_since_1970(rows[f.request_time]),
                 t.broker_key: text_hash(rows[f.broker]),
@@ -182,6 +187,7 @@ def partition_events(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBat
                 t.fetch_offset: null_unless(is_known(rows[f.read_position]), rows[f.fetch_offset]),
                 t.partition_max_bytes: rows[f.partition_max_bytes].cast(pa.int64()),
                 t.returned_bytes: rows[f.returned_bytes],
+                t.is_told_apart: processes.are_told_apart(rows[f.connection_id]),
             }
         )
 
@@ -191,17 +197,17 @@ def batch_events(
 ) -> Iterator[pa.RecordBatch]:
     """From rows of RECORD_BATCHES: what consumers fetched, and what producers sent.
 
-    java: 1 for connections of clients that may be Kafka's own, 0 for those of others. processes: those of producers
-    that are several.
+    java: 1 for connections of clients that may be Kafka's own, 0 for those of others. processes: those of clients that
+    are several.
     """
     b = RECORD_BATCHES
     for batch in batches:
         rows = rows_where(batch, is_known(batch[b.request_time]))
-        yield fetched_batches(rows_where(rows, is_text(rows[b.source], FROM_FETCH)))
+        yield fetched_batches(rows_where(rows, is_text(rows[b.source], FROM_FETCH)), processes)
         yield produced_batches(rows_where(rows, is_text(rows[b.source], FROM_PRODUCE)), java, processes)
 
 
-def fetched_batches(rows: pa.RecordBatch) -> pa.RecordBatch:
+def fetched_batches(rows: pa.RecordBatch, processes: ProcessAddresses) -> pa.RecordBatch:
     """The batches in fetch responses. If a batch is cut off, only the bytes that came count."""
     t, b = MEMORY_EVENTS, RECORD_BATCHES
     is_whole = pc.invert(rows[b.is_cut])
@@ -212,7 +218,7 @@ def fetched_batches(rows: pa.RecordBatch) -> pa.RecordBatch:
     behind = sum_or_null(rows[b.base_offset], pc.add(rows[b.last_offset_delta].cast(pa.int64()), 1))
     return event_rows(
         {
-            **unit_of_client(rows, CONSUMER),
+            **unit_of_client(rows, CONSUMER, processes),
             t.kind: kind_column(MemoryEvent.BATCH, rows),
             t.time: us_since_1970(rows[b.request_time]),
             t.size: rows[b.available_bytes],
@@ -235,8 +241,7 @@ def produced_batches(rows: pa.RecordBatch, java: ByConnection, processes: Proces
     key = row_hash(text_hash(rows[b.topic]), rows[b.partition], rows[b.producer_id], rows[b.producer_epoch])
     return event_rows(
         {
-            **unit_of_client(rows, PRODUCER),
-            t.unit_address: processes.of(rows[b.connection_id], rows[b.client_address]),
+            **unit_of_client(rows, PRODUCER, processes),
             t.kind: kind_column(MemoryEvent.BATCH, rows),
             t.time: pc.coalesce(
                 null_unless(is_text(rows[b.timestamp_type], "CreateTime"), append_times(rows)), requested

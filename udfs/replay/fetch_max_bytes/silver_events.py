@@ -18,6 +18,7 @@ from udfs.columns.arrow_columns import us_since_1970
 from udfs.replay.fetch_max_bytes.settings import JAVA_3, JAVA_4, LIBRDKAFKA
 from udfs.replay.shared.client_software import JAVA, Software, librdkafka_release, numbers_by_connection
 from udfs.replay.shared.dealt_rows import Step
+from udfs.replay.shared.process_addresses import ONE_ADDRESS_EACH, ProcessAddresses
 from udfs.replay.shared.silver_columns import (
     ByConnection,
     Column,
@@ -166,10 +167,14 @@ def aborted_events(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def read_events(
-    batches: Iterable[pa.RecordBatch], profiles: ByConnection, tiered: TieredTopics = NO_TIERED_TOPICS
+    batches: Iterable[pa.RecordBatch],
+    profiles: ByConnection,
+    tiered: TieredTopics = NO_TIERED_TOPICS,
+    processes: ProcessAddresses = ONE_ADDRESS_EACH,
 ) -> Iterator[pa.RecordBatch]:
     """The partitions that brokers read for fetches, from rows of FETCH_PARTITIONS, with the bound of the reader
     (FetchIsolation.of, Kafka 4.3). Reads that show where the log or a segment ended come a second time, as witnesses.
+    processes: those of clients that are several.
     """
     t, f = LOG_EVENTS, FETCH_PARTITIONS
     for batch in batches:
@@ -183,6 +188,7 @@ def read_events(
         bound, bound_of_log = bounds_of_reads(rows, to_log_end, stopped)
         columns = {
             **same_columns(AS_READ, rows),
+            t.client_address: processes.of(rows[f.connection_id], rows[f.client_address]),
             t.topic: rows[f.topic],
             t.topic_key: first_text(rows[f.topic_id], rows[f.topic]),
             t.kind: constant_column(LogEvent.READ, rows, pa.int8()),

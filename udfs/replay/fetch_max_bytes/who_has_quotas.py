@@ -13,6 +13,7 @@ from schemas.wire.apis import API_KEYS
 from udfs.columns.sentinels import NONE
 from udfs.replay.fetch_max_bytes.quotas import OwnQuota
 from udfs.replay.shared.columns import int_column, rows_alike
+from udfs.replay.shared.process_addresses import ONE_ADDRESS_EACH, ProcessAddresses
 
 FETCH, PRODUCE = API_KEYS["FETCH"], API_KEYS["PRODUCE"]
 OF_SASL = (API_KEYS["SASL_HANDSHAKE"], API_KEYS["SASL_AUTHENTICATE"])
@@ -35,17 +36,24 @@ Client = tuple[str, str]
 """The client.id and address of a client."""
 
 
-def who_rows(batches: Iterable[pa.RecordBatch], api_key: int) -> Iterator[pa.RecordBatch]:
-    """Rows of WHO from rows of EXCHANGES: few, however many exchanges there are. api_key: the API that quotas count."""
+def who_rows(
+    batches: Iterable[pa.RecordBatch], api_key: int, processes: ProcessAddresses = ONE_ADDRESS_EACH
+) -> Iterator[pa.RecordBatch]:
+    """Rows of WHO from rows of EXCHANGES: few, however many exchanges there are. api_key: the API that quotas count.
+    processes: those of clients that are several.
+    """
     x = EXCHANGES
     for batch in batches:
         api = int_column(batch, x.api_key, NONE)
         kind = np.where(api == api_key, 1, np.where(np.isin(api, OF_SASL), 2, 0))
-        texts = [batch[column] for column in (x.client_id, x.client_address, x.principal)]
+        address = processes.of(batch[x.connection_id], batch[x.client_address])
+        texts = [batch[x.client_id], address, batch[x.principal]]
         _, first = rows_alike(batch.num_rows, batch[x.connection_id], *texts, pa.array(kind))
-        rows = batch.take(first)
-        named: list[Any] = [rows[column] for column in (x.client_id, x.client_address, x.principal)]
-        columns = [rows[x.connection_id], *(text.dictionary_decode() for text in named)]
+        named: list[Any] = [text.take(pa.array(first, pa.int64())) for text in texts]
+        columns = [
+            batch[x.connection_id].take(pa.array(first, pa.int64())),
+            *(text.dictionary_decode() for text in named),
+        ]
         columns += [pa.array(kind[first] == 1), pa.array(kind[first] == 2)]
         yield pa.RecordBatch.from_arrays(columns, schema=WHO)
 

@@ -21,13 +21,16 @@ JAVA = "apache-kafka-java"
 """client_software_name of Kafka's own client."""
 LIBRDKAFKA = "librdkafka"
 """A part of the name of a client that is librdkafka."""
-API_VERSIONS, PRODUCE = API_KEYS["API_VERSIONS"], API_KEYS["PRODUCE"]
+API_VERSIONS, PRODUCE, FETCH = API_KEYS["API_VERSIONS"], API_KEYS["PRODUCE"], API_KEYS["FETCH"]
+HEARTBEAT = API_KEYS["HEARTBEAT"]
+OF_MEMBERS = (HEARTBEAT, API_KEYS["CONSUMER_GROUP_HEARTBEAT"])
+"""APIs by which the members of consumer groups say that they are there. They all count as HEARTBEAT here."""
 NEWEST_PRODUCE = {0: 2, 1: 5, 2: 7}
 """For each version of ApiVersions in which Kafka's own client gives no name: the newest version of Produce that such a
 client has. From version 3 on, which came with Kafka 2.4, it names itself (KIP-511)."""
 SOFTWARE_COLUMNS = (
     EXCHANGES.connection_id, EXCHANGES.api_key, EXCHANGES.api_version, EXCHANGES.client_software_name,
-    EXCHANGES.client_software_version, EXCHANGES.client_id, EXCHANGES.client_address,
+    EXCHANGES.client_software_version, EXCHANGES.client_id, EXCHANGES.client_address, EXCHANGES.fetch_replica_id,
 )  # fmt: skip
 _SOFTWARE: list[pa.Field[Any]] = [
     pa.field("connection_id", pa.int64()),
@@ -48,8 +51,7 @@ def software_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
     """Rows of SOFTWARE from rows of EXCHANGES: few, however many exchanges there are."""
     x = EXCHANGES
     for batch in batches:
-        api = int_column(batch, x.api_key, NONE)
-        api = np.where(np.isin(api, (API_VERSIONS, PRODUCE)), api, NONE)
+        api = shown_apis(batch)
         shown = [batch[column] for column in (x.connection_id, x.client_software_name, x.client_software_version)]
         of_row, first = rows_alike(batch.num_rows, *shown, pa.array(api, pa.int16()))
         newest = np.full(len(first), NONE)
@@ -62,20 +64,31 @@ def software_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
         yield pa.RecordBatch.from_arrays(columns, schema=SOFTWARE)
 
 
+def shown_apis(batch: pa.RecordBatch) -> Ints:
+    """The API of each request that shows what its client is; NONE for other APIs, and for fetches of followers:
+    int64[rows].
+    """
+    x = EXCHANGES
+    api = int_column(batch, x.api_key, NONE)
+    api = np.where(np.isin(api, OF_MEMBERS), HEARTBEAT, api)
+    by_follower = (api == FETCH) & (int_column(batch, x.fetch_replica_id, NONE) >= 0)
+    return np.where(np.isin(api, (API_VERSIONS, PRODUCE, FETCH, HEARTBEAT)) & ~by_follower, api, NONE)
+
+
 @dataclass(frozen=True)
 class Software:
     """What a connection's requests say about their client; None if they say nothing, the greatest if they differ.
 
     name, version: of all requests. name_to_start: the name in API_VERSIONS and PRODUCE requests only. newest: the
-    newest version of these two requests, by API key. producer: the client.id (empty for none) and address of a client
-    that sent PRODUCE requests.
+    newest version of these two requests, by API key. clients: the client.id (empty for none) and address in requests
+    of each API, by the key from `shown_apis`.
     """
 
     name: str | None
     version: str | None
     name_to_start: str | None
     newest: dict[int, int]
-    producer: tuple[str, str] | None
+    clients: dict[int, tuple[str, str]]
 
     @property
     def is_nameless(self) -> bool:
@@ -105,17 +118,18 @@ def _software(rows: list[dict[str, Any]]) -> Software:
     """The software of one connection, from its rows of SOFTWARE."""
     named = [row for row in rows if row["name"] is not None]
     newest: dict[int, int] = {}
+    clients: dict[int, tuple[str, str]] = {}
     for row in rows:
-        if row["api_key"] != NONE and row["api_version"] != NONE:
-            newest[row["api_key"]] = max(newest.get(row["api_key"], NONE), row["api_version"])
+        api, client = row["api_key"], (row["client_id"] or "", row["client_address"])
+        if api in (API_VERSIONS, PRODUCE) and row["api_version"] != NONE:
+            newest[api] = max(newest.get(api, NONE), row["api_version"])
+        clients[api] = min(clients.get(api, client), client)
     return Software(
         name=max((row["name"] for row in named), default=None),
         version=max((row["version"] for row in named if row["version"] is not None), default=None),
-        name_to_start=max((row["name"] for row in named if row["api_key"] != NONE), default=None),
+        name_to_start=max((row["name"] for row in named if row["api_key"] in (API_VERSIONS, PRODUCE)), default=None),
         newest=newest,
-        producer=min(
-            ((row["client_id"] or "", row["client_address"]) for row in rows if row["api_key"] == PRODUCE), default=None
-        ),
+        clients=clients,
     )
 
 

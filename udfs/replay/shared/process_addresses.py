@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 import pyarrow as pa
 
-from schemas.tables.silver import CONNECTIONS
+from schemas.tables.silver import CONNECTIONS, EXCHANGES
 from udfs.columns.arrow_columns import compute as pc
 from udfs.replay.shared.client_software import numbers_by_connection
 from udfs.replay.shared.processes import ONE_EACH, Processes
 from udfs.replay.shared.silver_columns import ByConnection, Column, first_text
+
+_PORT = re.compile(r":\d+$")
+
+
+def without_port(address: str) -> str:
+    """The address that processes share, from that of one of them.
+
+    >>> without_port("10.0.0.1:40312"), without_port("10.0.0.1"), without_port("[::1]")
+    ('10.0.0.1', '10.0.0.1', '[::1]')
+    """
+    return _PORT.sub("", address)
 
 
 class ProcessAddresses(NamedTuple):
@@ -37,6 +49,15 @@ class ProcessAddresses(NamedTuple):
     def are_told_apart(self, connections: Column) -> Column:
         """Whether it is known which process has each row's connection. connections: its id."""
         return pc.equal(self.unknown.of(connections, 0), 0)
+
+
+def with_process_address(rows: pa.RecordBatch, processes: ProcessAddresses) -> pa.RecordBatch:
+    """Rows of EXCHANGES, or of another table with its columns, with the address of each row's process as
+    client_address.
+    """
+    address = EXCHANGES.client_address
+    of_process = processes.of(rows[EXCHANGES.connection_id], rows[address])
+    return rows.set_column(rows.schema.names.index(address), str(address), of_process)
 
 
 def process_addresses(processes: Processes, connections: pa.Table) -> ProcessAddresses:

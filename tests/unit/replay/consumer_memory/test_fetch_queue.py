@@ -164,7 +164,7 @@ def decisions(limits: Records, in_force: Records) -> dict[str, int]:
     is_full = late_for_full_queue(responses, levels)
     pace = captured_pace(responses, is_full, limits)
     responses["gap_us"][is_full] = 0
-    found = compared_decisions(Queue(responses, levels, is_full, pace, 0, WHOLE), limits)
+    found = compared_decisions(Queue(responses, levels, is_full, pace, 0, True, WHOLE), limits)
     return {"agreed": found.agreed, "unknown": found.unknown, **found.reasons}
 
 

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 from schemas.tables.event_kinds import MemoryEvent
-from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS
+from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS
 from schemas.tables.steps_memory import GROUP_FETCHES, MEMORY_EVENTS
 from tests.gate_rows import TIME, Row
-from tests.silver_rows import TIME_US, in_turn, plain, row_of, silver_rows
+from tests.silver_rows import TIME_US, in_turn, plain, row_of, silver_rows, small_rows
 from udfs.replay.consumer_memory.group_takeovers import (
     FETCH_COLUMNS,
     GROUPS,
@@ -24,6 +24,8 @@ from udfs.replay.consumer_memory.group_takeovers import (
     member_rows,
     takeover_rows,
 )
+from udfs.replay.shared.process_addresses import ONE_ADDRESS_EACH, ProcessAddresses, process_addresses
+from udfs.replay.shared.processes import Processes
 
 JOIN_GROUP, HEARTBEAT, SYNC_GROUP, CONSUMER_GROUP_HEARTBEAT, SHARE_FETCH = 11, 12, 14, 68, 78
 SECOND = 1_000_000
@@ -46,16 +48,23 @@ def fetch(client_id: str | None, second: int, **columns: Any) -> Row:
     return of | {"reader": "consumer", "read_position": 0, "topic": "t", "partition": 0} | columns
 
 
-def members_of(rows: list[Row], batch_rows: int = 10_000) -> pa.Table:
-    batches = list(member_rows(silver_rows(EXCHANGES, MEMBER_COLUMNS, rows, batch_rows)))
+def members_of(
+    rows: list[Row], batch_rows: int = 10_000, processes: ProcessAddresses = ONE_ADDRESS_EACH
+) -> pa.Table:  # fmt: skip
+    batches = list(member_rows(silver_rows(EXCHANGES, MEMBER_COLUMNS, rows, batch_rows), processes))
     return pa.Table.from_batches(batches, MEMBERS)
 
 
-def events(exchanges: list[Row], fetches: list[Row], batch_rows: int = 10_000) -> list[Row]:
+def events(
+    exchanges: list[Row],
+    fetches: list[Row],
+    batch_rows: int = 10_000,
+    processes: ProcessAddresses = ONE_ADDRESS_EACH,
+) -> list[Row]:
     """The takeovers. The rows come in batches of batch_rows, and so do the fetches of a group."""
-    members = members_of(exchanges, batch_rows)
+    members = members_of(exchanges, batch_rows, processes)
     rows = silver_rows(FETCH_PARTITIONS, FETCH_COLUMNS, fetches, batch_rows)
-    in_order = in_turn(group_fetches(rows, groups_of_processes(members)), GROUPS)
+    in_order = in_turn(group_fetches(rows, groups_of_processes(members), processes), GROUPS)
     cut = [batch.slice(first, batch_rows) for batch in in_order for first in range(0, batch.num_rows, batch_rows)]
     return plain(takeover_rows(cut, joins_of(members)))
 
@@ -152,13 +161,27 @@ def test_requests_without_a_group_make_nobody_a_member() -> None:
     }  # fmt: skip
 
 
+def test_processes_with_one_client_id_and_address_are_members_of_their_own() -> None:
+    """Connections 1 and 2 are the coordinator's, 3 and 4 those on which the same two processes fetch."""
+    there = [row_of(CONNECTIONS, connection_id=number, client=f"10.0.0.1:4000{number}") for number in range(1, 5)]
+    columns = (CONNECTIONS.connection_id, CONNECTIONS.client)
+    of = process_addresses(Processes({1: 1, 2: 2, 3: 1, 4: 2}, frozenset()), small_rows(CONNECTIONS, columns, there))
+    exchanges = [join("a", second, second + 1) | {"connection_id": number} for number, second in ((1, 0), (2, 4))]
+    fetches = [fetch("a", second) | {"connection_id": 3 + (second >= 5)} for second in range(10)]
+    assert events(exchanges, fetches) == []
+    (taken,) = events(exchanges, fetches, processes=of)
+    t = MEMORY_EVENTS
+    assert (taken[t.unit_address], taken[t.connection_id], taken[t.exchange_no]) == ("10.0.0.1:40001", 4, 5)
+    assert (taken[t.started], taken[t.came]) == (TIME_US + 4 * SECOND, TIME_US + 5 * SECOND)
+
+
 def test_only_fetches_of_a_groups_consumers_count() -> None:
     groups = groups_of_processes(members_of([joined("a", "g"), joined("b", "g")]))
     rows = [
         fetch("a", 0), fetch("a", 1, reader="follower"), fetch("a", 2, read_position=None),
         fetch("a", 3, request_time=None), fetch("c", 4), fetch(None, 5), fetch("b", 6, client_address="10.0.0.9"),
     ]  # fmt: skip
-    made = plain(group_fetches(silver_rows(FETCH_PARTITIONS, FETCH_COLUMNS, rows), groups))
+    made = plain(group_fetches(silver_rows(FETCH_PARTITIONS, FETCH_COLUMNS, rows), groups, ONE_ADDRESS_EACH))
     assert [row[GROUP_FETCHES.exchange_no] for row in made] == [0]
 
 

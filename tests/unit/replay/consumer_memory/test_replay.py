@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from schemas.tables.event_kinds import MemoryEvent
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_memory import (
     BROKER_MEMORY,
@@ -292,6 +293,35 @@ def test_producers_that_are_not_told_apart_are_not_replayed_as_one() -> None:
     assert [(r[f.metric], r[f.checked], r[f.unknown], dict(r[f.reasons])) for r in found[f.name]] == [
         ("batches_without_wait", 0, 3, {"several_processes": 3})
     ]
+
+
+def not_told_apart(events: list[Row]) -> list[Row]:
+    """The events, with one partition of which it is not known who fetched it."""
+    first = next(event for event in events if event["kind"] == MemoryEvent.PARTITION)
+    return [event | ({"is_told_apart": False} if event is first else {}) for event in events]
+
+
+def test_what_consumers_held_that_are_not_told_apart_is_unknown() -> None:
+    """Their memory is still shown, as that of one."""
+    f = FIDELITY
+    consumer = [event for event in EVENTS if event["side"] == "consumer"]
+    plain, mixed = (tables(events, 1) for events in (consumer, not_told_apart(consumer)))
+    assert mixed[CONSUMER_MEMORY.name] == plain[CONSUMER_MEMORY.name]
+    assert [(r[f.metric], r[f.checked], r[f.unknown], dict(r[f.reasons])) for r in mixed[f.name]] == [
+        ("drained_partitions", 0, 2, {"several_processes": 2})
+    ]
+
+
+def test_the_queue_of_consumers_that_are_not_told_apart_has_only_a_bound() -> None:
+    t, f = LIBRDKAFKA_QUEUE, FIDELITY
+    plain, mixed = (queues_of(events)[0] for events in (of_librdkafka(2016), not_told_apart(of_librdkafka(2016))))
+    assert (mixed[t.unknown_for], mixed[t.queued_bytes_at_most], mixed[t.queued_bytes_max]) == (
+        "several_processes", None, None,
+    )  # fmt: skip
+    assert (mixed[t.bound_bytes], plain[t.queued_bytes_at_most]) == (plain[t.bound_bytes], 20_000)
+    found = {row[f.metric]: row for row in tables(not_told_apart(of_librdkafka(2016)), 100)[f.name]}
+    assert dict(found["queue_decisions"][f.reasons]) == {"several_processes": found["queue_decisions"][f.unknown]}
+    assert found["queue_decisions"][f.unknown] > 0
 
 
 def test_fidelity_says_of_each_client_what_was_checked() -> None:

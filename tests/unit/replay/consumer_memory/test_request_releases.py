@@ -22,6 +22,7 @@ from udfs.replay.consumer_memory.request_releases import (
     with_releases,
 )
 from udfs.replay.consumer_memory.silver_events import EXCHANGE_COLUMNS, UNITS, exchange_events
+from udfs.replay.shared.process_addresses import ONE_ADDRESS_EACH
 from udfs.replay.shared.silver_columns import ByConnection
 
 SECOND = 1_000_000
@@ -61,7 +62,8 @@ def releases(
     """By request (seconds until its release, what shows it)."""
     in_logs = in_turn(log_batches(silver_rows(RECORD_BATCHES, LOG_COLUMNS, batches, batch_rows)), PARTITIONS)
     nobody = ByConnection(np.zeros(0, np.int64), np.zeros(0, np.int64))
-    requests = exchange_events(silver_rows(EXCHANGES, EXCHANGE_COLUMNS, exchanges, batch_rows), nobody, nobody)
+    there = silver_rows(EXCHANGES, EXCHANGE_COLUMNS, exchanges, batch_rows)
+    requests = exchange_events(there, nobody, nobody, ONE_ADDRESS_EACH)
     fetched = first_fetches(cut(in_logs, batch_rows))
     t = MEMORY_EVENTS
     rows = plain(with_releases(cut(in_turn([*requests, *fetched], UNITS), batch_rows)))

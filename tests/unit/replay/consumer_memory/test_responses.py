@@ -199,6 +199,14 @@ def test_held_memory_is_unknown_where_several_processes_share_a_name() -> None:
     assert verdicts == [(PIECES, 0, 0), (0, PIECES, PIECES)]
 
 
+def test_held_memory_is_unknown_where_it_is_not_known_which_process_fetched() -> None:
+    """Whatever else the closed loop could not be checked for."""
+    rows = [*CAPTURED, response(0, 0, 10, 40, 60, unchecked=HELD.throttled)]
+    mixed = [row | {"is_told_apart": False if row["kind"] == MemoryEvent.PARTITION else None} for row in rows]
+    (held,) = (of for _, of in verdicts_on_consumers(consumers(mixed)) if of.metric == CLOSED_LOOP_HELD)
+    assert (held.checked, held.unknown, held.reasons) == (0, PIECES, {HELD.several_processes: PIECES})
+
+
 def given_up(number: int, since: int | None, turn: int, until: int | None = None, partition: int = 1) -> Row:
     """The records of a partition in the closed loop's response of this number, which the client gives up."""
     key = {"lane": 1, "time": number, "connection_id": 0, "exchange_no": number, "partition_key": partition}

@@ -12,6 +12,7 @@ import pytest
 from schemas.tables.event_kinds import HandledBy, MemoryEvent
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.steps_memory import MEMORY_EVENTS
+from schemas.tables.table import Table
 from tests.gate_rows import TIME, Row
 from tests.silver_rows import TIME_US, in_turn, plain, row_of, silver_rows, small_rows
 from udfs.replay.consumer_memory.silver_events import (
@@ -37,7 +38,8 @@ CONTROLLERS = ByConnection(np.array([77]), np.array([1]))
 
 def exchange_rows(rows: list[Row], side: str, batch_rows: int = 10_000) -> list[Row]:
     librdkafka = ByConnection(np.array([5]), np.array([2016]))
-    events = plain(exchange_events(silver_rows(EXCHANGES, EXCHANGE_COLUMNS, rows, batch_rows), librdkafka, CONTROLLERS))
+    exchanges = silver_rows(EXCHANGES, EXCHANGE_COLUMNS, rows, batch_rows)
+    events = plain(exchange_events(exchanges, librdkafka, CONTROLLERS, ONE_ADDRESS_EACH))
     return [row for row in events if row[T.side] == side]
 
 
@@ -56,7 +58,7 @@ def batch(source: str, **columns: Any) -> Row:
 
 
 def partitions(rows: list[Row]) -> list[Row]:
-    return plain(partition_events(silver_rows(FETCH_PARTITIONS, PARTITION_COLUMNS, rows)))
+    return plain(partition_events(silver_rows(FETCH_PARTITIONS, PARTITION_COLUMNS, rows), ONE_ADDRESS_EACH))
 
 
 def test_the_release_of_a_librdkafka_client_is_known() -> None:
@@ -204,14 +206,38 @@ def test_an_unidentified_producer_counts_as_a_java_client() -> None:
     assert {row[T.connection_id]: row[T.is_java] for row in rows} == {1: True, 2: False, 5: True}
 
 
-def test_each_of_several_producers_with_one_client_id_and_address_has_a_buffer_of_its_own() -> None:
-    """Its address has the port of its first connection. Of connection 4 it is not known whose it is."""
+def three_processes() -> ProcessAddresses:
+    """Of connections 1 and 2, of 3, and of 5. Of connection 4 it is not known whose it is."""
     clients = [row_of(CONNECTIONS, connection_id=n, client=f"10.0.0.1:4000{n}") for n in range(1, 5)]
     there = small_rows(CONNECTIONS, (CONNECTIONS.connection_id, CONNECTIONS.client), clients)
-    processes = process_addresses(Processes({1: 1, 2: 1, 3: 3}, frozenset({4})), there)
+    return process_addresses(Processes({1: 1, 2: 1, 3: 3}, frozenset({4})), there)
+
+
+@pytest.mark.parametrize("table", [EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES], ids=lambda table: table.name)
+def test_each_of_several_consumers_with_one_client_id_and_address_has_memory_of_its_own(table: Table) -> None:
+    """Whatever table its messages come from. Its address has the port of its first connection."""
+    of = three_processes()
+    sent = [{"connection_id": n, "client_address": "10.0.0.1", "request_time": TIME} for n in range(1, 6)]
+    if table == EXCHANGES:
+        events = exchange_events(silver_rows(table, EXCHANGE_COLUMNS, sent), NOBODY, NOBODY, of)
+    elif table == FETCH_PARTITIONS:
+        rows = [row | {"reader": "consumer", "topic": "t", "partition": 0} for row in sent]
+        events = partition_events(silver_rows(table, PARTITION_COLUMNS, rows), of)
+    else:
+        rows = [row | {"source": "fetch", "topic": "t", "partition": 0} for row in sent]
+        events = batch_events(silver_rows(table, BATCH_COLUMNS, rows), NOBODY, of)
+    found = {row[T.connection_id]: row[T.unit_address] for row in plain(events) if row[T.side] == "consumer"}
+    assert found == {
+        1: "10.0.0.1:40001", 2: "10.0.0.1:40001", 3: "10.0.0.1:40003", 4: "10.0.0.1", 5: "10.0.0.1"
+    }  # fmt: skip
+
+
+def test_each_of_several_producers_with_one_client_id_and_address_has_a_buffer_of_its_own() -> None:
+    """Its address has the port of its first connection. Of connection 4 it is not known whose it is."""
     sent = [{"connection_id": number, "source": "produce", "client_address": "10.0.0.1"} for number in range(1, 6)]
     rows = {
-        row[T.connection_id]: (row[T.unit_address], row[T.is_told_apart]) for row in batches(sent, processes=processes)
+        row[T.connection_id]: (row[T.unit_address], row[T.is_told_apart])
+        for row in batches(sent, processes=three_processes())
     }
     assert rows == {
         1: ("10.0.0.1:40001", True), 2: ("10.0.0.1:40001", True), 3: ("10.0.0.1:40003", True), 4: ("10.0.0.1", False),
@@ -252,8 +278,8 @@ def events_of(rows: list[Row], batch_rows: int) -> list[pa.RecordBatch]:
     fetched = [row | {"source": "fetch", "topic": "t", "available_bytes": size} for row in rows for size in (9, 5)]
     return [
         *batch_events(silver_rows(RECORD_BATCHES, BATCH_COLUMNS, fetched, batch_rows), NOBODY, ONE_ADDRESS_EACH),
-        *partition_events(silver_rows(FETCH_PARTITIONS, PARTITION_COLUMNS, parts, batch_rows)),
-        *exchange_events(silver_rows(EXCHANGES, EXCHANGE_COLUMNS, rows, batch_rows), NOBODY, NOBODY),
+        *partition_events(silver_rows(FETCH_PARTITIONS, PARTITION_COLUMNS, parts, batch_rows), ONE_ADDRESS_EACH),
+        *exchange_events(silver_rows(EXCHANGES, EXCHANGE_COLUMNS, rows, batch_rows), NOBODY, NOBODY, ONE_ADDRESS_EACH),
     ]
 
 

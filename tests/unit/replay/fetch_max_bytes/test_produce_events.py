@@ -19,6 +19,7 @@ from udfs.replay.fetch_max_bytes.producer_quota.silver_events import (
     made_events,
     produce_events,
 )
+from udfs.replay.shared.process_addresses import ONE_ADDRESS_EACH, ProcessAddresses
 from udfs.replay.shared.silver_columns import DELIVERY_TIMEOUT_MS, ByConnection
 
 NOW_MS = TIME_US // 1000
@@ -37,8 +38,23 @@ def produced(**columns: Any) -> Row:
     return row_of(EXCHANGES, **usual | columns)
 
 
-def events(*rows: Row) -> list[Row]:
-    return plain(produce_events(silver_rows(EXCHANGES, PRODUCE_COLUMNS, rows), BEGAN_BEFORE, GROUPS))
+def events(*rows: Row, processes: ProcessAddresses = ONE_ADDRESS_EACH) -> list[Row]:
+    return plain(produce_events(silver_rows(EXCHANGES, PRODUCE_COLUMNS, rows), BEGAN_BEFORE, GROUPS, processes))
+
+
+def test_each_of_several_producers_with_one_client_id_and_address_is_replayed_by_itself() -> None:
+    """Both kinds of rows have the same unit: that of the producer whose connection it is."""
+    of = ProcessAddresses(ByConnection(np.array([5]), np.array([0])), ("10.0.0.2:40005",), BEGAN_BEFORE)
+    there = {"client_id": "app", "client_address": "10.0.0.2"}
+    found = events(*(produced(connection_id=number, **there) for number in (5, 6)), processes=of)
+    t = PRODUCE_EVENTS
+    assert [(row[t.unit], row[t.client_address]) for row in found] == [
+        ("app at 10.0.0.2:40005", "10.0.0.2:40005"), ("app at 10.0.0.2", "10.0.0.2")
+    ]  # fmt: skip
+    of_batch = {"source": "produce", "timestamp_type": "CreateTime", "max_timestamp": NOW_MS, "request_time": TIME}
+    rows = [row_of(RECORD_BATCHES, connection_id=number, **there, **of_batch) for number in (5, 6)]
+    batches = plain(made_events(silver_rows(RECORD_BATCHES, MADE_COLUMNS, rows), GROUPS, of))
+    assert [row[t.unit] for row in batches] == [row[t.unit] for row in found]
 
 
 def test_a_request_has_its_time_its_bytes_and_what_its_response_says() -> None:

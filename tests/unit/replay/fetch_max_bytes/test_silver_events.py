@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 
 from schemas.tables.event_kinds import LogEvent
-from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
+from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.steps import LOG_EVENTS
 from schemas.wire.errors import OFFSET_MOVED_TO_TIERED_STORAGE
 from tests.gate_rows import TIME, Row
-from tests.silver_rows import TIME_US, in_turn, plain, row_of, silver_rows
+from tests.silver_rows import TIME_US, in_turn, plain, row_of, silver_rows, small_rows
 from udfs.replay.fetch_max_bytes.settings import JAVA_3, JAVA_4, LIBRDKAFKA
 from udfs.replay.fetch_max_bytes.silver_events import (
     BATCH_COLUMNS,
@@ -26,6 +26,8 @@ from udfs.replay.fetch_max_bytes.silver_events import (
     read_events,
 )
 from udfs.replay.shared import client_software
+from udfs.replay.shared.process_addresses import process_addresses
+from udfs.replay.shared.processes import Processes
 from udfs.replay.shared.silver_columns import ByConnection
 
 LONGEST = 2**63 - 1
@@ -66,6 +68,19 @@ def test_a_clients_software_says_whose_rules_it_follows(
     fetches = silver_rows(FETCH_PARTITIONS, READ_COLUMNS, [READ | {"connection_id": number} for number in (5, 6)])
     rows = [row for row in plain(read_events(fetches, profiles)) if row[LOG_EVENTS.kind] == LogEvent.READ]
     assert [row[LOG_EVENTS.profile] for row in rows] == [profile, None]
+
+
+def test_each_of_several_consumers_with_one_client_id_and_address_is_a_reader() -> None:
+    """Its address has the port of its first connection. Of connection 4 it is not known whose it is."""
+    there = [row_of(CONNECTIONS, connection_id=number, client=f"10.0.0.1:4000{number}") for number in range(1, 5)]
+    columns = (CONNECTIONS.connection_id, CONNECTIONS.client)
+    of = process_addresses(Processes({1: 1, 2: 1, 3: 3}, frozenset({4})), small_rows(CONNECTIONS, columns, there))
+    rows = [READ | {"connection_id": number, "client_address": "10.0.0.1"} for number in range(1, 6)]
+    events = plain(read_events(silver_rows(FETCH_PARTITIONS, READ_COLUMNS, rows), NO_PROFILES, processes=of))
+    t = LOG_EVENTS
+    assert {row[t.connection_id]: row[t.client_address] for row in events if row[t.kind] == LogEvent.READ} == {
+        1: "10.0.0.1:40001", 2: "10.0.0.1:40001", 3: "10.0.0.1:40003", 4: "10.0.0.1", 5: "10.0.0.1"
+    }  # fmt: skip
 
 
 def test_a_batch_with_an_impossible_last_offset_or_size_is_not_in_the_log() -> None:

@@ -16,18 +16,23 @@ from schemas.wire.apis import API_KEYS
 from tests.packed import unpack
 from tests.unit.replay.fetch_max_bytes.captured_reader import batch_rows, catch_up, lanes_of, reads_of
 from udfs.replay.fetch_max_bytes.events import with_groups
+from udfs.replay.fetch_max_bytes.producer_quota.settings import ProducerLanes
 from udfs.replay.fetch_max_bytes.quotas import EACH, QuotaOf
 from udfs.replay.fetch_max_bytes.replay import replay_fetches
 from udfs.replay.fetch_max_bytes.settings import FETCH_LIMITS, FetchLanes, Reader, as_captured_clients
 from udfs.replay.fetch_max_bytes.who_has_quotas import quota_groups, users_of_clients, who_rows
 from udfs.replay.shared.lanes import AS_CAPTURED
+from udfs.replay.shared.process_addresses import ONE_ADDRESS_EACH, ProcessAddresses
+from udfs.replay.shared.silver_columns import ByConnection
 
 FETCH, SASL = API_KEYS["FETCH"], API_KEYS["SASL_AUTHENTICATE"]
 HERE, THERE = "10.0.0.1", "10.0.0.2"
 Request = tuple[int, str | None, str, int, str | None]
 
 
-def who(requests: list[Request], rows: int = 100) -> list[dict[str, object]]:
+def who(
+    requests: list[Request], rows: int = 100, processes: ProcessAddresses = ONE_ADDRESS_EACH
+) -> list[dict[str, object]]:  # fmt: skip
     """Rows of WHO. requests: connection, client.id, address, API and principal. rows: of each batch."""
     x = EXCHANGES
     names = (x.connection_id, x.client_id, x.client_address, x.api_key, x.principal)
@@ -36,7 +41,7 @@ def who(requests: list[Request], rows: int = 100) -> list[dict[str, object]]:
     columns = [of.dictionary_encode() if pa.types.is_string(of.type) else of for of in arrays]
     batch = pa.RecordBatch.from_arrays(columns, names=[*map(str, names)])
     parts = [batch.slice(first, rows) for first in range(0, len(requests), rows)]
-    return [row for part in who_rows(parts, FETCH) for row in part.to_pylist()]
+    return [row for part in who_rows(parts, FETCH, processes) for row in part.to_pylist()]
 
 
 @pytest.mark.parametrize("rows", [1, 7, 100])
@@ -60,6 +65,32 @@ def test_a_request_log_shows_users_and_a_listener_without_sasl_has_one(rows: int
 def test_a_client_of_several_users_has_none() -> None:
     shown = who([(1, "app", HERE, FETCH, "User:ann"), (2, "app", HERE, FETCH, "User:bob")])
     assert users_of_clients(shown, []) == {("app", HERE): None}
+
+
+NO_NUMBERS = ByConnection(np.zeros(0, np.int64), np.zeros(0, np.int64))
+PROCESSES = ProcessAddresses(
+    ByConnection(np.array([1, 2]), np.array([0, 1])), (f"{HERE}:40001", f"{HERE}:40002"), NO_NUMBERS
+)
+"""Those with connections 1 and 2, which share a client.id and an address."""
+
+
+def test_processes_with_one_client_id_and_address_are_clients_of_their_own() -> None:
+    shown = who([(number, "app", HERE, FETCH, "User:ann") for number in (1, 2, 3)], processes=PROCESSES)
+    assert users_of_clients(shown, []) == dict.fromkeys(
+        [("app", f"{HERE}:40001"), ("app", f"{HERE}:40002"), ("app", HERE)], "ann"
+    )
+
+
+@pytest.mark.parametrize("quota", [QuotaOf(None, EACH), QuotaOf(EACH, EACH), QuotaOf(EACH, None)])
+def test_processes_with_one_client_id_and_address_share_a_quota_even_if_their_user_is_not_known(quota: QuotaOf) -> None:
+    """The broker counts their bytes together. Those of a client at another address may be another user's."""
+    limits, clients = np.zeros(1, FETCH_LIMITS), as_captured_clients(1)
+    lanes = replace(FetchLanes(("lane",), limits, limits, clients, clients, np.ones(1)), quotas=({quota: 1},))
+    of = [("app", f"{HERE}:40001"), ("app", f"{HERE}:40002"), ("app", HERE)]
+    groups = quota_groups([*of, ("job", THERE)], lambda client: lanes.quotas_of(Reader(*client, CONSUMER)))
+    assert groups == dict.fromkeys(of, f"app at {HERE}")
+    producers = ProducerLanes(("lane",), ({quota: 1},), np.ones(1, np.int64), np.ones(1, np.int64), 1)
+    assert quota_groups([*of, ("job", THERE)], producers.quotas_of) == groups
 
 
 CLIENTS = {("app", HERE): "ann", ("app", THERE): "bob", ("job", HERE): "ann", ("lone", HERE): "cat"}

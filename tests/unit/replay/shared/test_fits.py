@@ -2,45 +2,48 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from schemas.tables.silver import CONNECTIONS
 from tests.gate_rows import TIME
 from tests.silver_rows import row_of, small_rows
 from udfs.columns.arrays import Ints
-from udfs.replay.shared.client_software import Software
-from udfs.replay.shared.processes import (
+from udfs.columns.sentinels import NONE
+from udfs.replay.shared.client_connections import (
     CONNECTION_COLUMNS,
-    LEAST_CHANGES,
-    NEXT_IDS,
-    SENT_TOGETHER,
-    Fit,
-    ProducingConnection,
+    ClientConnection,
     any_side_by_side,
-    fit_of,
+    are_used_side_by_side,
+    consuming_connections,
     producing_connections,
 )
+from udfs.replay.shared.client_software import FETCH, HEARTBEAT, JAVA, PRODUCE, Software
+from udfs.replay.shared.correlation_ids import CHANCE, LEAST_CHANGES, NEAR_IDS, NEXT_IDS, SENT_TOGETHER, Fit, fit_of
 
 Request = tuple[int, int]  # time, correlation id
 
 
-def connection(number: int, server: str, version: str = "4", begin: int = 0, end: int = 0) -> ProducingConnection:
+def connection(
+    number: int, server: str, version: str = "4", begin: int = 0, end: int = 0, does: int = PRODUCE
+) -> ClientConnection:
     """A connection of one client. begin, end: seconds."""
     times = (TIME + timedelta(seconds=at) for at in (begin, end))
-    return ProducingConnection(number, ("c", "10.0.0.1"), server, ("java", version), *times)
+    return ClientConnection(number, ("c", "10.0.0.1"), server, does, ("java", version), *times)
 
 
 def as_array(requests: Sequence[Request]) -> Ints:
     return np.array(requests, np.int64).reshape(-1, 2)
 
 
-def drawn(seed: int) -> tuple[list[ProducingConnection], list[list[Request]]]:
+def drawn(seed: int) -> tuple[list[ClientConnection], list[list[Request]]]:
     """(the connection and those of the process, the requests of each). Ids rise with time, more or less."""
     rng = np.random.default_rng(seed)
     count, noise = int(rng.integers(2, 4)), int(rng.choice([0, 0, SENT_TOGETHER, SENT_TOGETHER + 1, 400]))
@@ -48,7 +51,7 @@ def drawn(seed: int) -> tuple[list[ProducingConnection], list[list[Request]]]:
                    for number in range(count)]  # fmt: skip
     requests: list[list[Request]] = [[] for _ in range(count)]
     at = int(rng.integers(0, 3)) * 10
-    ids = rng.permutation(2000)[:60] if seed % 10 == 0 else np.arange(60) * int(rng.integers(1, 4)) * 17
+    ids = rng.permutation(2000)[:60] if seed % 10 == 0 else np.arange(60) * int(rng.choice([1, 17, 34, 51]))
     apart = rng.random() < 0.4
     for place in range(int(rng.integers(2, 60))):
         which = int(rng.integers(0, count)) if not apart else int(place >= 20)
@@ -63,7 +66,7 @@ def drawn(seed: int) -> tuple[list[ProducingConnection], list[list[Request]]]:
     return connections, requests
 
 
-def plain_fit(connections: Sequence[ProducingConnection], requests: Sequence[Sequence[Request]]) -> Fit:
+def plain_fit(connections: Sequence[ClientConnection], requests: Sequence[Sequence[Request]]) -> Fit:
     own, known = requests[0], [request for of in requests[1:] for request in of]
     for other, of in zip(connections[1:], requests[1:], strict=True):
         if other.software != connections[0].software:
@@ -75,10 +78,14 @@ def plain_fit(connections: Sequence[ProducingConnection], requests: Sequence[Seq
         return Fit.NO
     line = [(*request, True) for request in own] + [(*request, False) for request in known]
     line.sort(key=lambda request: request[0])
+    near = [sum(abs(at - number) <= NEAR_IDS for _, at in known) / (2 * NEAR_IDS + 1) for _, number in own]
     changes = [after[1] - before[1] for before, after in pairwise(line) if before[2] != after[2]]
     if len(changes) >= LEAST_CHANGES:
         rising = sum(by >= -SENT_TOGETHER for by in changes)
         return Fit.ALTERNATES if rising / len(changes) >= 0.75 else Fit.NO
+    rises = changes and sum(by >= -SENT_TOGETHER for by in changes) / len(changes) >= 0.75
+    if rises and math.prod(1 - min(share, 1) for share in near) <= CHANCE:
+        return Fit.FILLS
     if len(known) < LEAST_CHANGES or not own or own[0][0] < max(time for time, _ in known):
         return Fit.OPEN
     more = own[0][1] - max(number for _, number in known)
@@ -136,32 +143,85 @@ def test_a_connection_goes_on_from_sixteen_requests_if_its_ids_are_the_next_ones
     assert fit_of(connections[0], connections[1:], {0: as_array(own), 1: as_array(before)}) == fit
 
 
+@pytest.mark.parametrize(("requests", "fit"), [(1, Fit.OPEN), (2, Fit.OPEN), (3, Fit.FILLS)])
+def test_a_connection_fills_the_gaps_of_a_process_if_that_is_hardly_by_chance(requests: int, fit: Fit) -> None:
+    """The process has all ids but those of the connection. Two ids in a row have 15 of 17 neighbours: (2/17)² > 1 %."""
+    own = {40 + place for place in range(requests)}
+    connections = [connection(0, "1"), connection(1, "2")]
+    of = {0: as_array([(at, at) for at in sorted(own)]), 1: as_array([(at, at) for at in range(80) if at not in own])}
+    assert fit_of(connections[0], connections[1:], of) == fit
+
+
 @pytest.mark.parametrize(
-    ("begin", "server", "overlap"), [(9, "1", True), (10, "1", False), (9, "2", False)],
-    ids=["at once", "one after the other", "to two brokers"],
+    ("begin", "server", "does", "overlap"),
+    [(9, "1", FETCH, True), (10, "1", FETCH, False), (9, "2", FETCH, False), (9, "1", HEARTBEAT, False)],
+    ids=["at once", "one after the other", "to two brokers", "for other requests"],
 )  # fmt: skip
 def test_two_connections_to_a_broker_are_side_by_side_if_one_begins_before_the_other_ends(
-    begin: int, server: str, overlap: bool
+    begin: int, server: str, does: int, overlap: bool
 ) -> None:
-    one, other = connection(0, "1", begin=0, end=10), connection(1, server, begin=begin, end=20)
+    one = connection(0, "1", begin=0, end=10, does=FETCH)
+    other = connection(1, server, begin=begin, end=20, does=does)
     assert any_side_by_side([other, one]) == overlap
 
 
-def test_only_connections_of_producers_that_may_be_java_clients_are_told_apart() -> None:
-    times = {"first_time": TIME, "last_time": TIME + timedelta(seconds=1)}
+@pytest.mark.parametrize(
+    ("begin", "server", "does", "overlap"),
+    [(8, "1", FETCH, True), (9, "1", FETCH, False), (8, "2", FETCH, False), (8, "1", HEARTBEAT, False)],
+)  # fmt: skip
+def test_two_connections_are_used_side_by_side_if_one_has_requests_before_the_others_last(
+    begin: int, server: str, does: int, overlap: bool
+) -> None:
+    """A connection without requests is not used, whatever else it is for."""
+    members = [connection(0, "1", does=FETCH), connection(1, server, does=does), connection(2, "1", does=FETCH)]
+    requests = {0: as_array([(at, at) for at in range(10)]), 1: as_array([(at, at) for at in range(begin, 20)])}
+    assert are_used_side_by_side(members, requests) == overlap
+
+
+def test_two_connections_for_nothing_in_particular_are_never_side_by_side() -> None:
+    members = [connection(number, "1", end=10, does=NONE) for number in range(2)]
+    assert not any_side_by_side(members)
+    assert not are_used_side_by_side(members, {number: as_array([(0, 1), (9, 2)]) for number in range(2)})
+
+
+TIMES = {"first_time": TIME, "last_time": TIME + timedelta(seconds=1)}
+ENDS = (TIME, TIME + timedelta(seconds=1))
+
+
+def software(*does: int, name: str = JAVA) -> Software:
+    return Software(name, "4.0.0", name, {}, dict.fromkeys(does, ("c", "10.0.0.1")))
+
+
+def connection_rows(count: int, nobodys: int) -> pa.Table:
     rows = [
-        row_of(CONNECTIONS, connection_id=number, server="b", client=None if number == 3 else "10.0.0.1:5", **times)
-        for number in range(5)
-    ]
-    java = Software("apache-kafka-java", "4.0.0", "apache-kafka-java", {}, ("c", "10.0.0.1"))
-    software = {
-        0: java,
-        2: replace(java, producer=None),
-        3: java,
-        4: replace(java, name="librdkafka"),
+        row_of(CONNECTIONS, connection_id=number, server="b", client=None if number == nobodys else "10.0.0.1:5",
+               **TIMES)
+        for number in range(count)
+    ]  # fmt: skip
+    return small_rows(CONNECTIONS, CONNECTION_COLUMNS, rows)
+
+
+def test_only_connections_of_producers_that_may_be_java_clients_are_told_apart() -> None:
+    of = {
+        0: software(PRODUCE),
+        2: software(FETCH),
+        3: software(PRODUCE),
+        4: software(PRODUCE, name="librdkafka"),
     }
-    found = producing_connections(small_rows(CONNECTIONS, CONNECTION_COLUMNS, rows), software)
-    assert [one.connection_id for one in found] == [0]
-    assert found[0] == ProducingConnection(
-        0, ("c", "10.0.0.1"), "b", ("apache-kafka-java", "4.0.0"), TIME, TIME + timedelta(seconds=1)
-    )
+    assert producing_connections(connection_rows(5, nobodys=3), of) == [
+        ClientConnection(0, ("c", "10.0.0.1"), "b", PRODUCE, (JAVA, "4.0.0"), *ENDS)
+    ]
+
+
+def test_all_connections_of_a_consumers_name_are_told_apart_but_those_that_produce() -> None:
+    """Whatever client it is. The last name consumes nothing."""
+    of = {
+        0: software(FETCH, HEARTBEAT, NONE, name="librdkafka"),
+        1: software(NONE, HEARTBEAT),
+        2: software(NONE),
+        3: software(PRODUCE, NONE),
+        4: software(FETCH),
+        5: replace(software(HEARTBEAT), clients={HEARTBEAT: ("d", "10.0.0.1")}),
+    }
+    found = consuming_connections(connection_rows(7, nobodys=4), of)
+    assert [(one.connection_id, one.does) for one in found] == [(0, FETCH), (1, HEARTBEAT), (2, NONE)]

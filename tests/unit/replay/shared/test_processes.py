@@ -11,12 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import jobs.replays.producer_processes as producer_processes
+import jobs.replays.client_processes as client_processes
 from jobs.replays.algorithm import Source
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, RECORD_BATCHES
 from schemas.wire.apis import API_KEYS
 from tests.gate_rows import TIME, Row
 from tests.silver_rows import row_of, silver_rows, small_rows
+from udfs.replay.shared.client_connections import CONNECTION_COLUMNS
 from udfs.replay.shared.client_software import (
     SOFTWARE,
     SOFTWARE_COLUMNS,
@@ -24,19 +25,18 @@ from udfs.replay.shared.client_software import (
     software_by_connection,
     software_rows,
 )
-from udfs.replay.shared.processes import (
+from udfs.replay.shared.correlation_ids import (
     ALL_OF_FIRST,
-    CONNECTION_COLUMNS,
     REQUEST_COLUMNS,
     REQUESTS,
-    Processes,
     is_looked_at,
     request_rows,
     requests_by_connection,
 )
+from udfs.replay.shared.processes import Processes
 
 BROKERS = ("10.0.0.9:9092", "10.0.0.9:9093")
-PRODUCE = API_KEYS["PRODUCE"]
+PRODUCE, FETCH, HEARTBEAT = API_KEYS["PRODUCE"], API_KEYS["FETCH"], API_KEYS["HEARTBEAT"]
 
 
 def process(first: int, start_ms: int, requests: int = 60, **more: Any) -> list[Row]:
@@ -48,7 +48,17 @@ def process(first: int, start_ms: int, requests: int = 60, **more: Any) -> list[
         time = TIME + timedelta(milliseconds=start_ms + (number ^ 1))
         usual = {"connection_id": first + number % 2, "exchange_no": number // 2, "correlation_id": number + 4}
         shown = {"client_id": "c", "client_address": "10.0.0.1", "api_key": PRODUCE, "request_first_time": time}
-        rows.append(row_of(EXCHANGES, **usual, **shown, **more))
+        rows.append(row_of(EXCHANGES, **usual | shown | more))
+    return rows
+
+
+def consumer(first: int, start_ms: int, requests: int = 200, **more: Any) -> list[Row]:
+    """The exchanges of a consumer: as `process`, with fetches, but every fifth is a heartbeat on the connection
+    `first + 2`, to the first broker.
+    """
+    rows = process(first, start_ms, requests, api_key=FETCH, **more)
+    for number, row in enumerate(rows[4::5]):
+        row.update(connection_id=first + 2, exchange_no=number, api_key=HEARTBEAT)
     return rows
 
 
@@ -70,10 +80,18 @@ def software_of(exchanges: Sequence[Row]) -> dict[int, Software]:
 
 
 def told_apart(
-    monkeypatch: pytest.MonkeyPatch, exchanges: Sequence[Row], batches: Sequence[Row] = (), cut: int = 10_000
+    monkeypatch: pytest.MonkeyPatch,
+    exchanges: Sequence[Row],
+    batches: Sequence[Row] = (),
+    cut: int = 10_000,
+    late_ms: int = 0,
 ) -> Processes:
-    """What the job finds in these silver rows, which tasks read `cut` rows at a time."""
-    there = small_rows(CONNECTIONS, CONNECTION_COLUMNS, connections_of(exchanges))
+    """What the job finds in these silver rows, which tasks read `cut` rows at a time. late_ms: how long after the last
+    request a connection's last packet comes.
+    """
+    rows = connections_of(exchanges)
+    ended = [row | {"last_time": row["last_time"] + timedelta(milliseconds=late_ms)} for row in rows]
+    there = small_rows(CONNECTIONS, CONNECTION_COLUMNS, ended)
     silver = {EXCHANGES: exchanges, RECORD_BATCHES: batches}
 
     def mapped(source: Source, reads: Sequence[Any], schema: pa.Schema) -> SimpleNamespace:
@@ -81,8 +99,8 @@ def told_apart(
         made = read.mapped(silver_rows(read.table, read.columns, silver[read.table], cut))
         return SimpleNamespace(toArrow=lambda: pa.Table.from_batches(made, schema))
 
-    monkeypatch.setattr(producer_processes, "mapped_silver", mapped)
-    return producer_processes.producer_processes(cast(Source, None), there, software_of(exchanges))
+    monkeypatch.setattr(client_processes, "mapped_silver", mapped)
+    return client_processes.client_processes(cast(Source, None), there, software_of(exchanges))
 
 
 def sets_of(found: Processes) -> list[list[int]]:
@@ -173,3 +191,79 @@ def test_of_many_requests_few_are_looked_at(cut: int) -> None:
     assert {number: of[:ALL_OF_FIRST] for number, of in kept.items()} == {0: first, 1: first}
     assert all(of[-1] == 1999 and len(of) == ALL_OF_FIRST + 4 * 64 - 2 for of in kept.values())
     assert is_looked_at(np.arange(1 << 16)).sum() == ALL_OF_FIRST + 9 * 64
+
+
+@pytest.mark.parametrize("start_ms", [0, 1, 30, 1000])
+def test_correlation_ids_tell_consumers_apart_with_their_connections_to_coordinators(
+    monkeypatch: pytest.MonkeyPatch, start_ms: int
+) -> None:
+    found = told_apart(monkeypatch, consumer(0, 0, start_ms + 400) + consumer(4, start_ms))
+    assert (sets_of(found), found.unknown) == ([[0, 1, 2], [4, 5, 6]], frozenset())
+
+
+def test_members_that_fetch_from_different_brokers_show_at_the_coordinator(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One has partitions of the first broker only, the other of the second."""
+    one = [row | {"connection_id": row["connection_id"] & ~1} for row in consumer(0, 0)]
+    other = [row | {"connection_id": 6 if row["api_key"] == HEARTBEAT else 5} for row in consumer(4, 90)]
+    found = told_apart(monkeypatch, one + other)
+    assert (sets_of(found), found.unknown) == ([[0, 2], [5, 6]], frozenset())
+
+
+def test_a_consumer_alone_is_its_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever else has its name: a producer, a consumer at another address or at another time. Nor are there two if
+    the last packet of a connection comes after the next connection's begin.
+    """
+    later = consumer(4, 200)
+    for exchanges, late_ms in (
+        (consumer(0, 0), 0),
+        (consumer(0, 0) + process(4, 0), 0),
+        (consumer(0, 0) + later, 50),
+        (consumer(0, 0) + [row | {"client_address": "10.0.0.2"} for row in consumer(4, 0)], 0),
+    ):
+        assert told_apart(monkeypatch, exchanges, late_ms=late_ms) == Processes({}, frozenset())
+
+
+@pytest.mark.parametrize("name", ["librdkafka", None])
+def test_consumers_that_count_the_requests_of_each_connection_are_not_told_apart(
+    monkeypatch: pytest.MonkeyPatch, name: str | None
+) -> None:
+    """If the capture lacks their name, their ids show it."""
+    exchanges = consumer(0, 0, client_software_name=name) + consumer(4, 30, client_software_name=name)
+    counted: dict[int, int] = {}
+    for row in exchanges:
+        counted[row["connection_id"]] = row["correlation_id"] = counted.get(row["connection_id"], 7) + 1
+    assert told_apart(monkeypatch, exchanges) == Processes({}, frozenset({0, 1, 4, 5}))
+
+
+def test_a_consumer_that_may_have_another_connection_is_open_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection to the second broker with four fetches may be that of the first consumer, which has none there, or
+    of one more. The second consumer has one.
+    """
+    one = [row | {"connection_id": row["connection_id"] & ~1} for row in consumer(0, 0)]
+    few = [row | {"connection_id": 9, "correlation_id": 2_000 + row["correlation_id"]}
+           for row in process(8, 60, 4, api_key=FETCH)]  # fmt: skip
+    found = told_apart(monkeypatch, one + few + consumer(4, 30))
+    assert (sets_of(found), found.unknown) == ([[4, 5, 6]], frozenset({0, 9}))
+
+
+def test_one_consumer_that_is_no_java_client_is_told_from_java_clients(monkeypatch: pytest.MonkeyPatch) -> None:
+    java = consumer(0, 0, client_software_name="apache-kafka-java")
+    found = told_apart(monkeypatch, java + consumer(4, 0, client_software_name="librdkafka"))
+    assert (sets_of(found), found.unknown) == ([[0, 1, 2], [4, 5, 6]], frozenset())
+
+
+def test_ids_by_which_connections_begin_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All connections to listeners with SASL have the same ones."""
+    exchanges = consumer(0, 0) + consumer(4, 30)
+    begun = [
+        row_of(EXCHANGES, connection_id=number, exchange_no=-3 + place, correlation_id=2**31 - 8 + place,
+               api_key=API_KEYS[api], client_id="c", client_address="10.0.0.1", request_first_time=TIME)
+        for number in (0, 1, 2, 4, 5, 6)
+        for place, api in enumerate(("API_VERSIONS", "SASL_HANDSHAKE", "SASL_AUTHENTICATE"))
+    ]  # fmt: skip
+    found = told_apart(monkeypatch, begun + exchanges)
+    assert (sets_of(found), found.unknown) == ([[0, 1, 2], [4, 5, 6]], frozenset())
+
+
+def test_a_connection_without_any_counted_request_is_nobodys() -> None:
+    assert requests_by_connection(REQUESTS.empty_table()) == {}

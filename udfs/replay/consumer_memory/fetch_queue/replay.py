@@ -12,6 +12,7 @@ from schemas.tables.values import (
     CAPTURE_TOO_SHORT,
     NEVER_FULL,
     OTHER_FETCH_LIMITS,
+    SEVERAL_PROCESSES,
     SIZES_NOT_MEASURED,
     STATED,
 )
@@ -56,7 +57,7 @@ class ReplayedQueue(NamedTuple):
     """A librdkafka consumer in every lane.
 
     release: of librdkafka, 1000 x major + minor; 0 if it is not known. at_most: the most bytes that its queue can have
-    had as captured, None if sizes are not known. unmeasured: batches without a known size.
+    had as captured, None if sizes or processes are not known. unmeasured: batches without a known size.
     """
 
     unit: int
@@ -90,7 +91,8 @@ def replay_consumer_queue(consumers: Consumers, unit: int, lanes: MemoryLanes) -
     is_full = late_for_full_queue(responses, levels)
     pace = captured_pace(responses, is_full, captured)
     responses["gap_us"][is_full] = 0  # the replay itself decides how long a full queue holds a fetch back
-    queue = Queue(responses, levels, is_full, None if unmeasured else pace, unmeasured, consumers.window)
+    is_one, pace = bool(consumers.is_told_apart[unit]), None if unmeasured else pace
+    queue = Queue(responses, levels, is_full, pace, unmeasured, is_one, consumers.window)
     return ReplayedQueue(
         unit=unit,
         release=release,
@@ -98,7 +100,7 @@ def replay_consumer_queue(consumers: Consumers, unit: int, lanes: MemoryLanes) -
         messages=int(counted["records"].sum()),
         value_bytes=int(counted["value_bytes"].sum()),
         unmeasured=unmeasured,
-        at_most=None if unmeasured else most_held(queue),
+        at_most=most_held(queue) if is_one and not unmeasured else None,
         lanes=replayed_lanes(queue, consumers, unit, fetches, lanes, thresholds),
         decisions=compared_decisions(queue, captured),
     )
@@ -115,6 +117,7 @@ class Queue(NamedTuple):
 
     responses: RECORDS_RESPONSE[responses]. levels: LEVEL[responses]. is_full: bool[responses], the response was asked
     for late because the queue was full. pace: None if it is not known. unmeasured: batches without a known size.
+    is_told_apart: it is known that the queue is that of one process.
     """
 
     responses: Records
@@ -122,6 +125,7 @@ class Queue(NamedTuple):
     is_full: Bools
     pace: ApplicationPace | None
     unmeasured: int
+    is_told_apart: bool
     window: Window
 
     @property
@@ -188,6 +192,8 @@ def replayed_lane(
     captured, thresholds: THRESHOLDS[1], those in force and those of the lane. us_per_record: how long the application
     works on each record, or AS_CAPTURED.
     """
+    if not queue.is_told_apart:
+        return QueueLane(thresholds, bound, None, None, SEVERAL_PROCESSES)
     is_stated = us_per_record != AS_CAPTURED
     pace = stated_pace(us_per_record) if is_stated else queue.pace
     if queue.unmeasured or not limits.is_captured or pace is None:
@@ -222,6 +228,8 @@ def compared_decisions(queue: Queue, captured: Records) -> FidelityCounts:
 
     captured: THRESHOLDS[1]. Where the queue cannot have been full, the pace does not matter.
     """
+    if not queue.is_told_apart:
+        return count_cases(QUEUE_DECISIONS, {QUEUE.several_processes: int(queue.is_counted.sum())}, QUEUE)
     if queue.unmeasured:
         return count_cases(QUEUE_DECISIONS, {QUEUE.sizes_not_measured: int(queue.is_counted.sum())}, QUEUE)
     responses, may_be_full = queue.responses, queue.levels["may_be_full"] == 1

@@ -19,6 +19,7 @@ from udfs.replay.fetch_max_bytes.quotas import (
 from udfs.replay.fetch_max_bytes.settings import QUOTA_WINDOW_SECONDS, QUOTA_WINDOWS
 from udfs.replay.fetch_max_bytes.who_has_quotas import Client
 from udfs.replay.shared.lanes import CAPTURED, LaneSettings
+from udfs.replay.shared.process_addresses import without_port
 from udfs.replay.shared.window import WHOLE, Window
 
 BUFFER_MEMORY = "producer.buffer.memory"
@@ -45,7 +46,7 @@ class ProducerLanes:
 
     def quotas_of(self, client: Client) -> list[OwnQuota | None]:
         """The quota of a producer in each lane; None if it has none."""
-        user, alone = self.users.get(client), " at ".join(client)
+        user, alone = self.users.get(client), f"{client[0]} at {without_port(client[1])}"
         return [own_quota(of_lane, user, client[0], alone) for of_lane in self.quotas]
 
 

@@ -16,6 +16,7 @@ from udfs.columns.time_units import US_PER_MS
 from udfs.replay.fetch_max_bytes.who_has_quotas import PRODUCE, Client
 from udfs.replay.shared.columns import rows_alike
 from udfs.replay.shared.dealt_rows import Step
+from udfs.replay.shared.process_addresses import ONE_ADDRESS_EACH, ProcessAddresses, with_process_address
 from udfs.replay.shared.silver_columns import (
     DELIVERY_TIMEOUT_MS,
     ByConnection,
@@ -44,18 +45,21 @@ MADE_COLUMNS = (
 
 
 def produce_events(
-    batches: Iterable[pa.RecordBatch], began_before: ByConnection, groups: Mapping[Client, str]
+    batches: Iterable[pa.RecordBatch],
+    began_before: ByConnection,
+    groups: Mapping[Client, str],
+    processes: ProcessAddresses = ONE_ADDRESS_EACH,
 ) -> Iterator[pa.RecordBatch]:
     """A row for each Produce request that came whole and whose size is known.
 
     began_before: 1 for each connection that began before the capture. groups: the groups of producers that share
-    quotas.
+    quotas. processes: those of clients that are several.
     """
     t, x = PRODUCE_EVENTS, EXCHANGES
     for batch in batches:
         is_whole = pc.and_(pc.greater(batch[x.request_bytes], 0), pc.equal(batch[x.unsent_bytes], 0))
         is_produce = pc.and_(pc.equal(batch[x.api_key], PRODUCE), is_known(batch[x.request_time]))
-        rows = rows_where(batch, pc.and_(is_produce, is_whole))
+        rows = with_process_address(rows_where(batch, pc.and_(is_produce, is_whole)), processes)
         answered = pc.coalesce(rows[x.response_first_time], rows[x.response_time])
         size = pc.subtract(pc.add(rows[x.request_bytes], rows[x.missing_bytes]), SIZE_BYTES)
         columns: dict[str, Column] = {
@@ -70,12 +74,17 @@ def produce_events(
         yield event_rows(columns)
 
 
-def made_events(batches: Iterable[pa.RecordBatch], groups: Mapping[Client, str]) -> Iterator[pa.RecordBatch]:
-    """A row for each batch of a Produce request whose records say when they were made."""
+def made_events(
+    batches: Iterable[pa.RecordBatch], groups: Mapping[Client, str], processes: ProcessAddresses = ONE_ADDRESS_EACH
+) -> Iterator[pa.RecordBatch]:
+    """A row for each batch of a Produce request whose records say when they were made. processes: those of clients that
+    are several.
+    """
     t, b = PRODUCE_EVENTS, RECORD_BATCHES
     for batch in batches:
         is_produced = pc.and_(is_text(batch[b.source], FROM_PRODUCE), is_text(batch[b.timestamp_type], CREATE_TIME))
         rows = rows_where(batch, pc.and_(is_produced, is_known(batch[b.request_time])))
+        rows = with_process_address(rows, processes)
         made = last_made(rows)
         rows, made = rows_where(rows, is_known(made)), made.drop_null()
         yield event_rows({**columns_of_request(rows, groups), t.made_time: made})
