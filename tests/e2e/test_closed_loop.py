@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY, FETCH_TIMELINE, FIDELITY
-from schemas.tables.silver import FETCH_PARTITIONS
+from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS
 from tests.e2e.conftest import CapturedLake
 
 LEAST = {"order": 0.97, "bytes": 0.99, "catch_up": 0.95, "requests": 0.9}
@@ -30,6 +30,28 @@ def test_under_the_captured_settings_the_closed_loop_agrees_with_the_capture(
         assert sum(count for _, count in row[f.reasons]) == row[f.checked] - row[f.agreed], row
     assert checked.keys() == LEAST.keys()
     assert [metric for metric, least in LEAST.items() if agreed[metric] < least * checked[metric]] == []
+
+
+def test_each_of_several_consumers_with_one_client_id_and_address_is_a_reader(
+    captured: Callable[[str], CapturedLake],
+) -> None:
+    """ConsumerPerformance has one client.id. The groups that requests name tell how many ran. Each read the whole topic
+    of its group: four partitions, or forty.
+    """
+    lake, f, x, t = captured("sessions"), FETCH_FAIRNESS, EXCHANGES, FETCH_PARTITIONS
+    of_client = f"{x.client_id} = 'perf-consumer-client'"
+    groups = {row[x.group_id] for row in lake.rows(x, x.group_id, where=of_client)} - {None}
+    read, got = defaultdict[str, set[tuple[str, int]]](set), Counter[str]()
+    for row in lake.rows(f, where=f"{of_client} AND scenario = 'captured' AND mode = 'open'"):
+        read[row[f.client_address]].add((row[f.topic], row[f.partition]))
+        got[row[f.client_address]] += row[f.bytes]
+    topics = {"narrow": 4, "fan": 40}
+    expected = Counter("narrow" if group.startswith("jn") else "fan" for group in groups)
+    assert expected == {"narrow": 4, "fan": 3}
+    assert Counter(next(iter({topic for topic, _ in of})) for of in read.values()) == expected
+    assert all(of == {(topic, n) for topic, _ in of for n in range(topics[topic])} for of in read.values())
+    returned = lake.rows(t, t.returned_bytes, where=of_client)
+    assert sum(got.values()) == sum(row[t.returned_bytes] or 0 for row in returned)
 
 
 @pytest.fixture(scope="module")

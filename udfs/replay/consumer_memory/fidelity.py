@@ -94,7 +94,8 @@ def drained_partitions(verdicts: Ints, is_told_apart: bool) -> FidelityCounts:
     are those of one process.
     """
     if not is_told_apart:
-        return count_cases(DRAINED_PARTITIONS, {DRAINED.several_processes: int(verdicts.sum())}, DRAINED)
+        count = int(verdicts.sum())
+        return count_cases(DRAINED_PARTITIONS, {DRAINED.several_processes: count} if count else {}, DRAINED)
     return count_codes(DRAINED_PARTITIONS, verdicts, DRAINED)
 
 
