@@ -12,7 +12,7 @@ import pyarrow as pa
 from schemas.tables.silver import CONNECTIONS
 from udfs.columns.arrays import Ints
 from udfs.columns.sentinels import NONE
-from udfs.replay.shared.client_software import FETCH, HEARTBEAT, PRODUCE, Software, may_be_java
+from udfs.replay.shared.client_software import FETCH, HEARTBEAT, PRODUCE, Software, is_librdkafka, may_be_java
 
 CONNECTION_COLUMNS = (
     CONNECTIONS.connection_id, CONNECTIONS.server, CONNECTIONS.client, CONNECTIONS.client_software_name,
@@ -52,13 +52,15 @@ def producing_connections(connections: pa.Table, software: Mapping[int, Software
 
 
 def consuming_connections(connections: pa.Table, software: Mapping[int, Software]) -> list[ClientConnection]:
-    """The connections of clients that consume, without those on which a client of this name produces.
+    """The connections of clients that consume, without those on which a client of this name produces, and without
+    clients that may have several connections to a broker: kafka-go has one for each partition.
 
     connections: CONNECTION_COLUMNS of CONNECTIONS.
     """
     every = list(client_connections(connections, software))
-    consumers = {connection.client for connection in every if connection.does == FETCH}
-    return [connection for connection in every if connection.client in consumers and connection.does != PRODUCE]
+    consumers = {c.client for c in every if c.does == FETCH}
+    others = (c for c in every if c.client in consumers and c.does != PRODUCE)
+    return [c for c in others if may_be_java(c.software[0], False) or is_librdkafka(software[c.connection_id])]
 
 
 def client_connections(connections: pa.Table, software: Mapping[int, Software]) -> Iterator[ClientConnection]:

@@ -153,6 +153,11 @@ def librdkafka_release(software: Software) -> int | None:
     return 0 if release is None else release_code(release)
 
 
+def is_librdkafka(software: Software) -> bool:
+    """Whether a client is librdkafka, or uses it through a binding."""
+    return librdkafka_release(software) is not None
+
+
 def release_code(release: tuple[int, int]) -> int:
     """A release as 1000 x major + minor.
 

@@ -38,6 +38,9 @@ NEAR_IDS = 8
 NEXT_IDS = 32
 """A connection goes on from those of a process if its first id is higher than theirs by at most this much: not every
 request is looked at, and not every connection."""
+LEAST_LEFT_OUT = 0.1
+"""A connection's ids leave some out if at least this share of them do not follow the one before. A connection that is
+counted by itself has the next id in each request, but for those that the capture lacks."""
 ALL_OF_FIRST = 128
 """Of each connection, this many requests are looked at, and then half as many of each doubling of their number."""
 REQUEST_COLUMNS = (
@@ -113,7 +116,7 @@ def in_order_of_time(requests: Ints) -> Ints:
 def fit_of(connection: ClientConnection, members: Sequence[ClientConnection], requests: Mapping[int, Ints]) -> Fit:
     """Whether a connection is of the process that has the connections `members`. requests: as in `tell_apart`."""
     own, others = requests[connection.connection_id], [requests[other.connection_id] for other in members]
-    if any(connection.software != other.software for other in members):
+    if any(is_other_software(connection, other) for other in members):
         return Fit.NO
     at_same_broker = (of for of, other in zip(others, members, strict=True) if does_the_same(connection, other))
     if any(are_side_by_side(own, of) for of in at_same_broker):
@@ -131,6 +134,13 @@ def fit_of(connection: ClientConnection, members: Sequence[ClientConnection], re
     if is_rising and chance_of_no_common_id(known[:, 1], own[:, 1]) <= CHANCE:
         return Fit.FILLS
     return Fit.GOES_ON if goes_on(known, own) else Fit.OPEN
+
+
+def is_other_software(one: ClientConnection, other: ClientConnection) -> bool:
+    """Whether two connections say names or releases of their client that differ. The capture lacks what a connection
+    said that began before it.
+    """
+    return any(a != b for a, b in zip(one.software, other.software, strict=True) if a is not None and b is not None)
 
 
 def chance_of_no_common_id(known: Ints, own: Ints) -> float:
@@ -160,15 +170,17 @@ def with_common_ids(
     """Those of a client's connections whose correlation ids count the requests of all connections of a process, as
     Kafka's own client does.
 
-    A client whose name the capture lacks may be another one. It counts for each connection by itself if the ids on one
-    with fetches rise by one each time. requests: as in `tell_apart`.
+    A consumer whose name the capture lacks may be another client, which may have several connections to a broker. It
+    counts for all if it fetches on a connection with ids that leave some out. requests: as in `tell_apart`.
     """
     may_be = [c for c in connections if may_be_java(c.software[0], is_nameless=False)]
-    nameless = (requests.get(c.connection_id) for c in may_be if c.does == FETCH and c.software[0] is None)
-    by_itself = any(ids is not None and counts_one_by_one(ids[:ALL_OF_FIRST, 1]) for ids in nameless)
-    return [c for c in may_be if c.software[0] is not None or not by_itself]
+    fetching = [c for c in may_be if c.does == FETCH and c.software[0] is None]
+    counts_for_all = not fetching or any(
+        leaves_ids_out(requests[c.connection_id][:ALL_OF_FIRST, 1]) for c in fetching if c.connection_id in requests
+    )
+    return [c for c in may_be if c.software[0] is not None or counts_for_all]
 
 
-def counts_one_by_one(ids: Ints) -> bool:
-    """Whether the ids, int64[n], are enough to say that they rise by one each time, and do."""
-    return len(ids) >= LEAST_CHANGES and bool((np.diff(ids) == 1).all())
+def leaves_ids_out(ids: Ints) -> bool:
+    """Whether enough ids are known, int64[n], and they often rise by more than one."""
+    return len(ids) >= LEAST_CHANGES and bool((np.diff(ids) != 1).mean() >= LEAST_LEFT_OUT)

@@ -102,7 +102,7 @@ def processes_of_client(
     others = [c for c in members if c.connection_id not in ids]
     numbered = with_common_ids(others, requests)
     processes, open_ones = whole_consumers(*processes_by_correlation_id(numbered, requests), requests)
-    apart = [c for c in others if c not in numbered]
+    apart = [c for c in others if c not in numbered and c.software[0] is not None]
     if any_side_by_side(apart):
         open_ones += apart
     elif apart:

@@ -143,6 +143,19 @@ def test_a_connection_goes_on_from_sixteen_requests_if_its_ids_are_the_next_ones
     assert fit_of(connections[0], connections[1:], {0: as_array(own), 1: as_array(before)}) == fit
 
 
+@pytest.mark.parametrize(("name", "version", "fit"), [
+    ("java", "4", Fit.ALTERNATES), ("java", "3", Fit.NO), ("librdkafka", "4", Fit.NO), (None, None, Fit.ALTERNATES),
+    ("java", None, Fit.ALTERNATES), (None, "3", Fit.NO),
+])  # fmt: skip
+def test_a_connection_of_other_software_is_of_another_process(
+    name: str | None, version: str | None, fit: Fit
+) -> None:  # fmt: skip
+    """Unless the capture does not show what software it is."""
+    one, other = connection(0, "1"), connection(1, "2")._replace(software=(name, version))
+    requests = {n: as_array(of) for n, of in enumerate(alternating(LEAST_CHANGES, 0, 0))}
+    assert fit_of(one, [other], requests) == fit_of(other, [one], requests) == fit
+
+
 @pytest.mark.parametrize(("requests", "fit"), [(1, Fit.OPEN), (2, Fit.OPEN), (3, Fit.FILLS)])
 def test_a_connection_fills_the_gaps_of_a_process_if_that_is_hardly_by_chance(requests: int, fit: Fit) -> None:
     """The process has all ids but those of the connection. Two ids in a row have 15 of 17 neighbours: (2/17)² > 1 %."""
@@ -214,13 +227,14 @@ def test_only_connections_of_producers_that_may_be_java_clients_are_told_apart()
 
 
 def test_all_connections_of_a_consumers_name_are_told_apart_but_those_that_produce() -> None:
-    """Whatever client it is. The last name consumes nothing."""
+    """The fifth is of a client that may have several connections to a broker. The last name consumes nothing."""
     of = {
         0: software(FETCH, HEARTBEAT, NONE, name="librdkafka"),
         1: software(NONE, HEARTBEAT),
         2: software(NONE),
         3: software(PRODUCE, NONE),
         4: software(FETCH),
+        6: software(FETCH, name="kafka-go"),
         5: replace(software(HEARTBEAT), clients={HEARTBEAT: ("d", "10.0.0.1")}),
     }
     found = consuming_connections(connection_rows(7, nobodys=4), of)
