@@ -35,9 +35,9 @@ class Mutant:
     source: str
 
 
-def mutants_of(root: Path, package: str) -> list[Mutant]:
-    """All mutants of the modules below a folder, file by file."""
-    files = sorted((root / package).rglob("*.py"))
+def mutants_of(root: Path, changed: str) -> list[Mutant]:
+    """All mutants of a module, or of the modules below a folder, file by file."""
+    files = [root / changed] if changed.endswith(".py") else sorted((root / changed).rglob("*.py"))
     return [mutant for file in files for mutant in mutants_in(file.relative_to(root).as_posix(), file.read_text())]
 
 

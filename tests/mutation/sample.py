@@ -71,16 +71,18 @@ def trial(mutant: Mutant, tests: dict[str, Test], root: Path) -> str:
         file.write_text(original)
 
 
-def lines(root: Path, package: str, tests_in: list[str], number: int, seed: int, limit: float) -> Iterator[str]:
-    """A line for the package, for each test that cannot run without the JIT, for each mutant that no test notices, and
+def lines(root: Path, changed: list[str], tests_in: list[str], number: int, seed: int, limit: float) -> Iterator[str]:
+    """A line for the tests, for each test that cannot run without the JIT, for each mutant that no test notices, and
     for the totals.
 
-    limit: seconds of processor time that a test may take without the JIT.
+    changed: the files and folders in which a mutant may be. limit: seconds of processor time that a test may take
+    without the JIT.
     """
+    name = ", ".join(changed)
     tests, left_out = calls_of(tests_in, limit)
-    yield f"{package}: {len(tests):,} tests, which take {sum(test.seconds for test in tests.values()):.0f} s"
-    yield from (f"  left out, fails or takes too long without the JIT: {name}" for name in left_out)
-    every = mutants_of(root, package)
+    yield f"{name}: {len(tests):,} tests, which take {sum(test.seconds for test in tests.values()):.0f} s"
+    yield from (f"  left out, fails or takes too long without the JIT: {test}" for test in left_out)
+    every = [mutant for each in changed for mutant in mutants_of(root, each)]
     chance = random.Random(seed)  # noqa: S311  (not for secrets)
     chosen = chance.sample(every, min(number, len(every)))
     noticed = equal = 0
@@ -93,7 +95,7 @@ def lines(root: Path, package: str, tests_in: list[str], number: int, seed: int,
             told = f"changes nothing, for {reason}" if reason else "survived"
             yield f"  {mutant.file}:{mutant.line} {told}: {mutant.before}  ->  {mutant.after}"
     yield (
-        f"{package}: {noticed} of {len(chosen)} mutants noticed, {equal} change nothing, "
+        f"{name}: {noticed} of {len(chosen)} mutants noticed, {equal} change nothing, "
         f"of {len(every):,} that can be made, seed {seed}"
     )
 

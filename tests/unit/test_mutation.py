@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutation.__main__ import FOLDERS, folders_of_tests, left_out
+from tests.mutation.__main__ import FOLDERS, changed_by_package, folders_of_tests, left_out
 from tests.mutation.equal import EQUAL
 from tests.mutation.operators import mutants_in, mutants_of
 
@@ -58,6 +58,28 @@ def test_one_operator_is_changed_at_a_time(tmp_path: Path) -> None:
     assert changes == [(9, 8, "one + other", "one - other"), (13, 12, "one > other", "one >= other")]
 
 
+def test_of_a_module_that_is_named_only_its_own_operators_are_changed(tmp_path: Path) -> None:
+    write_package(tmp_path)
+    (tmp_path / "tiny" / "products.py").write_text("def twice(one: int) -> int:\n    return one * 2\n")
+    assert [mutant.before for mutant in mutants_of(tmp_path, "tiny/products.py")] == ["one * 2"]
+    assert len(mutants_of(tmp_path, "tiny")) == 3
+
+
+def test_modules_that_are_named_are_tried_with_the_tests_of_their_packages() -> None:
+    wire, codes = "udfs/wire/header.py", "udfs/wire/records.py"
+    cache, entries = "udfs/replay/session_cache/cache.py", "udfs/replay/session_cache/contents/entries.py"
+    by_package = {"wire": [wire, codes], "replay/session_cache": [cache, entries]}
+    assert changed_by_package(None, [wire, cache, codes, entries]) == by_package
+    assert changed_by_package("replay/shared", []) == {"replay/shared": ["udfs/replay/shared"]}
+    assert list(changed_by_package(None, [])) == list(FOLDERS)
+
+
+@pytest.mark.parametrize("unknown", ["udfs/wire/sums.py", "udfs/wire", "jobs/run.py", "records.py"])
+def test_a_module_that_is_not_there_is_named(unknown: str) -> None:
+    with pytest.raises(SystemExit, match=f"--module={unknown}: there is no such file"):
+        changed_by_package(None, [unknown])
+
+
 def test_the_lake_of_a_clone_is_not_copied_but_the_code_of_lakes_is(repository: Path) -> None:
     assert left_out(str(repository), [".git", "jobs", "lake"]) == {".git", "lake"}
     assert left_out(str(repository / "jobs"), ["__pycache__", "lake"]) == {"__pycache__"}
@@ -97,7 +119,7 @@ def run_sample(what: dict[str, object], folder: Path, repository: Path) -> subpr
 
 def test_a_change_that_no_test_notices_survives_and_is_shown(tmp_path: Path, repository: Path) -> None:
     write_package(tmp_path)
-    what = {"package": "tiny", "tests_in": ["test_tiny.py"], "number": 2, "seed": 1, "limit": 2.0}
+    what = {"changed": ["tiny"], "tests_in": ["test_tiny.py"], "number": 2, "seed": 1, "limit": 2.0}
     run = run_sample(what, tmp_path, repository)
     assert run.returncode == 0, run.stderr
     printed = run.stdout.splitlines()
@@ -112,7 +134,7 @@ def test_if_the_tests_crash_before_anything_is_changed_the_run_says_where(tmp_pa
     (tmp_path / "test_tiny.py").write_text(
         "import os, signal\n\n\ndef test_that_crashes() -> None:\n    os.kill(os.getpid(), signal.SIGSEGV)\n"
     )
-    what = {"package": "tiny", "tests_in": ["test_tiny.py"], "number": 1, "seed": 1, "limit": 2.0}
+    what = {"changed": ["tiny"], "tests_in": ["test_tiny.py"], "number": 1, "seed": 1, "limit": 2.0}
     run = run_sample(what, tmp_path, repository)
     assert run.returncode == 1
     assert "pytest ended with -11 before anything was changed" in run.stderr
@@ -132,7 +154,7 @@ def test_a_test_that_takes_too_long_is_left_out_at_once_though_hypothesis_makes_
         "    for _ in range(10_000_000):\n"
         "        assert total(one, 1) == one + 1\n"
     )
-    what = {"package": "tiny", "tests_in": ["test_tiny.py"], "number": 0, "seed": 1, "limit": 0.5}
+    what = {"changed": ["tiny"], "tests_in": ["test_tiny.py"], "number": 0, "seed": 1, "limit": 0.5}
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     run = run_sample(what, tmp_path, repository)
     took = resource.getrusage(resource.RUSAGE_CHILDREN)
