@@ -64,6 +64,44 @@ def test_repeated_bytes_take_little_and_random_ones_take_their_size_and_a_frame(
     assert 100_000 + FRAMES[codec] <= compressed_size(number, noise) < 100_200
 
 
+@pytest.mark.parametrize("size", [0, 1, 32 << 10, (32 << 10) + 1, (64 << 10) + 1])
+def test_snappy_and_lz4_compress_blocks_each_after_its_size(size: int) -> None:
+    """Snappy has xerial's header and blocks of 32 KiB; lz4 has a frame, and blocks of 64 KiB that do not grow."""
+    content = np.random.default_rng(size).integers(0, 4, size, np.uint8).tobytes()
+    parts = [[content[at : at + step] for at in range(0, size, step)] for step in (32 << 10, 64 << 10)]
+    snappy = sum(4 + len(pa.compress(part, codec="snappy", asbytes=True)) for part in parts[0])
+    assert compressed_size(CODEC_NAMES.index("snappy"), content) == 16 + snappy
+    lz4 = sum(4 + min(len(pa.compress(part, codec="lz4_raw", asbytes=True)), len(part)) for part in parts[1])
+    assert compressed_size(CODEC_NAMES.index("lz4"), content) == 7 + 4 + lz4
+
+
+def test_the_default_levels_are_kafkas_own() -> None:
+    """6 for gzip, which zlib calls -1, and 3 for zstd; at 9, lz4 uses the fast compressor, and else the high one."""
+    text = b" ".join(b"%d" % (at * at) for at in range(9_000))
+    gzip, lz4, zstd = (CODEC_NAMES.index(name) for name in ("gzip", "lz4", "zstd"))
+    assert compressed_size(gzip, text) == compressed_size(gzip, text, 6)
+    assert compressed_size(zstd, text) == compressed_size(zstd, text, 3) != compressed_size(zstd, text, 1)
+    assert compressed_size(lz4, text) == compressed_size(lz4, text, 9) > compressed_size(lz4, text, 8)
+    assert compressed_size(lz4, text, 1) == compressed_size(lz4, text, 2) != compressed_size(lz4, text, 9)
+
+
+@given(st.integers(1, 40))
+def test_the_eighths_of_a_batch_are_rounded_up_to_whole_records(records: int) -> None:
+    ends = [next(n for n in range(records + 1) if n * PARTS >= part * records) for part in range(1, PARTS + 1)]
+    assert part_ends(records).tolist() == ends
+
+
+def test_a_part_of_a_batch_is_compressed_up_to_the_end_of_its_last_record() -> None:
+    noise = np.random.default_rng(4).bytes(900)
+    ends = np.array([100, 250, 260, 700, 900])
+    found = compressed_parts(noise, ends).reshape(len(COMPRESSING), PARTS)
+    for codec, sizes in zip(COMPRESSING, found.tolist(), strict=True):
+        number = CODEC_NAMES.index(codec)
+        assert sizes == [compressed_size(number, noise[: ends[n - 1]]) for n in (1, 2, 2, 3, 4, 4, 5, 5)]
+    empty = compressed_parts(b"", np.zeros(0, np.int64)).reshape(len(COMPRESSING), PARTS)
+    assert empty.tolist() == [[compressed_size(CODEC_NAMES.index(codec), b"")] * PARTS for codec in COMPRESSING]
+
+
 def test_every_codec_gives_about_the_size_that_another_implementation_gives() -> None:
     text = b" ".join(b"%d" % (at * at) for at in range(20_000))
     codecs: tuple[Literal["gzip", "snappy", "lz4", "zstd"], ...] = ("gzip", "snappy", "lz4", "zstd")
