@@ -292,7 +292,14 @@ def test_any_fetches_are_followed_as_the_model_says(fetches: list[Fetch]) -> Non
     assert followed(fetches) == modelled(fetches)
 
 
-@settings(derandomize=True, max_examples=200, deadline=None)
+@settings(derandomize=True, max_examples=60, deadline=None)
+@given(fetch_sequences())
+def test_some_fetches_are_followed_as_the_model_says(fetches: list[Fetch]) -> None:
+    """So few that there is also time for them without compiled kernels (`tests.mutation`)."""
+    assert followed(fetches) == modelled(fetches)
+
+
+@settings(derandomize=True, max_examples=60, deadline=None)
 @given(fetch_sequences(), st.sampled_from([1, 3, 10]), st.booleans())
 def test_calls_of_any_length_give_the_same_rows(fetches: list[Fetch], row_limit: int, resize: bool) -> None:
     assert followed(fetches, row_limit=row_limit, resize=resize) == followed(fetches)
