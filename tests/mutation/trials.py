@@ -81,6 +81,19 @@ class TimeLimit:
             signal.setitimer(signal.ITIMER_PROF, 0)
 
 
+class FirstFailures:
+    """Keeps Hypothesis from making examples that fail smaller, because all that counts is whether a test fails."""
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_load_initial_conftests(self) -> None:
+        """Load a profile from which tests/conftest.py takes the phases of its own."""
+        # pytest must have imported Hypothesis before.
+        from hypothesis import Phase, settings
+
+        settings.register_profile("mutation", phases=[Phase.explicit, Phase.generate])
+        settings.load_profile("mutation")
+
+
 class Calls:
     """Records which functions each test calls."""
 
@@ -169,7 +182,7 @@ def _run(arguments: Sequence[str], seconds: float, calls: Path | None) -> int:
     if calls:
         faulthandler.enable(calls.open("w"))  # a crash says where it was, in place of the calls
     noted = Calls() if calls else None
-    plugins = [TimeLimit(seconds), *([noted] if noted else [])]
+    plugins = [TimeLimit(seconds), FirstFailures(), *([noted] if noted else [])]
     with (
         Path(os.devnull).open("w") as nothing,
         contextlib.redirect_stdout(nothing),

@@ -160,3 +160,28 @@ def test_a_test_that_takes_too_long_is_left_out_at_once_though_hypothesis_makes_
     took = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert took.ru_utime - before.ru_utime < 15, "seconds of processor time; with repeated tries it takes 20"
     assert "  left out, fails or takes too long without the JIT: test_tiny.py::test_totals" in run.stdout.splitlines()
+
+
+def test_an_example_that_notices_a_change_is_not_made_smaller(tmp_path: Path, repository: Path) -> None:
+    """Otherwise a change takes its whole time limit, because each smaller example runs the test again."""
+    write_package(tmp_path)
+    runs = tmp_path / "runs"
+    (tmp_path / "conftest.py").write_text(
+        "from hypothesis import settings\n"
+        "settings.register_profile('refetch', derandomize=True, database=None)\n"
+        "settings.load_profile('refetch')\n"
+    )
+    (tmp_path / "test_tiny.py").write_text(
+        "from hypothesis import given, settings, strategies as st\n"
+        "from tiny.sums import total\n\n\n"
+        "@settings(max_examples=30)\n"
+        "@given(st.lists(st.integers(0, 1000), max_size=50))\n"
+        "def test_totals(of: list[int]) -> None:\n"
+        f"    with open({str(runs)!r}, 'a') as file:\n"
+        "        file.write('.')\n"
+        "    assert len(of) < 5 or total(sum(of), len(of)) == sum(of) + len(of)\n"
+    )
+    what = {"changed": ["tiny"], "tests_in": ["test_tiny.py"], "number": 2, "seed": 1, "limit": 2.0}
+    run = run_sample(what, tmp_path, repository)
+    assert "tiny: 1 of 2 mutants noticed" in run.stdout, run.stderr
+    assert 30 < len(runs.read_text()) < 80, "with smaller examples it is 121"

@@ -24,6 +24,7 @@ class Want:
     partition: Partition
     offset: int = 0
     max_bytes: int = 1000
+    leader_epoch: int = 7
 
     @property
     def epoch(self) -> int:
@@ -137,7 +138,7 @@ class Model:
         for want in fetch.wants:
             entry = self.partitions.setdefault(want.partition, {"high_watermark": -1})
             entry |= {"offset": want.offset, "max_bytes": want.max_bytes}
-            entry |= {"epoch": want.epoch, "log_start": want.log_start}
+            entry |= {"epoch": want.epoch, "log_start": want.log_start, "leader_epoch": want.leader_epoch}
         for partition in fetch.forgets:
             self.partitions.pop(partition, None)
         was_read = list(self.partitions)
@@ -226,6 +227,7 @@ class Model:
             want.partition: want.offset
             for want in once
             if 0 <= had[want.partition].get("high_watermark", -1) <= had[want.partition].get("offset", -1) < want.offset
+            and had[want.partition].get("leader_epoch", -1) == want.leader_epoch
         }
 
     def move_behind(self, moved: list[Partition]) -> None:
@@ -264,7 +266,10 @@ def fetch_array(fetches: list[Fetch]) -> tuple[np.ndarray, Lists]:
             (
                 "requested",
                 requested,
-                [(*of.partition, of.offset, of.max_bytes, 7, of.epoch, of.log_start) for of in fetch.wants],
+                [
+                    (*of.partition, of.offset, of.max_bytes, of.leader_epoch, of.epoch, of.log_start)
+                    for of in fetch.wants
+                ],
             ),
             ("forgotten", forgotten, list(fetch.forgets)),
             (

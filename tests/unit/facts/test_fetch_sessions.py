@@ -262,7 +262,9 @@ def test_each_connection_has_its_own_session() -> None:
 
 
 partitions = st.sampled_from([A, B, C, D, (3, 0), (3, 1)])
-wants = st.lists(st.builds(Want, partitions, st.integers(0, 99), st.integers(0, 99)), max_size=6).map(tuple)
+wants = st.lists(
+    st.builds(Want, partitions, st.integers(0, 99), st.integers(0, 99), st.sampled_from([7, 7, 8])), max_size=6
+).map(tuple)
 gets = st.lists(
     st.builds(Got, partitions, st.integers(-1, 3), st.integers(-1, 9), st.integers(-1, 9)),
     max_size=6,
