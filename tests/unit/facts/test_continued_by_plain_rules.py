@@ -75,7 +75,8 @@ def test_a_connection_continues_if_its_first_request_follows_the_last_one(
     exchanges = chunk_of(connections, requests)
     continued = ContinuedConnections(known_set(is_empty))
     begun = continued.begin(exchanges)
-    words, expected = continued.words(exchanges, len(connections)).to_pylist(), []
+    words = continued.words(exchanges, len(connections)).to_pylist()
+    expected: list[str | None] = []
     for number, (of, is_shown) in enumerate(connections):
         at = first[number]
         is_known = of in LAST and not is_empty
