@@ -121,5 +121,15 @@ EQUAL: dict[tuple[str, str, str], str] = {
         "rest >= 0",
         "rest > 0",
     ): "if nothing is left, the mean of the times is the time of amount 0, and the slope is 0 either way",
+    (
+        "udfs/wire/frame_loop.py",
+        "level + USED",
+        "level - USED",
+    ): "USED is the first cell of a level, number 0",
+    (
+        "udfs/wire/records.py",
+        "at < 0",
+        "at <= 0",
+    ): "a number takes a byte at least, so that none ends at 0",
 }
 """By (file, expression, the changed expression): why no result changes. The text follows the word `for`."""

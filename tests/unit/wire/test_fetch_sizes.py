@@ -93,3 +93,13 @@ def test_partitions_that_are_tallied_take_the_bytes_of_their_list(listed: list[t
     written = request_bytes(version, topics=topics) - request_bytes(version)
     assert tallied_bytes(held[0], flexible) == written
     assert held[["topics", "partitions"]].tolist() == [(len(topics), sum(count for _, count in in_topics))]
+
+
+@pytest.mark.parametrize("count", [126, 127])
+def test_a_list_of_many_topics_has_a_longer_length_in_flexible_versions(count: int) -> None:
+    version, held, sizes = 12, new_records(TALLY, 1), fetch_sizes()
+    for topic in range(count):
+        tally_partitions(held[0], topic, int(sizes.request_topic[version]), 1, int(sizes.request_partition[version]), 1)
+    partition = with_defaults(FETCH_REQUEST, "topics.partitions")
+    written = request_bytes(version, topics=[topic_of("topics", b"", [partition])] * count)
+    assert tallied_bytes(held[0], 1) == written - request_bytes(version)

@@ -221,6 +221,23 @@ def test_a_field_may_have_more_columns_in_a_tag_than_without_one() -> None:
     assert [decoded.levels[""].column(name).tolist() for name in ("s.n", "s.new")] == [[8, 3], [0, 4]]
 
 
+def test_fields_that_a_version_lacks_have_defaults_whatever_was_in_memory_before() -> None:
+    inner = (Field("n", "int32", "0+"), Field("m", "int32", "1", default="7"))
+    message = Message("Mixed", 0, "0-1", "none", (
+        Field("a", "int32", "0+"), Field("b", "int32", "1", default="5"), Field("xs", "[]X", "0+", fields=inner),
+    ))  # fmt: skip
+    old, new = be("iiii", 1, 2, 11, 12), be("iiiii", 2, 3, 1, 13, 14)
+    versions = [0, 1, 0, 0, 1, 0]
+    arena, starts, ends = lay_in_arena([[old, new][version] for version in versions], b"\xff")
+    with junk_in_memory():
+        decoded = decode_bodies(message, arena, starts, ends, np.array(versions, np.int16))
+    top, elements = decoded.levels[""], decoded.levels["xs"]
+    assert [top.column(name).tolist() for name in ("a", "b")] == [[1, 2, 1, 1, 2, 1], [5, 3, 5, 5, 3, 5]]
+    assert elements.parent.tolist() == [0, 0, 1, 2, 2, 3, 3, 4, 5, 5]
+    assert elements.column("n").tolist() == [11, 12, 13, 11, 12, 11, 12, 13, 11, 12]
+    assert elements.column("m").tolist() == [7, 7, 14, 7, 7, 7, 7, 14, 7, 7]
+
+
 def test_without_frames_every_column_is_there_and_has_no_rows() -> None:
     nothing = np.array([], np.int64)
     decoded = decode_bodies(FETCH_RESPONSE, np.zeros(0, np.uint8), nothing, nothing, nothing.astype(np.int16))

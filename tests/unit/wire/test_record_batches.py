@@ -138,6 +138,11 @@ def test_garbage_is_one_row_that_covers_the_rest_of_the_field(what: str) -> None
     assert (found.available[1], found.size[1]) == (len(rest), size)
 
 
+def test_a_batch_that_is_cut_right_behind_its_magic_is_judged_by_it() -> None:
+    known, unknown = (be("qiib", 0, 49, 0, magic) for magic in (2, 3))
+    assert walk_spans(known, unknown, unknown[:-1]).fault.tolist() == [0, DecodeFault.BAD_MAGIC, 0]
+
+
 def test_a_null_field_has_no_rows() -> None:
     assert walk_batches(np.zeros(4, np.uint8), np.array([0]), np.array([-1])).parent.size == 0
 
