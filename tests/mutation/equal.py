@@ -42,7 +42,7 @@ EQUAL: dict[tuple[str, str, str], str] = {
         "record + begin",
     ): "a part is as large as its first record may be, so it has room for that record in any case",
     (
-        "udfs/replay/shared/processes.py",
+        "udfs/replay/shared/correlation_ids.py",
         "0 < own[0, 1] - known[:, 1].max() <= NEXT_IDS",
         "0 <= own[0, 1] - known[:, 1].max() <= NEXT_IDS",
     ): "a connection with an id that the process has, too, is not of the process",
