@@ -126,12 +126,6 @@ OPEN_FETCHES = FidelityReasons(
 )
 
 CLOSED_OBSTACLES = {
-    "several_processes": FidelityReason(
-        "Closed loop: several processes share the `client.id` and address, and it is not known which of them has the "
-        "connection.",
-        "Give each process a `client.id` of its own.",
-        "unknown",
-    ),
     "session_unknown": FidelityReason(
         "Closed loop: the connection has fetches of a session from before the capture, and no response had yet "
         "shown all of its partitions that have records.",

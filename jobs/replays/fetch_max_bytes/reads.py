@@ -53,7 +53,6 @@ def with_connections(source: Source, lanes: FetchLanes) -> FetchLanes:
     return replace(
         lanes,
         lossy=lossy_connections(connections),
-        not_told_apart=frozenset(client_addresses(source).unknown.connection_id.tolist()),
         closed_at=ends_of_connections(connections),
         captured_until=ends_of_brokers(connections),
     )

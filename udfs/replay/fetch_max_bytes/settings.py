@@ -99,9 +99,8 @@ class FetchLanes:
     CLIENT_SETTINGS[lanes] of each. traffic_speed: float64[lanes], the factor by which records are produced faster than
     captured. window: only fetches sent in this time are replayed. quotas: the quotas of consumers in each lane,
     bytes/s; empty if no lane has any. users: the user that each consumer is to brokers, by client.id and address, as
-    far as that is known. lossy: the ids of connections of which the capture lacks bytes. not_told_apart: the ids of
-    connections of which it is not known which of several processes has them. closed_at: when connections ended (us),
-    by their ids, if the capture shows that. captured_until: the last time at which the capture shows each
+    far as that is known. lossy: the ids of connections of which the capture lacks bytes. closed_at: when connections
+    ended (us), by their ids, if the capture shows that. captured_until: the last time at which the capture shows each
     broker (us), by its name. own_max_bytes: the fetch.max.bytes in each lane, int64[lanes], of each broker for which
     another value is stated than for all, by its name.
     """
@@ -116,7 +115,6 @@ class FetchLanes:
     quotas: tuple[Mapping[QuotaOf, int], ...] = ()
     users: Mapping[tuple[str, str], str] = field(default_factory=dict)
     lossy: frozenset[int] = frozenset()
-    not_told_apart: frozenset[int] = frozenset()
     closed_at: Mapping[int, int] = field(default_factory=dict)
     captured_until: Mapping[str, int] = field(default_factory=dict)
     own_max_bytes: Mapping[str, Ints] = field(default_factory=dict)

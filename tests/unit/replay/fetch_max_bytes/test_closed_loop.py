@@ -501,19 +501,6 @@ def test_a_silence_of_a_lossy_connection_may_be_lost_fetches() -> None:
     assert {word for _, _, _, of in closed_fidelity(events).values() for word, _ in of} == set()
 
 
-def test_a_connection_of_one_of_several_processes_is_unknown_unless_it_is_known_of_which() -> None:
-    """Whatever else would be compared, or could not be."""
-    for ids in ({READER["connection_id"]}, {READER["connection_id"] + 1}):
-        lanes = replace(lanes_of(AS_CAPTURED), not_told_apart=frozenset(ids))
-        closed = [row for row in gold(EVENTS, lanes)["fidelity"] if row["metric"].startswith("closed_loop_")]
-        assert closed
-        for row in closed:
-            count = row["checked"] + row["unknown"]
-            is_unknown = READER["connection_id"] in ids
-            assert row["unknown"] == count * is_unknown
-            assert dict(row["reasons"]) == ({"several_processes": count} if is_unknown else {})
-
-
 def test_lost_bytes_that_no_record_was_in_do_not_matter() -> None:
     assert reasons_of_a_lossy_connection(EVENTS) == []
 

@@ -16,7 +16,7 @@ from udfs.columns.sentinels import NONE
 from udfs.replay.fetch_max_bytes.closed_loop.by_node import NodeReads
 from udfs.replay.fetch_max_bytes.closed_loop.changes import Changes
 from udfs.replay.fetch_max_bytes.closed_loop.events import ANSWERED_FETCH, READER_CONNECTION, CapturedFetches
-from udfs.replay.fetch_max_bytes.closed_loop.intent import fetches_for_changes, nodes_on, paced_fetches
+from udfs.replay.fetch_max_bytes.closed_loop.intent import fetches_for_changes, lossy_nodes, paced_fetches
 from udfs.replay.fetch_max_bytes.closed_loop.nodes import Nodes
 from udfs.replay.fetch_max_bytes.closed_loop.placing import ReaderLogs, Servings
 from udfs.replay.fetch_max_bytes.closed_loop.state import LOG_BATCH, READ_PARTITION, READING_CHANGE
@@ -174,4 +174,4 @@ def test_a_node_lacks_bytes_if_one_of_its_connections_does() -> None:
     nodes = nodes_with([1, NONE, 0, 1], new_records(READER_CONNECTION, 3))
     for lossy, expected in (({7}, [False, True, False]), ({10}, [False, True, False]), ({8}, [False] * 3),
                             ({9, 7}, [True, True, False]), (set(), [False] * 3)):  # fmt: skip
-        assert nodes_on(captured_with([7, 8, 9, 10]), nodes, frozenset(lossy)).tolist() == expected
+        assert lossy_nodes(captured_with([7, 8, 9, 10]), nodes, frozenset(lossy)).tolist() == expected

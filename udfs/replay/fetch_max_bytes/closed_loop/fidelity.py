@@ -63,7 +63,6 @@ def obstacles_of(intent: Intent) -> Ints:
     nodes, unknown = intent.nodes.nodes, np.zeros(len(intent.nodes.nodes), np.bool_)
     unknown[partition_nodes(intent)[intent.unit.partitions["is_known"] == 0]] = True
     first_that_applies = (
-        (intent.not_told_apart, _R.several_processes),
         (nodes["readable_known"] < nodes["reads"], _R.session_unknown),
         (intent.is_delayed, _R.throttled),
         (nodes["refused"] > 0, _R.response_error),

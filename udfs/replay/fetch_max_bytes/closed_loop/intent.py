@@ -64,8 +64,7 @@ class Intent(NamedTuple):
     rules each node follows (`PROFILES`). work: what the capture shows of the application's work. throttled:
     int64[nodes], how many responses a quota emptied. is_delayed: bool[nodes], whether a quota held back responses with
     records. lost_seeks: int64[nodes], how many seeks could not be followed. lost_fetches: bool[nodes], the capture
-    lacks bytes of the node, and with them it may lack fetches that matter. not_told_apart: bool[nodes], it is not known
-    which of several processes has the node's connections. is_refused: bool[nodes], the broker refused
+    lacks bytes of the node, and with them it may lack fetches that matter. is_refused: bool[nodes], the broker refused
     a partition that the reader went on reading there.
     """
 
@@ -82,7 +81,6 @@ class Intent(NamedTuple):
     is_delayed: Bools
     lost_seeks: Ints
     lost_fetches: Bools
-    not_told_apart: Bools
     is_refused: Bools
 
 
@@ -131,8 +129,7 @@ def intent_of(captured: CapturedFetches, reader: Reader, lanes: FetchLanes) -> I
         throttled=np.add.reduceat(is_throttled & (paced.size == 0), first, dtype=np.int64),
         is_delayed=np.logical_or.reduceat(is_throttled & (paced.size != 0), first),
         lost_seeks=changes.lost,
-        lost_fetches=nodes_on(captured, nodes, lanes.lossy) & (changes.gaps > 0),
-        not_told_apart=nodes_on(captured, nodes, lanes.not_told_apart),
+        lost_fetches=lossy_nodes(captured, nodes, lanes.lossy) & (changes.gaps > 0),
         is_refused=refused_nodes(reads, len(nodes.nodes)),
     )
 
@@ -155,10 +152,10 @@ def departures(
     return nodes_left(fetches, silent, is_unread, max_wait_us, nodes.is_one_process)
 
 
-def nodes_on(captured: CapturedFetches, nodes: Nodes, connections: frozenset[int]) -> Bools:
-    """The nodes that have one of these connections: bool[nodes]. connections: their ids."""
-    is_one = np.array([number in connections for number in captured.connections.records["id"].tolist()])
-    return np.isin(np.arange(len(nodes.nodes)), nodes.node[is_one])
+def lossy_nodes(captured: CapturedFetches, nodes: Nodes, lossy: frozenset[int]) -> Bools:
+    """Whether the capture lacks bytes of a connection of each node: bool[nodes]. lossy: the ids of such connections."""
+    is_lossy = np.array([number in lossy for number in captured.connections.records["id"].tolist()])
+    return np.isin(np.arange(len(nodes.nodes)), nodes.node[is_lossy])
 
 
 def fetches_for_changes(reads: NodeReads, nodes: Nodes, kind: str) -> ReaderFetches:
