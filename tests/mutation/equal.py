@@ -122,6 +122,11 @@ EQUAL: dict[tuple[str, str, str], str] = {
         "rest > 0",
     ): "if nothing is left, the mean of the times is the time of amount 0, and the slope is 0 either way",
     (
+        "udfs/facts/number_columns.py",
+        "(n + _BITS - 1) // _BITS",
+        "(n + _BITS - 1) * _BITS",
+    ): "the bits behind those of the last row belong to no row",
+    (
         "udfs/wire/frame_loop.py",
         "level + USED",
         "level - USED",

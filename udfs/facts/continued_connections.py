@@ -38,6 +38,8 @@ from udfs.wire.messages import decode_bodies
 _F = FETCH_PARTITIONS
 TOPIC_IDS_FROM = 13
 """The first version of Fetch that names topics by their ids (KIP-516)."""
+NO_CORRELATION_ID = 2**40
+"""More than any correlation id, which has 32 bits."""
 _COLUMNS: list[pa.Field[Any]] = [
     pa.field("connection_id", pa.int64()),  # as in this set
     pa.field("client_software_name", pa.string()),
@@ -136,11 +138,9 @@ class ContinuedConnections:
 
     @cached_property
     def _correlation_ids(self) -> tuple[Ints, Ints]:
-        """(the correlation ids of last requests; those of fetches under way, or a number that is no correlation id),
-        int64[rows] each.
-        """
+        """(correlation ids of last requests; those of fetches under way, or NO_CORRELATION_ID), int64[rows] each."""
         last, fetch = (self.earlier.connections[name] for name in ("correlation_id", "fetch_correlation_id"))
-        return last.to_numpy(), compute.fill_null(fetch, 1 << 40).to_numpy()
+        return last.to_numpy(), compute.fill_null(fetch, NO_CORRELATION_ID).to_numpy()
 
     @cached_property
     def _spans(self) -> tuple[Ints, Ints]:
@@ -172,7 +172,7 @@ class ContinuedConnections:
         """Note the responses in the chunk to fetches of the earlier set."""
         orphans = np.flatnonzero((exchanges.request == UNKNOWN) & (exchanges.response_fields[LACKING] == 0))
         row = self._rows_of(exchanges.connection_id[orphans])
-        of_fetch = np.append(self._correlation_ids[1], 1 << 40)[row]
+        of_fetch = np.append(self._correlation_ids[1], NO_CORRELATION_ID)[row]
         is_answer = (row != NOWHERE) & (of_fetch == exchanges.response_fields["correlation_id"][orphans])
         orphans, row = orphans[is_answer], row[is_answer]
         if not len(orphans):

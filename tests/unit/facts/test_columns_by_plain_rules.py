@@ -23,6 +23,7 @@ from udfs.facts.fetches import aborted_lists, first_offsets, replica_ids, row_ra
 from udfs.facts.hashed_names import ABSENT, HashedNames, hash_of, topic_id_text
 from udfs.facts.logged_bodies import NULL, UNREADABLE_ID, Texts, id_bytes
 from udfs.facts.record_batch_rows import assigned_offsets, first_errors, partition_keys, places_of_keys, sum_before
+from udfs.facts.share_messages import record_bytes
 from udfs.facts.topic_changes import (
     COMPRESSION_TYPES,
     answer_of,
@@ -173,6 +174,11 @@ def test_the_first_offset_of_records_is_that_of_a_whole_batch_header_of_format_2
     expected = [offset if size >= 17 and magic == 2 else NOWHERE for size, magic, offset in fields]
     assert first_offsets(arena, 3 + np.cumsum(sizes) - sizes, sizes).tolist() == expected
     assert first_offsets(arena, np.full(len(parts), NOWHERE), sizes).tolist() == [NOWHERE] * len(parts)
+
+
+def test_records_have_their_size_null_ones_none_and_a_request_log_may_not_say() -> None:
+    returned = level("responses.partitions", records__start=[5, 9, -1, -1], records__length=[40, -1, 30, -1])
+    assert record_bytes(returned).tolist() == [40, 0, 30, UNKNOWN]
 
 
 @given(st.lists(SMALL, max_size=4), st.data())

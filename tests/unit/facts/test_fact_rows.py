@@ -95,14 +95,19 @@ def test_a_fetch_has_a_row_for_each_partition_with_what_was_asked_for_and_return
 
 
 @pytest.mark.parametrize(
-    ("version", "values"), [(12, {"replica_id": 2}), (17, {"replica_state": {"replica_id": 2, "replica_epoch": 5}})]
+    ("version", "values", "replica_id"),
+    [
+        (12, {"replica_id": 2}, 2),
+        (12, {"replica_id": 0}, 0),
+        (17, {"replica_state": {"replica_id": 2, "replica_epoch": 5}}, 2),
+    ],
 )
 def test_a_follower_is_known_by_its_replica_id_wherever_the_version_has_it(
-    version: int, values: dict[str, Any]
+    version: int, values: dict[str, Any], replica_id: int
 ) -> None:
     topics = [{"topic_id": TOPIC_ID, **wanted(b"", 0)}] if version > 12 else [wanted(b"t", 0)]
     (row,) = fetch_rows(fetched(topics, [], version=version, **values))
-    assert (row["reader"], row["replica_id"]) == ("follower", 2)
+    assert (row["reader"], row["replica_id"]) == ("follower", replica_id)
 
 
 def test_the_rows_of_a_session_name_what_the_fetch_leaves_out() -> None:
