@@ -43,6 +43,7 @@ from udfs.replay.partition_limits.state import (
     VANISH,
     new_sim,
 )
+from udfs.replay.partition_limits.topics import MOVED, slot_in_chunk
 
 MOST = 10_000
 BEYOND_ROOM = 7
@@ -269,3 +270,15 @@ def test_requests_for_ten_thousand_partitions_are_decided_as_the_rules_say(seeds
     for seed in seeds:
         decided |= check_lanes(drawn(random.Random(seed), MOST))  # noqa: S311  (not for secrets)
     assert {REQUEST_PARTITIONS, REQUEST_RECORDS} <= decided
+
+
+def test_the_slots_of_a_partition_are_those_of_its_place_in_the_chunk_unless_it_was_moved() -> None:
+    """The chunk has the partitions 2, 3 and 4 with two replicas each; partition 3 was moved elsewhere."""
+    changes = new_records(CHANGE, 1, slot=10, slots=16)
+    sim = new_sim(history([], {})._replace(changes=read_only(changes), topics=1), settings_of({}))
+    sim.chunks["first_partition"], sim.chunks["partitions"], sim.chunks["replication_factor"] = 2, 3, 2
+    sim.slots[12:14] -= MOVED
+    found = [slot_in_chunk(sim, 0, partition) for partition in range(7)]
+    assert found == [NONE, NONE, 10, NONE, 14, NONE, NONE]
+    sim.chunks["replication_factor"] = 0
+    assert slot_in_chunk(sim, 0, 2) == NONE

@@ -25,8 +25,10 @@ from udfs.columns.arrays import read_only
 from udfs.columns.sentinels import NONE
 from udfs.replay.partition_limits.controller import replay_lanes
 from udfs.replay.partition_limits.curve import limit_curves
+from udfs.replay.partition_limits.curve_passes import full_brokers, new_passes
 from udfs.replay.partition_limits.events import read_topic_events
 from udfs.replay.partition_limits.history.changes import history_of
+from udfs.replay.partition_limits.settings import unlimited_lane
 from udfs.replay.partition_limits.state import MAX_BROKER_PARTITIONS, MAX_PARTITIONS, History, new_sim
 
 CHANGES = 30
@@ -126,6 +128,20 @@ def checked_steps(cluster: History) -> int:
 @pytest.mark.parametrize("release", ["4.3", "2.7"])
 def test_every_limit_first_refuses_the_change_that_a_lane_of_its_own_does(names_brokers: bool, release: str) -> None:
     assert sum(checked_steps(drawn(seed, names_brokers, release)) for seed in range(60)) > 300
+
+
+@pytest.mark.parametrize("seed", [*range(100, 106)])
+def test_a_few_changes_are_first_refused_by_the_limits_by_which_lanes_refuse_them(seed: int) -> None:
+    """So few that there is also time for them without compiled kernels (`tests.mutation`)."""
+    assert checked_steps(drawn(seed, names_brokers=seed % 2 == 0, release="4.3")) > 0
+
+
+def test_a_broker_is_full_when_it_has_as_many_replicas_as_the_limit_allows() -> None:
+    sim = new_sim(history([], {1: None, 2: None, 3: None}), unlimited_lane())
+    passes = new_passes(np.zeros(0, np.int64), 3, 1)
+    passes.state["limit"] = 5
+    sim.broker_replicas[:] = [4, 5, 6]
+    assert full_brokers(sim, passes) == passes.keys[1] ^ passes.keys[2]
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_limits import PARTITION_LIMITS
@@ -17,6 +20,10 @@ from tests.unit.replay.partition_limits.clusters import (
     requested,
     shown,
 )
+from udfs.columns.records import new_records
+from udfs.replay.partition_limits.events import TOPIC_REQUEST
+from udfs.replay.partition_limits.history.topic_ids import TOPIC_ID, gone_before
+from udfs.replay.partition_limits.state import DELETE
 
 FIRST, AGAIN = [[2], [3], [1], [1]], [[3], [1]]
 
@@ -91,3 +98,23 @@ def test_the_partitions_of_a_topic_that_was_created_again_unseen_are_not_known()
     first = [created(1, "a", 4), *shown_by_id("id-1", 3, FIRST), DELETED]
     rows = [*first, grown(8, "a", 9), *shown_by_id("id-2", 9, AGAIN)]
     assert judged(rows)["create_partitions"] == (0, 0, {"topic_not_seen": 1})
+
+
+EVENTS = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 6)), max_size=4)
+
+
+@given(EVENTS, st.lists(st.tuples(st.integers(0, 1), st.integers(0, 6), st.booleans()), max_size=4), EVENTS)
+def test_a_topic_is_gone_before_a_creation_if_it_was_shown_and_not_deleted_since(
+    shown_at: list[tuple[int, int]], deleted: list[tuple[int, int, bool]], creations: list[tuple[int, int]]
+) -> None:
+    """Each event has a topic and a time. A deletion at the time of the first sighting may have come after it."""
+    ids = new_records(TOPIC_ID, len(shown_at), topic=[of for of, _ in shown_at], first_shown=[at for _, at in shown_at])
+    columns = {"topic": [of for of, *_ in deleted], "time": [at for _, at, _ in deleted]}
+    requests = new_records(TOPIC_REQUEST, len(deleted), kind=DELETE, is_done=[of[2] for of in deleted], **columns)
+    expected = []
+    for topic, time in creations:
+        shown = max((at for of, at in shown_at if of == topic and at < time), default=None)
+        gone = max((at for of, at, is_done in deleted if of == topic and at <= time and is_done), default=-1)
+        expected.append(shown is not None and gone < shown)
+    of_topic, at_time = (np.array([event[which] for event in creations], np.int64) for which in (0, 1))
+    assert gone_before(requests, ids, of_topic, at_time).tolist() == expected
