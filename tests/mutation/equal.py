@@ -117,6 +117,21 @@ EQUAL: dict[tuple[str, str, str], str] = {
         "width >= max(LARGEST_TABLE, len(code))",
     ): "codes have the same numbers, whether a table or sorting gives them",
     (
+        "udfs/replay/shared/taken_rows.py",
+        "order[1:] > order[:-1]",
+        "order[1:] >= order[:-1]",
+    ): "each row has one place",
+    (
+        "udfs/replay/shared/event_heap.py",
+        "heap.code[a] < heap.code[b]",
+        "heap.code[a] <= heap.code[b]",
+    ): "of two equal events, either may be first",
+    (
+        "udfs/replay/shared/event_heap.py",
+        "2 * place + 1 < last",
+        "2 * place + 1 <= last",
+    ): "the event behind the last one is that which is moved down, and does not come before itself",
+    (
         "udfs/replay/shared/line_fit.py",
         "rest >= 0",
         "rest > 0",
