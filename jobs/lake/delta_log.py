@@ -38,12 +38,14 @@ class PartitionFiles(NamedTuple):
         return self.first if len(self.first) <= FEW_FILES else None
 
 
-_Version = tuple[str, str, int, Partition]
-"""(folder, id, version, partition) of a table. A copy of a table has the same id in another folder. A table that
-replaces another one has another id in the same folder.
+_Version = tuple[str, str, int]
+"""(folder, id, version) of a table. A copy of a table has the same id in another folder. A table that replaces another
+one has another id in the same folder.
 """
-_known: dict[_Version, PartitionFiles] = {}
+_known: dict[tuple[_Version, Partition], PartitionFiles] = {}
 """The files of partitions that were looked up. A version's files never change."""
+_of_each: dict[_Version, dict[str, str]] = {}
+"""A file of each partition, of versions that were looked up."""
 _columns: dict[str, tuple[str, ...]] = {}
 """The columns of files that were looked up. A file never changes."""
 
@@ -58,7 +60,7 @@ def partition_files(spark: SparkSession, address: TableAddress, partition: Parti
     if jvm is None or snapshot is None:
         return None
     folder = _folder_of(snapshot)
-    version = (folder, snapshot.metadata().id(), snapshot.version(), partition)
+    version = (_version_of(snapshot), partition)
     known = _known.get(version)
     if known is None:
         files = snapshot.filesForScan(_partition_filter(spark, jvm, partition), False).files()
@@ -70,15 +72,19 @@ def partition_files(spark: SparkSession, address: TableAddress, partition: Parti
 
 def a_file_of_each(spark: SparkSession, address: TableAddress, column: str) -> dict[str, str] | None:
     """One of the files with the rows of each value of the column by which the table is partitioned, by value; None as
-    for `partition_files`. One Spark job looks for all of them.
+    for `partition_files`. One Spark job looks for all of them, once for each version.
     """
     jvm, snapshot = jvm_of_delta_spark(spark), _plain_snapshot(spark, address)
     if jvm is None or snapshot is None:
         return None
-    files = DataFrame(snapshot.allFiles().toDF(), spark)
-    by_value = files.groupBy(F.col("partitionValues")[column]).agg(F.min("path")).collect()
-    folder = _folder_of(snapshot)
-    return {value: _absolute(jvm, folder, path) for value, path in by_value}
+    version, folder = _version_of(snapshot), _folder_of(snapshot)
+    known = _of_each.get(version)
+    if known is None:
+        files = DataFrame(snapshot.allFiles().toDF(), spark)
+        by_value = files.groupBy(F.col("partitionValues")[column]).agg(F.min("path")).collect()
+        known = _of_each[version] = {value: _absolute(jvm, folder, path) for value, path in by_value}
+        _keep_few(_of_each)
+    return known
 
 
 def columns_in_footer(spark: SparkSession, file: str) -> tuple[str, ...]:
@@ -118,6 +124,10 @@ def _place_of(spark: SparkSession, address: TableAddress) -> str | JavaObject:
         return address.path
     schema_and_table = quoted_name(".".join(address.text.split(".")[-2:]))
     return spark._jsparkSession.sessionState().sqlParser().parseTableIdentifier(schema_and_table)
+
+
+def _version_of(snapshot: JavaObject) -> _Version:
+    return _folder_of(snapshot), snapshot.metadata().id(), snapshot.version()
 
 
 def _folder_of(snapshot: JavaObject) -> str:

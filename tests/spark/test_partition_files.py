@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from uuid import uuid4
 
@@ -17,7 +17,7 @@ import jobs.lake.delta_tables
 import jobs.lake.local_log
 from jobs.lake.delta_tables import local_table, read_table, rows_for_queries, rows_of_driver, stored_rows, write_table
 from jobs.lake.local_log import open_local_table
-from jobs.lake.table_address import address_of_folder, table_path
+from jobs.lake.table_address import TableAddress, address_of_folder, table_path
 from jobs.lake.target import Target
 from schemas.tables.silver import EXCHANGES
 from udfs.facts.arrow_tables import arrow_schema
@@ -109,6 +109,24 @@ def test_delta_looks_for_files_once_a_version_where_spark_alone_sees_the_lake(
     assert (looks[0] > 0, looks[1]) == (not is_local, 0)
     assert found[0] == found[1]
     assert len(found[0] or ()) == 1
+
+
+def test_delta_looks_for_a_file_of_each_partition_once_a_version(spark: SparkSession, tmp_path: Path) -> None:
+    found = list[Mapping[str, str] | None]()
+    for number in (1, 2):
+        write(spark, tmp_path, number)
+        table = address_of_folder(table_path(str(tmp_path), EXCHANGES))
+
+        def look(table: TableAddress = table) -> None:
+            found.append(jobs.lake.delta_log.a_file_of_each(spark, table, A[0]))
+
+        looks = [jobs_of(spark, look) for _ in range(2)]
+        assert (looks[0] > 0, looks[1]) == (True, 0)
+    first, same, other, same_as_other = found
+    assert first is not None
+    assert first == same
+    assert first.keys() == {"a"}
+    assert other == same_as_other != first
 
 
 def test_a_table_that_was_deleted_and_written_again_has_the_new_rows(spark: SparkSession, tmp_path: Path) -> None:
