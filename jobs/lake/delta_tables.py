@@ -17,7 +17,7 @@ from jobs.lake import delta_log, local_log
 from jobs.lake.declared_columns import MIGRATE_IT, check_declared_columns, column_comment, spark_schema
 from jobs.lake.lake_storage import literal_pattern, workers_folder
 from jobs.lake.local_log import FEW_FILES, LocalTable
-from jobs.lake.older_rows import check_complete_rows, lacking_by_spark, lacking_in_files, lacking_in_rows
+from jobs.lake.older_rows import check_complete_rows, lacking_by_spark, lacking_in_files, lacking_in_rows, note_complete
 from jobs.lake.table_address import TableAddress, address_of, table_path
 from schemas.tables.gold import FIDELITY, RUNS, TABLES_OF_REPLAY
 from schemas.tables.gold_aims import AIM_TABLES
@@ -266,6 +266,7 @@ def write_table(rows: DataFrame, lake: str, table: Table, replaced: str) -> None
     typed = {c: F.col(c).cast(c.type) for c in table.columns}
     described = rows.select(*(typed[c].alias(c, metadata={"comment": column_comment(c)}) for c in table.columns))
     address.replace_rows(described, str(table.replaced_by), replaced)
+    note_complete(address, replaced)
 
 
 def check_tables(spark: SparkSession, lake: str, tables: Iterable[Table], *, makes_missing: bool = False) -> None:

@@ -20,7 +20,8 @@ from schemas.tables.table import Table
 from udfs.errors import LakeError
 
 _complete: set[tuple[str, str]] = set()
-"""(table, identity) of rows that were checked and are complete, since each check is a Spark job."""
+"""(table, identity) of rows that are complete, because they were checked or because this process has written them. It
+is for tables that only Spark reaches, where each check is a Spark job."""
 
 
 def lacking_columns(table: Table, columns: Collection[str]) -> list[str]:
@@ -48,19 +49,21 @@ def lacking_in_rows(table: Table, rows: pa.Table) -> list[str]:
 
 def lacking_by_spark(spark: SparkSession, address: TableAddress, table: Table, identity: str) -> list[str]:
     """The columns that rows of a capture set or run lack, in a table that only Spark reaches."""
-    if address.columns(spark) is None:
+    if (address.text, identity) in _complete or address.columns(spark) is None:
         return []
     held = delta_log.partition_files(spark, address, (str(table.replaced_by), identity))
     if held is not None:
         return lacking_columns(table, delta_log.columns_in_footer(spark, held.first[0])) if held.first else []
-    key = (address.text, identity)
-    if key in _complete:
-        return []
     row = address.rows(spark).where(F.col(table.replaced_by) == identity).select(*_nulls(table)).first()
     lacking = [] if row is None else [column for column in never_null(table) if row[column]]
     if row is not None and not lacking:
-        _complete.add(key)
+        note_complete(address, identity)
     return lacking
+
+
+def note_complete(address: TableAddress, identity: str) -> None:
+    """Remember that the rows of a capture set or run are complete."""
+    _complete.add((address.text, identity))
 
 
 def lacking_by_identity(

@@ -9,7 +9,7 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
-from jobs.lake import declared_columns, delta_tables, migration
+from jobs.lake import declared_columns, delta_log, delta_tables, migration
 from jobs.lake.delta_tables import check_tables
 from jobs.lake.migration import (
     add_columns,
@@ -20,7 +20,7 @@ from jobs.lake.migration import (
     missing_tables,
 )
 from jobs.lake.pruning import stored_tables
-from jobs.lake.table_address import table_path
+from jobs.lake.table_address import TableAddress, table_path
 from schemas.tables import algorithms
 from schemas.tables.gold import FETCH_FAIRNESS, FETCH_MEMORY, FIDELITY, RUNS, TABLES_OF_REPLAY
 from schemas.tables.gold_aims import AIM_TABLES
@@ -75,6 +75,22 @@ def test_rows_are_incomplete_only_where_they_lack_what_is_never_null(spark: Spar
     assert incomplete_rows(spark, lake, {CAPTURES: ["newer"]}) == {}
     check_complete(spark, lake, [CAPTURES], "newer")
     with pytest.raises(LakeError, match=r"set older was written by .* silver/captures lacks `decoder` of it: run"):
+        check_complete(spark, lake, [CAPTURES], "older")
+
+
+def test_rows_that_this_process_has_written_are_not_checked_again(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the files of a table cannot be looked at, as through Spark Connect, each check is a query."""
+    monkeypatch.setattr(migration, "local_table", lambda *_: None)
+    monkeypatch.setattr(delta_log, "jvm_of_delta_spark", lambda _: None)
+    lake = str(tmp_path)
+    delta_tables.write_table(delta_tables.table_without_rows(spark, CAPTURES), lake, CAPTURES, "written")
+    plant_rows(lake, "older", LEFT_OUT)
+    with monkeypatch.context() as patched:
+        patched.setattr(TableAddress, "rows", None)
+        check_complete(spark, lake, [CAPTURES], "written")
+    with pytest.raises(LakeError, match="set older was written by"):
         check_complete(spark, lake, [CAPTURES], "older")
 
 
