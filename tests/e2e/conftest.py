@@ -129,17 +129,26 @@ def no_page() -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def tables_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a replay, the commands of the test apply the gate. They recommend nothing, and print and write no results,
-    for which they would query the tables some 50 times.
+@contextmanager
+def only_gates_applied() -> Iterator[None]:
+    """While the block runs, commands apply the gate after a replay. They recommend nothing, and print and write no
+    results, for which they would query the tables some 50 times.
     """
 
     def only_pass_gate(spark: SparkSession, run: Run, capture_id: str, done: ReplayedRun) -> None:
         pass_gold_gate(spark, run, capture_id, done, known_run(spark, run.lake, done.run_id))
 
-    for job in (jobs.pipeline, jobs.replay):
-        monkeypatch.setattr(job, "conclude_run", only_pass_gate)
+    with pytest.MonkeyPatch.context() as patched:
+        for job in (jobs.pipeline, jobs.replay):
+            patched.setattr(job, "conclude_run", only_pass_gate)
+        yield
+
+
+@pytest.fixture
+def tables_alone() -> Iterator[None]:
+    """The commands of the test only apply the gate after a replay."""
+    with only_gates_applied():
+        yield
 
 
 class Nights(NamedTuple):

@@ -16,6 +16,7 @@ CAPTURE = REPOSITORY / "tests/captures/starve.pcap.zst"
 SLOTS = "max.incremental.fetch.session.cache.slots"
 
 
+@pytest.mark.usefixtures("tables_alone")
 def test_a_broker_that_the_capture_shows_has_its_own_slots_and_no_other_broker_can_have_some(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

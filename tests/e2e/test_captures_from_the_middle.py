@@ -18,7 +18,9 @@ def test_consumers_and_followers_are_replayed_from_the_middle_of_their_sessions(
 ) -> None:
     link_type, packets = sample_capture(repository, "starve")
     capture, lake = store(tmp_path / "middle.pcap", link_type, packets[len(packets) // 2 :]), str(tmp_path / "lake")
-    assert run_command(["pipeline", f"--captures={capture}", f"--lake={lake}", "--set=fetch.max.bytes=64KiB"]) == 0
+    scenario = tmp_path / "fetches.yaml"
+    scenario.write_text("replay: {fetch_max_bytes: {fetch.max.bytes: [64KiB]}}\n")
+    assert run_command(["pipeline", f"--captures={capture}", f"--lake={lake}", f"--scenario={scenario}"]) == 0
     t = FIDELITY
     rows = queried(lake, t, t.reader, t.metric, t.checked, t.agreed, t.unknown)
     fetches = [row for row in rows if row[t.metric] in {"fetches_with_records", "empty_fetches"}]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping
 from contextlib import redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import StringIO
 from pathlib import Path
 
@@ -39,7 +39,7 @@ class Shown:
 def shown(spark: SparkSession, repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Shown:
     """A run on three brokers that follow one another, with one fetcher for each leader, and with two."""
     folder = tmp_path_factory.mktemp("fetchers")
-    of = resolve_scenario(None, ["num.replica.fetchers=1,2"], [])
+    of = replace(resolve_scenario(None), replay={"fetch_max_bytes": {"num.replica.fetchers": (1, 2)}})
     capture, page = repository / "tests/captures/mixed.pcap.zst", folder / "report.html"
     run = Run(of, (capture,), str(folder / "lake"), RUN_AT, output=Output(page, verbose=True))
     ingest(spark, run)

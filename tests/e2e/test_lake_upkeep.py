@@ -154,6 +154,7 @@ def gold_tables(names: set[str]) -> list[Table]:
     return [table for table in GOLD if f"gold/{table.name}" in names]
 
 
+@pytest.mark.usefixtures("tables_alone")
 def test_a_migrated_lake_has_the_tables_that_an_older_release_did_not_have(
     nights: Nights, lake_without_tables: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from contextlib import redirect_stdout
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
@@ -27,7 +28,9 @@ STATED = [*(f"broker.{n}.broker.rack=az{n}" for n in (1, 2, 3)), "address.127.0.
 def run(repository: Path, tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Run:
     """A run on the capture, with racks that the scenario states."""
     folder = tmp_path_factory.mktemp("racks")
-    of = resolve_scenario(None, ["consumer.fetch.max.bytes=1MiB"], STATED)
+    of = replace(
+        resolve_scenario(None, (), STATED), replay={"fetch_max_bytes": {"consumer.fetch.max.bytes": (1 << 20,)}}
+    )
     capture = repository / "tests/captures/mixed.pcap.zst"
     made = Run(of, (capture,), str(folder / "lake"), RUN_AT, output=Output(folder / "report.html"))
     ingest(spark, made)

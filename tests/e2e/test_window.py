@@ -15,7 +15,7 @@ from schemas.tables.gold import RUNS
 from schemas.tables.gold_memory import BROKER_MEMORY
 from schemas.tables.gold_sessions import SESSION_CACHE
 from tests.conftest import REPOSITORY
-from tests.e2e.conftest import pages_left_out
+from tests.e2e.conftest import only_gates_applied, pages_left_out
 from tests.lakes import queried
 
 CAPTURE = REPOSITORY / "tests/captures/starve.pcap.zst"
@@ -78,7 +78,7 @@ def test_two_windows_that_meet_count_as_much_as_the_whole_capture(
     whole = newest(lake)
     assert "WINDOW" not in capsys.readouterr().out
     runs = [whole[RUNS.run_id]]
-    with pages_left_out():
+    with only_gates_applied():
         assert pipeline(lake, "--to=6s") == 0
     runs.append(newest(lake, runs)[RUNS.run_id])
     assert pipeline(lake, "--from=6s") == 0
