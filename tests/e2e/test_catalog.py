@@ -26,7 +26,7 @@ from jobs.scenarios.scenario_file import resolve_scenario
 from schemas.tables.gold import FETCH_RANGES, GOLD, RUNS
 from schemas.tables.gold_aims import TRADE_OFF
 from schemas.tables.gold_gates import GATE_RESULTS
-from schemas.tables.gold_trends import TRENDS
+from schemas.tables.gold_recommendations import RECOMMENDATIONS
 from schemas.tables.silver import CAPTURES, EXCHANGES, SILVER
 from schemas.tables.silver_shares import SHARE_FETCHES
 from schemas.tables.table import Table
@@ -53,10 +53,16 @@ class Places(NamedTuple):
 
     def tables(self) -> list[Table]:
         """The tables of the folder. Checks that the schema has the same ones."""
-        tables = [table for table in (*SILVER, *GOLD) if DeltaTable.is_deltatable(table_path(self.lake, table))]
+        tables = tables_in(self.lake)
         named = {path.name for path in self.warehouse.iterdir() if (path / "_delta_log").is_dir()}
         assert named == {table.name for table in tables}
         return tables
+
+    def remove(self, spark: SparkSession, table: Table) -> None:
+        """Remove a table from both lakes."""
+        spark.sql(f"DROP TABLE {SCHEMA}.{table.name}")
+        shutil.rmtree(self.warehouse / table.name, ignore_errors=True)  # Spark leaves what it has not made
+        shutil.rmtree(table_path(self.lake, table))
 
     def rows(self) -> list[dict[str, list[Any]]]:
         """The rows of all tables by table name: those of the folder, then those of the schema."""
@@ -66,24 +72,32 @@ class Places(NamedTuple):
         ]
 
 
+def tables_in(lake: str) -> list[Table]:
+    """The tables of a folder."""
+    return [table for table in (*SILVER, *GOLD) if DeltaTable.is_deltatable(table_path(lake, table))]
+
+
 def rows_at(path: str, table: Table) -> list[Any]:
     return rows_by_key(table, DeltaTable(path).to_pyarrow_table().to_pylist())
 
 
 @pytest.fixture(scope="module")
 def places(spark: SparkSession, repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Places]:
-    """The lakes, each with two nights. The first night has no page, since a report of tables in a schema takes Spark as
-    long as the whole replay. The second night is made by the command.
+    """The lakes, each with two nights. The first night's tables are written to the folder, and a copy of each gets a
+    name in the schema: Spark would take a second to write each of them. The second night is made by the command.
     """
     folder = tmp_path_factory.mktemp("catalog")
     warehouse = Path(urlparse(str(spark.conf.get("spark.sql.warehouse.dir"))).path, "refetch.db")
     made = Places(str(folder / "lake"), warehouse, folder / "page.html", folder / "scenario.yaml")
     made.scenario.write_text(SCENARIO)
-    for lake in (made.lake, IN_CATALOG):
-        capture, at = NIGHTS[0]
-        scenario = resolve_scenario(str(made.scenario))
-        first = Run(scenario, (sample(repository, capture),), lake, datetime.fromisoformat(at))
-        replay(spark, first, ingest(spark, first))
+    capture, at = NIGHTS[0]
+    scenario = resolve_scenario(str(made.scenario))
+    first = Run(scenario, (sample(repository, capture),), made.lake, datetime.fromisoformat(at))
+    replay(spark, first, ingest(spark, first))
+    spark.sql(f"CREATE SCHEMA {SCHEMA}")
+    for table in tables_in(made.lake):
+        copy = shutil.copytree(table_path(made.lake, table), warehouse / table.name)
+        spark.sql(f"CREATE TABLE {SCHEMA}.{table.name} USING delta LOCATION '{copy}'")
     for place in made.flags:
         assert run_command([*pipeline(made, repository, *NIGHTS[1]), place]) == 0
     yield made
@@ -125,13 +139,14 @@ def test_the_tables_have_the_same_rows_and_comments(places: Places, spark: Spark
     in_folder, in_schema = places.rows()
     assert in_schema == in_folder
     assert {EXCHANGES.name, FETCH_RANGES.name, RUNS.name} <= in_schema.keys()
-    columns = spark.read.table(f"{SCHEMA}.{EXCHANGES.name}").schema
+    made = RECOMMENDATIONS  # by the command, in both lakes
+    columns = spark.read.table(f"{SCHEMA}.{made.name}").schema
     assert {f.name: f.metadata for f in columns} == {
-        f.name: f.metadata for f in spark.read.format("delta").load(table_path(places.lake, EXCHANGES)).schema
+        f.name: f.metadata for f in spark.read.format("delta").load(table_path(places.lake, made)).schema
     }
-    detail = spark.sql(f"DESCRIBE DETAIL {SCHEMA}.{EXCHANGES.name}").first()
+    detail = spark.sql(f"DESCRIBE DETAIL {SCHEMA}.{made.name}").first()
     assert detail is not None
-    assert detail["partitionColumns"] == ["capture_id"]
+    assert detail["partitionColumns"] == ["run_id"]
     assert detail["properties"].items() >= NEW_TABLE.items()
 
 
@@ -155,7 +170,7 @@ def test_the_same_run_is_not_made_again(places: Places, repository: Path, capsys
 
 def test_gates_and_pages_are_the_same(places: Places, tmp_path: Path) -> None:
     for place in places.flags:
-        told = printed("gate", "--on", "silver", "gold", place, f"--data-docs={tmp_path}")
+        told = printed("gate", "--on=gold", place, f"--data-docs={tmp_path}")
         assert told == f"{tmp_path}/index.html\n"
     in_folder, in_schema = places.rows()
     assert in_schema == in_folder
@@ -166,8 +181,7 @@ def test_gates_and_pages_are_the_same(places: Places, tmp_path: Path) -> None:
 def test_tables_that_an_older_release_did_not_have_are_made(places: Places, spark: SparkSession) -> None:
     before = places.rows()
     for table in (SHARE_FETCHES, TRADE_OFF):
-        shutil.rmtree(table_path(places.lake, table))
-        spark.sql(f"DROP TABLE {SCHEMA}.{table.name}")
+        places.remove(spark, table)
     assert run_command(["replay", f"--catalog={SCHEMA}"]) == 1
     in_folder, in_schema = of_both(places, "migrate")
     assert in_schema == in_folder
@@ -184,8 +198,8 @@ def test_a_notebook_opens_the_lake_by_its_schema(places: Places) -> None:
     assert in_schema.tables().collect() == in_folder.tables().collect()
 
 
-FEW = (CAPTURES, EXCHANGES, RUNS, FETCH_RANGES, GATE_RESULTS, TRENDS)
-"""Tables of each kind: the two that list capture sets and runs, one of each layer, and two with rows of both."""
+FEW = (CAPTURES, RUNS, FETCH_RANGES, GATE_RESULTS)
+"""Tables of each kind: the two that list capture sets and runs, one of a replay, and one with rows of sets and runs."""
 
 
 @pytest.fixture
@@ -193,8 +207,7 @@ def few(places: Places, spark: SparkSession) -> Places:
     """The same lakes with few of their tables, since Spark takes seconds to prune or compact each table of a schema."""
     for table in places.tables():
         if table not in FEW:
-            spark.sql(f"DROP TABLE {SCHEMA}.{table.name}")
-            shutil.rmtree(table_path(places.lake, table))
+            places.remove(spark, table)
     return places
 
 
