@@ -9,6 +9,7 @@ import sys
 HANDS_OVER = """\
 import os, signal, sys
 from jobs.terminal.signals import end_at_signals, hold_signals
+signal.signal(signal.{name}, signal.SIG_DFL)  # under nohup, the tests ignore it
 end_at_signals()
 hold_signals()
 os.kill(os.getpid(), signal.{name})
