@@ -58,6 +58,12 @@ HELD = FidelityReasons(
     "consumer_memory",
     ("closed_loop_held",),
     {
+        "several_processes": FidelityReason(
+            "Closed loop: several processes share the `client.id` and address, and it is not known which of them has "
+            "the connection.",
+            "Give each process a `client.id` of its own.",
+            "unknown",
+        ),
         **CLOSED_OBSTACLES,
         "another_connection": FidelityReason(
             "Closed loop: several processes seem to share the `client.id` and address, and it is not known what each "
