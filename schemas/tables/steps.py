@@ -37,6 +37,7 @@ _FETCH = {
     "may_be_remote": C("boolean", "What was read may have been in remote storage (KIP-405)", nullable=True),
     "refused": C("boolean", "The response has a top-level error"),
     "throttled": C("boolean", "The broker held the response back because of a quota"),
+    "throttle_ms": C("int", "throttle_time_ms of the response", "ms"),
     "read_position": C("int", "Place in the order in which the broker reads"),
     "partition_max_bytes": C("int", "Most record bytes that the reader wants of the partition", "bytes"),
     "returned_bytes": C("bigint", "Record bytes in the response", "bytes"),

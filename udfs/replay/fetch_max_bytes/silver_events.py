@@ -204,6 +204,7 @@ def read_events(
             t.response_time: us_since_1970(rows[f.response_time]),
             t.refused: pc.not_equal(pc.fill_null(rows[f.response_error_code], 0), 0),
             t.throttled: pc.greater(pc.fill_null(rows[f.throttle_time_ms], 0), 0),
+            t.throttle_ms: pc.fill_null(rows[f.throttle_time_ms], 0),
             t.response_bound: null_unless(pc.invert(stopped), bound_of_log),
             t.in_session: pc.greater(pc.coalesce(rows[f.response_session_id], rows[f.session_id]), 0),
             t.opens_session: is_text(rows[f.kind], FULL),

@@ -26,6 +26,7 @@ CARRIED: Kind = np.dtype(
         ("max_bytes", np.int32),  # of the request
         ("min_bytes", np.int32),
         ("partition_max_bytes", np.int32),
+        ("throttle_ms", np.int32),  # throttle_time_ms of the response
         ("api_version", np.int16),
         ("profile", np.int8),  # whose rules the client's software follows, or NONE
         ("in_session", np.int8),  # 1: the fetch belongs to a session or opens one (KIP-227); NONE: it cannot

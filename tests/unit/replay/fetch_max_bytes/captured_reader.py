@@ -75,7 +75,7 @@ def read_row(
         "min_bytes": 1, "max_bytes": 2 * SIZE, "in_session": True, "opens_session": fetch == 0, "profile": 0,
         "fetch_offset": 10 * batch, "bound_low": 10 * batches, "bound_high": 10 * batches, "bound_known": True,
         "response_bound": 10 * batches, "readable_known": True, "redirected": False, "refused": False,
-        "throttled": False,
+        "throttled": False, "throttle_ms": 0,
         "read_position": position, "partition_max_bytes": SIZE, "returned_bytes": returned,
         "response_record_bytes": 2 * SIZE,
     }  # fmt: skip

@@ -168,6 +168,7 @@ def changes_of_moves(fetches: int, partitions: Records, moves: Records, *, leave
     times = ReaderFetches(
         request=request,
         response=request + 2 * MS,
+        returned=none,
         node=none,
         first=none,
         last=none + fetches - 1,
@@ -192,7 +193,7 @@ def test_a_stretch_beyond_a_bound_lasts_until_the_nodes_next_fetch_or_a_silence(
         first, last = (np.searchsorted(node, node, side=side) for side in ("left", "right"))
         none = np.zeros(count, np.bool_)
         fetches = ReaderFetches(
-            request, request + 2 * MS, node, first, last - 1, none, none, is_beyond[:count], request[-1:]
+            request, request + 2 * MS, node, node, first, last - 1, none, none, is_beyond[:count], request[-1:]
         )
         expected, stretch = list[tuple[int, int, int]](), list[int]()
         for number in range(count):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -356,22 +356,44 @@ def test_a_response_that_is_empty_because_of_a_quota_makes_the_client_wait_in_ev
     """ClientQuotaManager.throttle: the records of fetch 3 come when the client asks again, 2 s later."""
     later = 2_000 * MS
     events = [row if row.get("exchange_no", 0) < 3 else behind(row, later) for row in EVENTS]
-    held = [
-        row | {"throttled": True, "returned_bytes": 0, "response_record_bytes": 0}
-        for row in EVENTS
-        if row.get("exchange_no") == 3
-    ]
-    assert all(checked == agreed for checked, agreed, _, _ in closed_fidelity([*events, *held]).values())
-    rows = gold([*events, *held], lanes_of(AS_CAPTURED, 100 * SIZE))["fetch_fairness"]
-    took = [row["catch_up_ms"] for row in rows if row["mode"] == "closed"]
-    assert min(took[:PARTITIONS]) >= 2000
-    assert min(took[PARTITIONS:]) >= 2000
+    assert_waits_in_every_lane([*events, *emptied_by_a_quota(EVENTS, 3)])
 
 
-def behind(row: dict[str, Any], later: int) -> dict[str, Any]:
-    """A fetch's row, with the next exchange's number and times that are `later` us later."""
+def test_a_client_that_asks_again_at_once_waits_until_the_broker_reads_from_the_muted_connection() -> None:
+    """librdkafka does not wait for throttle_time_ms (KIP-219): its next request is answered 2 s later."""
+    held = emptied_by_a_quota(EVENTS, 3)
+    at_once = {"request_time": max(row["response_time"] for row in held) + 1}
+    events = [row if row.get("exchange_no", 0) < 3 else behind(row, 2_000 * MS) for row in EVENTS]
+    assert_waits_in_every_lane([*(row | at_once if row.get("exchange_no") == 4 else row for row in events), *held])
+
+
+def test_a_lane_waits_for_a_quota_that_nobody_stated_when_it_has_got_as_much_as_the_captured_reader() -> None:
+    """The captured reader gets 2 batches every 10 ms, 12 until a quota stops it for 2 s. The lane gets half of that."""
+    events = [row if row.get("exchange_no", 0) < 6 else behind(row, 2_000 * MS) for row in EVENTS]
+    rows = gold([*events, *emptied_by_a_quota(EVENTS, 6)], lanes_of(AS_CAPTURED, SIZE))["fetch_consumers"]
+    took = {row["scenario"]: row["catch_up_ms"] for row in rows if row["mode"] == "closed"}
+    left = BATCHES * PARTITIONS - 12
+    assert 2_060 < took["lane 1"] < 2_060 + 10 * left
+
+
+def emptied_by_a_quota(rows: Sequence[dict[str, Any]], number: int) -> list[dict[str, Any]]:
+    """A fetch's rows, with a response that a quota has emptied for 2 s."""
+    changed = {"throttled": True, "throttle_ms": 2_000, "returned_bytes": 0, "response_record_bytes": 0}
+    return [row | changed for row in rows if row.get("exchange_no") == number]
+
+
+def assert_waits_in_every_lane(rows: list[dict[str, Any]]) -> None:
+    assert all(checked == agreed for checked, agreed, _, _ in closed_fidelity(rows).values())
+    fairness = gold(rows, lanes_of(AS_CAPTURED, 100 * SIZE))["fetch_fairness"]
+    took = [row["catch_up_ms"] for row in fairness if row["mode"] == "closed"]
+    assert len(took) == 2 * PARTITIONS
+    assert min(took) >= 2000
+
+
+def behind(row: dict[str, Any], later: int, places: int = 1) -> dict[str, Any]:
+    """A fetch's row, with a later exchange's number and times that are `later` us later."""
     times = {name: row[name] + later for name in TIMES}
-    return row | times | {"exchange_no": row["exchange_no"] + 1}
+    return row | times | {"exchange_no": row["exchange_no"] + places}
 
 
 def test_a_partition_that_the_first_fetch_leaves_out_is_not_asked_for_in_it() -> None:

@@ -66,6 +66,7 @@ def fetches_of(nodes: Sequence[Node]) -> ReaderFetches:
     return ReaderFetches(
         request=np.array([fetch.request for fetch in every]),
         response=np.array([fetch.response for fetch in every]),
+        returned=np.zeros(len(every), np.int64),
         node=np.repeat(np.arange(len(nodes)), counts),
         first=end - np.repeat(counts, counts),
         last=end - 1,

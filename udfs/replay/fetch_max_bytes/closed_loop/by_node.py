@@ -17,7 +17,7 @@ import numpy as np
 from udfs.columns.arrays import Bools, Ints, Records
 from udfs.columns.records import join_records, pick_records
 from udfs.columns.sentinels import NONE
-from udfs.columns.time_units import NEVER
+from udfs.columns.time_units import ALWAYS, NEVER, US_PER_MS
 from udfs.replay.fetch_max_bytes.closed_loop.events import (
     ANSWERED_FETCH,
     BOUND,
@@ -85,6 +85,7 @@ def node_reads(captured: CapturedFetches, nodes: Nodes) -> NodeReads:
     )
     join_moves(moves, fetched, places)
     fetches = pick_records(fetches, rows_by_node(nodes, fetches["connection"]))
+    fetches["request"] = requests_when_read(fetches)
     servings["fetch"] = first_at_their_time(fetches, nodes)[
         servings["fetch"] + places.first_fetch[servings["partition"]]
     ]
@@ -99,6 +100,22 @@ def node_reads(captured: CapturedFetches, nodes: Nodes) -> NodeReads:
         bounds=pick_records(bounds, np.argsort(bounds["partition"], kind="stable")),
         first_stay=np.arange(len(partitions)),
     )
+
+
+def requests_when_read(fetches: Records) -> Ints:
+    """When the broker could read each request: int64[fetches], us.
+
+    A response that a quota emptied mutes its connection for throttle_time_ms. A client that sends its next request
+    sooner, as librdkafka does, waits for the broker to read it (KIP-219; ClientQuotaManager.throttle). A response that
+    came all the same shows that the request was read before.
+
+    fetches: ANSWERED_FETCH[fetches], those of a connection next to each other and in time order.
+    """
+    request, response, connection = fetches["request"], fetches["response"], fetches["connection"]
+    is_emptied = (fetches["throttled"] == 1) & (fetches["returned"] == 0)
+    muted_until = np.where(is_emptied, response + fetches["throttle_ms"] * US_PER_MS, ALWAYS)[:-1]
+    muted_until[connection[1:] != connection[:-1]] = ALWAYS
+    return np.append(request[:1], np.maximum(request[1:], np.minimum(muted_until, response[1:])))
 
 
 def rows_by_node(nodes: Nodes, connection: Ints) -> Ints:

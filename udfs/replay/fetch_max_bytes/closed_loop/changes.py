@@ -22,9 +22,11 @@ The changes are taken from the fetches alone. They happen in every lane at the c
 - A consumer may ask for records beyond the bound of a partition: a new leader at first has a lower high watermark than
   the one before. The broker does not let such a fetch wait (DelayedFetch, case F). So until the high watermark has come
   up again, the consumer sends one fetch after the other, and gets nothing.
-- A response that a quota emptied counts as nothing read (FetchContext.getThrottledResponse, Kafka 4.3). The reader
-  stands still from that response until the client asks again, after a wait of throttle_time_ms (KIP-219). Where a
-  lane's quota is known (quota_meter.py), the quota alone says when the client waits.
+- A response that a quota emptied counts as nothing read (FetchContext.getThrottledResponse, Kafka 4.3). Then the
+  reader stands still until the broker reads its next request, throttle_time_ms later (KIP-219). A lane's reader does
+  so, too, as soon as it has got as many bytes as the captured one had by then; if it has not got them when the captured
+  one went on, it was not held back. Where a lane's quota is known (quota_meter.py), the quota alone says when the
+  client waits.
 
 A connection that is opened anew goes on as the one before (nodes.py). A partition that moves from one broker to another
 goes on there (by_node.py), and so does one that comes back (stays.py).
@@ -37,7 +39,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.columns.arrays import Bools, Ints, Records
+from udfs.columns.arrays import Bools, Ints, Records, stretch_edges
 from udfs.columns.records import join_records, new_records, pick_records
 from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER
@@ -62,14 +64,15 @@ BATCH_UNKNOWN = -3
 class ReaderFetches(NamedTuple):
     """A reader's fetches, int64[fetches] each; those of a node are in time order.
 
-    request, response: us. node: the node of each fetch. first, last: the first and the last fetch of that node.
-    opens_session: bool[fetches]. is_throttled: bool[fetches], a quota emptied the response. is_beyond_bound:
-    bool[fetches], a consumer asked for records beyond the bound of a partition, and got nothing without a wait.
-    horizon: int64[nodes], when the node's captured time ends (us).
+    request, response: us. returned: record bytes. node: the node of each fetch. first, last: the first and the last
+    fetch of that node. opens_session: bool[fetches]. is_throttled: bool[fetches], a quota emptied the response.
+    is_beyond_bound: bool[fetches], a consumer asked for records beyond the bound of a partition, and got nothing
+    without a wait. horizon: int64[nodes], when the node's captured time ends (us).
     """
 
     request: Ints
     response: Ints
+    returned: Ints
     node: Ints
     first: Ints
     last: Ints
@@ -77,6 +80,12 @@ class ReaderFetches(NamedTuple):
     is_throttled: Bools
     is_beyond_bound: Bools
     horizon: Ints
+
+    @property
+    def got(self) -> Ints:
+        """The record bytes that the node of each fetch had got before it: int64[fetches]."""
+        got = stretch_edges(self.returned)[:-1]
+        return got - got[self.first]
 
     def just_after(self, times: Ints, fetches: Ints) -> Ints:
         """1 us after the fetch before each of these, but no later than the request of the fetch itself: int64[n], us.
@@ -125,7 +134,7 @@ def group_changes(node: Ints, time: Ints, partition: Ints | int, to: Ints | int,
     node, time: int64[n], time in us. partition, to: int64[n], or one value for all. others: further fields of
     READING_CHANGE, int64[n] or one value for all.
     """
-    columns: dict[str, Ints | int] = {"until": time, "since": NEVER, "captured_batch": NONE, "every_us": 0}
+    columns: dict[str, Ints | int] = {"until": time, "since": NEVER, "captured_batch": NONE, "every_us": 0, "bytes": 0}
     return NodeChanges(
         node, new_records(READING_CHANGE, len(time), time=time, partition=partition, to=to, **{**columns, **others})
     )
@@ -220,10 +229,12 @@ def changes_of_reader(fetches: ReaderFetches, stops: Ints, throttled: Ints, open
     node, request = fetches.node, fetches.request
     beyond, beyond_until, every_us = stretches_beyond_bound(fetches)
     beyond_from = fetches.just_after(fetches.response, beyond)
-    stop, throttle, opening = (fetches.just_after(fetches.response, of) for of in (stops, throttled, opened))
+    # A replay may be ahead by one fetch, and then it has its bytes before the captured reader has.
+    throttle = fetches.just_after(request, np.maximum(throttled - 1, fetches.first[throttled]))
+    stop, opening = (fetches.just_after(fetches.response, of) for of in (stops, opened))
     return [
         group_changes(node[stops], stop, STOP, request[stops]),
-        group_changes(node[throttled], throttle, THROTTLED, request[throttled + 1]),
+        group_changes(node[throttled], throttle, THROTTLED, request[throttled + 1], bytes=fetches.got[throttled]),
         group_changes(node[opened], opening, REOPEN, 0),
         group_changes(node[beyond], beyond_from, BEYOND_BOUND, beyond_until, every_us=every_us),
     ]

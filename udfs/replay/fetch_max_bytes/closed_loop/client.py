@@ -51,7 +51,8 @@ def make_changes(sim: ReaderSim, lane: int, node: int) -> None:
             state.stopped_until = to
         elif p == THROTTLED:
             # Where the lane's quota is known, quota_meter.py alone says how long the client waits.
-            state.stopped_until = to if sim.rules[node, lane].quota_is_known == 0 else state.stopped_until
+            if sim.rules[node, lane].quota_is_known == 0:
+                state.throttled_until, state.throttled_bytes = to, unit.changes[index].bytes
         elif p == BEYOND_BOUND:
             state.beyond_until, state.beyond_every_us = to, unit.changes[index].every_us
         else:

@@ -72,6 +72,7 @@ ANSWERED_FETCH = int_fields(
     "response",  # us
     "opens_session",
     "throttled",
+    "throttle_ms",
     "beyond_bound",  # 1: it asks for records beyond the bound of a partition
     "returned",  # record bytes
 )
@@ -269,6 +270,7 @@ def note_fetches(captured: CapturedFetches, part: KeptFetches) -> None:
             response=heads["response_time"],
             opens_session=heads["opens_session"],
             throttled=heads["throttled"],
+            throttle_ms=heads["throttle_ms"],
             beyond_bound=np.logical_or.reduceat(is_beyond, first),
             returned=np.add.reduceat(reads["returned_bytes"], first),
         )

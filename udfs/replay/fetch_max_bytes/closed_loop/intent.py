@@ -168,6 +168,7 @@ def fetches_for_changes(reads: NodeReads, nodes: Nodes, kind: str) -> ReaderFetc
     return ReaderFetches(
         request=request,
         response=fetches["response"],
+        returned=fetches["returned"],
         node=node,
         first=first[node],
         last=first[node + 1] - 1,

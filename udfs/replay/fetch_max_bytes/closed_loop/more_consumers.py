@@ -72,4 +72,6 @@ def share_of_unit(unit: Unit, consumers: int, share: int) -> Unit:
     first, nodes = stretch_edges(kept), unit.nodes.copy()
     for name in ("first_change", "end_change"):
         nodes[name] = first[nodes[name]]
-    return unit._replace(partitions=partitions, changes=pick_records(unit.changes, kept), nodes=nodes)
+    changes = pick_records(unit.changes, kept)
+    changes["bytes"] //= consumers
+    return unit._replace(partitions=partitions, changes=changes, nodes=nodes)

@@ -219,6 +219,8 @@ def step_node(sim: ReaderSim, lane: int, node: int) -> None:
         state.now = NEVER
     elif state.now < state.stopped_until:
         state.now = state.stopped_until
+    elif state.now < state.throttled_until and state.bytes >= state.throttled_bytes:
+        state.now = state.throttled_until
     elif note_wanted_partitions(sim, lane, node) > 0:
         send_fetch(sim, lane, node)
     else:

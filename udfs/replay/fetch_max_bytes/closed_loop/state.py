@@ -59,6 +59,7 @@ READING_CHANGE = int_fields(
     "since",  # us: when the partition was last asked for before the change; NEVER if the change does not give it up
     "captured_batch",  # the batch that the captured reader had read to by then, or NONE where that cannot be compared
     "every_us",  # for BEYOND_BOUND, the average time from one fetch to the next (us), else 0
+    "bytes",  # for THROTTLED, the record bytes that the node had got by then, else 0
 )
 """A change in what a node wants to read. A node's changes are in time order."""
 NODE: Kind = np.dtype(
@@ -119,6 +120,8 @@ NODE_STATE = int_fields(
     "sent_at",  # us: the last request
     "read_at",  # us: when the broker read the log for it
     "stopped_until",  # us: until when the reader stands still
+    "throttled_until",  # us: until when it stands still if it has got
+    "throttled_bytes",  # so many record bytes
     "beyond_until",  # us: until when it asks for records beyond a partition's bound
     "beyond_every_us",  # how far apart its fetches are meanwhile, at least
     "changes",  # how many changes have been made
