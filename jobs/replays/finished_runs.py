@@ -26,7 +26,8 @@ from udfs.replay.batch_split.settings import BATCH_SIZE, BROKER_LIMIT
 from udfs.replay.shared.lanes import KAFKA_RELEASE
 
 TOLD_BY_BATCHES = {
-    BATCH_SIZE: f"in {BATCH_SPLIT} inferred from each producer's batches, elsewhere Kafka's default",
+    BATCH_SIZE: "inferred from each producer's batches; "
+    f"outside {BATCH_SPLIT}, Kafka's default for those that compress",
     BROKER_LIMIT: f"in {BATCH_SPLIT} inferred from brokers' responses for a topic, else Kafka's default",
 }
 """For each setting that nobody states, the value that the replay of producers takes for it, in words."""

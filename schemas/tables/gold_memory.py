@@ -239,6 +239,7 @@ PRODUCER_MEMORY = table(
     **_CLIENT,
     buffer_bytes=C("bigint", "buffer.memory", "bytes"),
     batch_size=C("int", "batch.size: the least that a batch takes", "bytes"),
+    is_batch_size_told=C("boolean", "Nobody stated batch.size; it is inferred from the captured batches"),
     times_of=C("string", "What decides when memory is held. capture: the captured times. closed_loop: simulated "
                          "threads that wait for memory, and connections that serve requests in turn, each for as long "
                          "as captured"),

@@ -20,6 +20,7 @@ from udfs.replay.consumer_memory.fetch_queue.rows import queue_rows
 from udfs.replay.consumer_memory.fidelity import verdicts_on_consumers
 from udfs.replay.consumer_memory.handling import handled_requests
 from udfs.replay.consumer_memory.pool_ranges import broker_range_rows, consumer_range_rows
+from udfs.replay.consumer_memory.producer.batch_size import with_batch_size
 from udfs.replay.consumer_memory.producer.batches import read_produced, sent_by
 from udfs.replay.consumer_memory.producer.drawn_pace import replicated
 from udfs.replay.consumer_memory.producer.events import ProducerEvents
@@ -92,10 +93,11 @@ def replay_producers(units: Units, parts: Parts, lanes: MemoryLanes) -> Rows:
     produced = read_produced(events.gathered.records, len(units), lanes.window)
     is_replayed = events.is_java & events.is_told_apart & (produced.producers["batches"] > 0)
     sent = {unit: sent_by(produced, unit) for unit in np.flatnonzero(is_replayed).tolist()}
-    replayed = {unit: replay_producer(of, lanes.producer) for unit, of in sent.items()}
-    ranges = {unit: replicated(of, lanes.producer, units.names[unit]) for unit, of in sent.items()}
+    buffers = {unit: with_batch_size(lanes.producer, of.batches, lanes.default_batch_size) for unit, of in sent.items()}
+    replayed = {unit: replay_producer(of, buffers[unit]) for unit, of in sent.items()}
+    ranges = {unit: replicated(of, buffers[unit], units.names[unit]) for unit, of in sent.items()}
     if sent:
-        yield from producer_memory_rows(units, produced, replayed, lanes, events.left_out())
+        yield from producer_memory_rows(units, produced, replayed, buffers, lanes, events.left_out())
         yield from producer_range_rows(units, replayed, ranges, lanes)
     yield from client_fidelity_rows(units, verdicts_on_producers(produced, replayed, events.is_java))
 

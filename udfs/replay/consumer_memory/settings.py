@@ -10,7 +10,7 @@ import numpy as np
 from udfs.columns.arrays import Ints, Records
 from udfs.columns.records import Kind, int_fields, new_records
 from udfs.columns.time_units import US_PER_MS
-from udfs.replay.shared.lanes import AS_CAPTURED, LaneSettings
+from udfs.replay.shared.lanes import AS_CAPTURED, CAPTURED, LaneSettings
 from udfs.replay.shared.window import WHOLE, Window
 
 VARIANTS = ("memory_pool", "in_flight_estimate", "requests_in_flight", "completed_as_max")
@@ -23,6 +23,7 @@ MOST_CONSUMER_ALLOCATION = (1 << 31) - 1
 MAX_KBYTES, MIN_MESSAGES = "consumer.queued.max.messages.kbytes", "consumer.queued.min.messages"
 QUEUE_BACKOFF = "consumer.fetch.queue.backoff.ms"
 QUEUED_BYTES = "broker.queued.max.request.bytes"
+BATCH_SIZE = "producer.batch.size"
 QUEUE_KEYS = (MAX_KBYTES, MIN_MESSAGES, QUEUE_BACKOFF)
 """The settings of a librdkafka consumer's queue."""
 MOST_BLOCK_MS = 1 << 40
@@ -44,7 +45,7 @@ POOL_SETTINGS: Kind = np.dtype(
 """The settings of a lane for a consumer or broker."""
 BUFFER_SETTINGS = int_fields(
     "buffer_memory",  # bytes
-    "batch_size",  # bytes
+    "batch_size",  # bytes; AS_CAPTURED: as the producer's batches show it
     "max_block_us",
     "threads",  # that send, in closed loop
 )
@@ -74,10 +75,10 @@ class MemoryLanes:
 
     consumer, broker: POOL_SETTINGS[lanes]. producer: BUFFER_SETTINGS[lanes]. queue: QUEUE_SETTINGS[lanes].
     fetch_limits: FETCH_LIMITS[limits], those in force first. fetch_number: int64[lanes], the index in fetch_limits of
-    each lane's limits. default_kbytes: the default of queued.max.messages.kbytes. older_kbytes: (a release of
-    librdkafka as 1000 x major + minor, the default in the releases before it), the oldest first. window: the time that
-    counts. own_pools: the bytes of the pool in each lane, int64[lanes], of each broker for which another bound is
-    stated than for all, by its name.
+    each lane's limits. default_batch_size: the default of batch.size. default_kbytes: the default of
+    queued.max.messages.kbytes. older_kbytes: (a release of librdkafka as 1000 x major + minor, the default in the
+    releases before it), the oldest first. window: the time that counts. own_pools: the bytes of the pool in each lane,
+    int64[lanes], of each broker for which another bound is stated than for all, by its name.
     """
 
     names: tuple[str, ...]
@@ -87,6 +88,7 @@ class MemoryLanes:
     queue: Records
     fetch_limits: Records
     fetch_number: Ints
+    default_batch_size: int = 0
     default_kbytes: int = 0
     older_kbytes: tuple[tuple[int, int], ...] = ()
     window: Window = WHOLE
@@ -131,10 +133,11 @@ def memory_lanes(
         names=lanes.names,
         consumer=consumer_pools(lanes),
         broker=broker_pools(lanes),
-        producer=producer_buffers(lanes),
+        producer=producer_buffers(lanes, assumed),
         queue=consumer_queues(lanes, assumed),
         fetch_limits=fetch_limits,
         fetch_number=fetch_number,
+        default_batch_size=int(lanes.ints(BATCH_SIZE)[CAPTURED]),
         own_pools={
             broker: lanes.of_broker(broker).ints(QUEUED_BYTES, UNBOUNDED) for broker in lanes.brokers_with(QUEUED_BYTES)
         },
@@ -183,13 +186,14 @@ def consumer_queues(lanes: LaneSettings, assumed: Sequence[str]) -> Records:
     )
 
 
-def producer_buffers(lanes: LaneSettings) -> Records:
-    """BUFFER_SETTINGS[lanes] of producers."""
+def producer_buffers(lanes: LaneSettings, assumed: Sequence[str]) -> Records:
+    """BUFFER_SETTINGS[lanes] of producers. assumed: the settings in force that nobody stated."""
+    batch_size = lanes.changed_ints(BATCH_SIZE) if BATCH_SIZE in assumed else lanes.ints(BATCH_SIZE)
     return new_records(
         BUFFER_SETTINGS,
         len(lanes.names),
         buffer_memory=lanes.ints("producer.buffer.memory"),
-        batch_size=np.maximum(lanes.ints("producer.batch.size"), 1),
+        batch_size=np.where(batch_size == AS_CAPTURED, AS_CAPTURED, np.maximum(batch_size, 1)),
         max_block_us=np.minimum(lanes.ints("producer.max.block.ms"), MOST_BLOCK_MS) * US_PER_MS,
         threads=lanes.ints("sending.threads"),
     )

@@ -14,7 +14,6 @@ from udfs.columns.arrays import Ints, Records
 from udfs.columns.records import new_records
 from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER
-from udfs.replay.batch_split.inferred import UNBOUNDED
 from udfs.replay.batch_split.possible_estimates.batch_size import batch_size_range, find_ranges
 from udfs.replay.batch_split.possible_estimates.fidelity import judge_group, judge_group_in_order
 from udfs.replay.batch_split.possible_estimates.state import (
@@ -31,6 +30,7 @@ from udfs.replay.batch_split.possible_estimates.state import (
     new_sim,
 )
 from udfs.replay.batch_split.state import RECORD
+from udfs.replay.shared.batch_size_ranges import UNBOUNDED
 from udfs.replay.shared.fidelity_rows import AGREED
 
 MS = 1000  # us

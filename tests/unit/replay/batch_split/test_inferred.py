@@ -24,8 +24,9 @@ from tests.unit.replay.batch_split.producers import (
 )
 from tests.unit.replay.batch_split.test_order import SETTINGS, produced
 from udfs.replay.batch_split.estimate import has_room, record_bytes
-from udfs.replay.batch_split.inferred import UNBOUNDED, Answers, is_below, roundest_number
+from udfs.replay.batch_split.inferred import Answers
 from udfs.replay.batch_split.settings import NOT_STATED, SplitLanes, TopicLimits
+from udfs.replay.shared.batch_size_ranges import UNBOUNDED, is_below, roundest_number
 from udfs.replay.shared.window import WHOLE, Window
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 

@@ -15,11 +15,11 @@ from udfs.columns.arrays import Ints, Records
 from udfs.columns.time_units import US_PER_MS
 from udfs.kernels.kernel import kernel
 from udfs.replay.batch_split.estimate import estimate_after_split, estimated_bytes, updated_estimate, upper_bound
-from udfs.replay.batch_split.inferred import UNBOUNDED, values_in_most_ranges
 from udfs.replay.batch_split.possible_estimates.estimates import MOST_AHEAD, follow_in_turn
 from udfs.replay.batch_split.possible_estimates.fidelity import FEWER_RECORDS, MORE_RECORDS, bytes_of_next, judge_group
 from udfs.replay.batch_split.possible_estimates.state import EARLY, EstimateGroup, GroupSim, Memory, new_sim
 from udfs.replay.batch_split.state import bytes_in_batch
+from udfs.replay.shared.batch_size_ranges import UNBOUNDED, values_in_most_ranges
 
 
 @kernel

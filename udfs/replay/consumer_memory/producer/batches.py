@@ -30,6 +30,7 @@ BUFFERED_BATCH = int_fields(
     "size",  # bytes on the wire
     "records",
     "first_record_size",  # bytes of a batch with only its first record
+    "is_compressed",
     "may_grow",  # 1: compressed and of several records, so it may have grown beyond the memory that it took
     "held_us",  # us: how long it holds its memory, from appended_at on
     "sending_us",  # us: the part of held_us in which it was in a request
@@ -136,6 +137,7 @@ def batches_of_sendings(rows: Records, end_at: Ints, answered_at: Ints, stream: 
         size=size,
         records=records,
         first_record_size=np.where(several, np.minimum(record_size + RECORD_BATCH_OVERHEAD, size), size),
+        is_compressed=rows["is_compressed"],
         may_grow=several & (rows["is_compressed"] == 1),
         held_us=np.maximum(end_at - appended_at, 0),
         sending_us=np.maximum(end_at - np.maximum(sent_at, appended_at), 0),

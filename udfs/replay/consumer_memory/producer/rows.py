@@ -23,7 +23,7 @@ from udfs.replay.consumer_memory.rows import key_columns, units_and_lanes, used_
 from udfs.replay.consumer_memory.settings import MemoryLanes
 from udfs.replay.consumer_memory.units import Units
 from udfs.replay.shared.fidelity_rows import NO_REASON, FidelityCounts, count_cases
-from udfs.replay.shared.lanes import CAPTURED
+from udfs.replay.shared.lanes import AS_CAPTURED, CAPTURED
 from udfs.replay.shared.range_rows import range_columns
 from udfs.replay.shared.replications import quantiles
 
@@ -45,14 +45,17 @@ the column's.
 
 
 def producer_memory_rows(
-    units: Units, produced: Produced, replayed: Mapping[int, Replayed], lanes: MemoryLanes, left_out: Ints
+    units: Units, produced: Produced, replayed: Mapping[int, Replayed], buffers: Mapping[int, Records],
+    lanes: MemoryLanes, left_out: Ints,
 ) -> Rows:  # fmt: skip
-    """The rows of `producer_memory`. replayed: by the number of the producer. left_out: int64[units]."""
+    """The rows of `producer_memory`. replayed, buffers: by the number of the producer; BUFFER_SETTINGS[lanes].
+    left_out: int64[units].
+    """
     t = PRODUCER_MEMORY
     unit, lane = units_and_lanes(np.array([*replayed]), np.arange(len(lanes.names)))
     outcomes = np.concatenate([of.outcomes for of in replayed.values()])
     in_loop = np.concatenate([of.in_loop for of in replayed.values()])
-    producers, settings = produced.producers[unit], lanes.producer[lane]
+    producers, settings = produced.producers[unit], np.concatenate([buffers[number] for number in replayed])
     columns: Mapping[str, Cell] = {
         **key_columns(units, t, unit, pa.array(lanes.names, pa.string()), lane),
         **used_and_waits(outcomes),
@@ -61,6 +64,7 @@ def producer_memory_rows(
         t.share_behind: producers["share_behind"],
         t.buffer_bytes: settings["buffer_memory"],
         t.batch_size: settings["batch_size"],
+        t.is_batch_size_told: lanes.producer["batch_size"][lane] == AS_CAPTURED,
         t.batches: producers["batches"],
         t.batch_bytes: producers["batch_bytes"],
         t.batches_begun: outcomes["granted"],
