@@ -11,21 +11,23 @@ from jobs.replays.session_cache.answers import are_slots_possible, slot_needs
 from jobs.report_page.advice.floors import low_fidelity, low_fidelity_text
 from jobs.report_page.advice.recommendation import Recommendation
 from jobs.report_page.capture_contents import quality_row
-from jobs.report_page.fetch_max_bytes.throttles import throttled_clients
+from jobs.report_page.fetch_max_bytes.throttles import held_back_by_unstated_quota, throttled_clients
 from jobs.report_page.other_brokers import other_rule_text
 from jobs.report_page.question import Findings
 from jobs.report_page.refusals import gate_refusals
 from jobs.report_page.traffic import FETCH
 from jobs.scenarios.settings import settings
 from jobs.terminal.wording import capitalized
+from schemas.tables.algorithms import FETCH_MAX_BYTES
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.gold_sessions import SESSION_SLOTS
 from schemas.tables.silver import EXCHANGES
-from schemas.tables.values import CHANGE, WITHHELD
+from schemas.tables.values import CHANGE, OF_CLIENT, WITHHELD
 from udfs.replay.fetch_max_bytes.quotas import CONSUMER_QUOTA
 from udfs.replay.session_cache.settings import SLOTS
 
+QUOTA_NOT_STATED = f"A quota held this client's fetches back in the capture, and nobody stated it with --captured={CONSUMER_QUOTA}=...."
 UNCHECKED = "Nothing of the replay behind it could be checked against the capture."
 
 
@@ -49,7 +51,20 @@ def reason_to_withhold(findings: Findings, recommendation: Recommendation) -> st
     for row in findings.of(gate_refusals):
         if row[GATE_RESULTS.table_name] != FIDELITY.name:
             return f"The {row[GATE_RESULTS.gate]} gate refused it: {row[GATE_RESULTS.rule]}."
-    return UNCHECKED if recommendation.verdict == CHANGE and not recommendation.sure.checked else ""
+    if recommendation.verdict != CHANGE:
+        return ""
+    if is_for_client_under_quota(findings, recommendation):
+        return QUOTA_NOT_STATED
+    return "" if recommendation.sure.checked else UNCHECKED
+
+
+def is_for_client_under_quota(findings: Findings, recommendation: Recommendation) -> bool:
+    """Whether the advice is on fetch limits of a consumer that a quota held back in the capture, and nobody stated the
+    quota. What it waits for may be the quota, whatever its limits.
+    """
+    scope = recommendation.scope
+    is_on_limits = recommendation.algorithm == FETCH_MAX_BYTES and scope.kind == OF_CLIENT
+    return is_on_limits and held_back_by_unstated_quota(findings, scope.name)
 
 
 def unstated_settings(findings: Findings, algorithm: str) -> list[str]:

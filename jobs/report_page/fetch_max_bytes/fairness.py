@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.fetch_max_bytes.answers import closed_lanes
 from jobs.replays.ranged import NO_DIFFERENCE, Ranged, are_apart, is_surely_larger, time_with_range, with_range
+from jobs.report_page.fetch_max_bytes.throttles import held_back_by_unstated_quota, throttled_clients
 from jobs.report_page.lane_labels import own_lanes
 from jobs.report_page.mark_titles import WHOSE
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, rows_to_plot
@@ -30,7 +31,7 @@ from jobs.terminal.wording import (
 from schemas.tables import algorithms
 from schemas.tables.gold import FETCH_FAIRNESS
 from schemas.tables.values import CONSUMER
-from udfs.replay.fetch_max_bytes.quotas import has_quota
+from udfs.replay.fetch_max_bytes.quotas import CONSUMER_QUOTA, has_quota
 from udfs.replay.fetch_max_bytes.rows import CLOSED_LOOP
 
 NO_CONSUMER = "The capture shows no consumer that fetches: capture a broker that consumers read from."
@@ -39,6 +40,10 @@ NO_RECORDS = (
     "packets (`tcpdump -s 0`)."
 )
 NO_OTHER_LIMITS = "only the captured limits were replayed"
+QUOTA_NOT_STATED = (
+    ". A quota held this consumer back in the capture, too, and nobody stated it: with "
+    f"--captured={CONSUMER_QUOTA}=... the replay can tell waits for the quota from waits for limits"
+)
 MOST_PARTITIONS, MOST_PLOTTED = 20, 14
 OF_LOOP = ("closed_loop_order", "closed_loop_catch_up")
 
@@ -92,16 +97,18 @@ def starving_answer(findings: Findings) -> str:
     captured = captured_row_with_records(rows)
     f, (waited, partition) = FETCH_FAIRNESS, captured["longest"][:2]
     within = time_with_range(waited, captured["longest_wait_ms_range"])
+    is_held_back = False
     if not captured["waiting"]:
         text = "With the captured limits, no consumer partition came away empty from a fetch while it had records"
     else:
         whose = client_name(captured["longest"][f.client_id])
+        is_held_back = held_back_by_unstated_quota(findings, captured["longest"][f.client_id])
         text = (
             f"With the captured limits, {quantity(captured['waiting'], 'consumer partition')} came away empty from a "
             f"fetch although there were records. {partition} of {whose} waited longest, "
-            f"{within}.{skew_text(captured)}"
+            f"{within}.{skew_text(captured)}{QUOTA_NOT_STATED * is_held_back}"
         )
-    return f"{text}{best_and_worst_text(rows, captured)}."
+    return f"{text}{best_and_worst_text(rows, captured, is_held_back)}."
 
 
 def skew_text(captured: Row) -> str:
@@ -113,8 +120,8 @@ def skew_text(captured: Row) -> str:
     )
 
 
-def best_and_worst_text(rows: list[Row], captured: Row) -> str:
-    """How the longest wait changes in the other lanes."""
+def best_and_worst_text(rows: list[Row], captured: Row, is_held_back: bool) -> str:
+    """How the longest wait changes in the other lanes. is_held_back: by a quota, so limits need not be its cause."""
     others = [row for row in rows if row["scenario"] != CAPTURED_LANE]
     if others and not any(longest_wait(row).high for row in rows):
         return ". No replayed lane has a longer wait" if captured["waiting"] else ", nor in any other replayed lane"
@@ -124,7 +131,8 @@ def best_and_worst_text(rows: list[Row], captured: Row) -> str:
     worst = max(others, key=lambda row: longest_wait(row).value)
     if not captured["waiting"]:
         return f". {capitalized(longest_wait_text(worst))}{no_difference_text(worst, captured)}"
-    cure = "The limits are the cause: " if longest_wait(captured).low and not longest_wait(best).high else ""
+    is_ended = longest_wait(captured).low and not longest_wait(best).high
+    cure = "The limits are the cause: " if is_ended and not is_held_back else ""
     best_wait = longest_wait_text(best)
     text = f". {cure}{best_wait if cure else capitalized(best_wait)}{no_difference_text(best, captured)}"
     also = f"{text}. {capitalized(longest_wait_text(worst))}"
@@ -241,7 +249,7 @@ STARVING = Question(
     text="Which partitions starve, and is it my fetch limits or key skew?",
     about="KIP-74",
     algorithms=(algorithms.FETCH_MAX_BYTES,),
-    queries=(closed_lanes, waiting_partitions),
+    queries=(closed_lanes, waiting_partitions, throttled_clients),
     sentence=starving_answer,
     plots=(waits_by_lane, shares_by_partition),
     table=waits_table,

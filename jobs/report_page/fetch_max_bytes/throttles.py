@@ -19,12 +19,13 @@ from jobs.report_page.row_caps import IN_ALL, first_rows
 from jobs.terminal.wording import client_name, duration
 from schemas.tables.silver import EXCHANGES
 from udfs.columns.time_units import MS_PER_S
-from udfs.replay.fetch_max_bytes.quotas import CONSUMER_QUOTA, PRODUCER_QUOTA
+from udfs.replay.fetch_max_bytes.quotas import CONSUMER_QUOTA, PRODUCER_QUOTA, has_quota
 from udfs.replay.fetch_max_bytes.settings import QUOTA_WINDOW_SECONDS
 
 REQUEST_QUOTA = "request_percentage"
+FETCH = "FETCH"
 OTHER_QUOTAS: Mapping[str, str] = {
-    "FETCH": CONSUMER_QUOTA,
+    FETCH: CONSUMER_QUOTA,
     "SHARE_FETCH": CONSUMER_QUOTA,
     "PRODUCE": PRODUCER_QUOTA,
     **dict.fromkeys(("CREATE_TOPICS", "CREATE_PARTITIONS", "DELETE_TOPICS"), "controller_mutation_rate"),
@@ -50,6 +51,16 @@ def throttled_clients(own_rows: OwnRows) -> DataFrame:
         F.sum(F.when(is_long, F.col(x.throttle_time_ms)).otherwise(0)).alias("long"),
     )  # fmt: skip
     return first_rows(by_api, MOST_THROTTLED, F.desc("total"), x.client_id, x.api_name)
+
+
+def held_back_by_unstated_quota(findings: Findings, client_id: str) -> bool:
+    """Whether the capture shows that a quota held a consumer's fetches back, and nobody stated a quota of consumers.
+
+    client_id: empty for none.
+    """
+    is_stated = has_quota(key for key in findings.captured if key not in findings.assumed)
+    held_back = ((row[EXCHANGES.client_id] or "", row[EXCHANGES.api_name]) for row in findings.of(throttled_clients))
+    return not is_stated and (client_id, FETCH) in held_back
 
 
 def captured_throttles(findings: Findings) -> Iterator[tuple[str, str]]:

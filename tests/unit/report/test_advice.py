@@ -20,6 +20,7 @@ from jobs.report_page.advice.memory_pools import BROKER_BUFFER, broker_pool_advi
 from jobs.report_page.advice.recommendation import Recommendation, recommendation_from_row, recommendation_rows
 from jobs.report_page.advice.recommendations import make_recommendations
 from jobs.report_page.capture_contents import quality_row
+from jobs.report_page.fetch_max_bytes.throttles import throttled_clients
 from jobs.report_page.question import Findings, Query
 from jobs.report_page.refusals import gate_refusals
 from jobs.report_page.summary_json import effect_part
@@ -161,6 +162,16 @@ def test_a_change_of_which_nothing_could_be_checked_is_withheld() -> None:
     (one,) = make_recommendations(limits(consumer("captured", **WAITS, **unchecked), consumer(SMALL, **unchecked)))
     assert one.verdict == "withheld"
     assert one.reason == "Nothing of the replay behind it could be checked against the capture."
+
+
+def test_other_limits_are_withheld_from_a_client_that_a_quota_held_back_unless_the_quota_is_stated() -> None:
+    rows = [of for client in ("app", "free") for of in (consumer("captured", client, **WAITS), consumer(SMALL, client))]
+    throttled = Row(client_id="app", api_name="FETCH", connections=1, total=5_000, long=0, in_all=1)
+    found = limits(*rows)
+    held_back = replace(found, rows={**found.rows, throttled_clients: [throttled]})
+    stated = replace(held_back, captured={**found.captured, "consumer_byte_rate": 1000})
+    verdicts = [{one.scope.name: one.verdict for one in make_recommendations(of)} for of in (held_back, stated)]
+    assert verdicts == [{"app": "withheld", "free": "change"}, {"app": "change", "free": "change"}]
 
 
 def test_advice_from_a_replay_below_its_floor_is_withheld_with_the_floor() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pyspark.sql import Row
 
 from jobs.replays.batch_split.answers import HEAD, answer_row, safe_lines
@@ -12,6 +14,7 @@ from jobs.replays.session_cache.answers import slot_needs
 from jobs.report_page.batch_split.splits import splitting_producers, worst_estimates
 from jobs.report_page.fetch_max_bytes.catch_up import NO_LAG
 from jobs.report_page.fetch_max_bytes.fairness import NO_OTHER_LIMITS, waiting_partitions
+from jobs.report_page.fetch_max_bytes.throttles import throttled_clients
 from jobs.report_page.page import question_part
 from jobs.report_page.question import Findings, Query
 from jobs.report_page.questions import QUESTIONS, answer_question, answer_questions, queries_of
@@ -104,6 +107,18 @@ def test_starvation_that_other_limits_end_is_attributed_to_the_limits() -> None:
     assert "orders-7 of billing waited longest, 105 ms" in told
     assert "40.0 % of the bytes available to its consumer's fetches. Of what they got it had 10.0 %" in told
     assert "The limits are the cause: with fetch.max.bytes=50 MiB nobody waits" in told
+
+
+def test_starvation_of_a_consumer_that_a_quota_held_back_is_attributed_to_limits_only_if_the_quota_is_stated() -> None:
+    rows = fetch_limits(lane("captured", 105, 270, 500), lane(LARGE, 0, 34, 900))
+    throttled = Row(client_id="billing", api_name="FETCH", connections=1, total=5_000, long=0, in_all=1)
+    held_back = replace(rows, rows={**rows.rows, throttled_clients: [throttled]})
+    told = sentence(held_back, 7)
+    assert "A quota held this consumer back in the capture, too, and nobody stated it" in told
+    assert "The limits are the cause" not in told
+    assert told.endswith("With fetch.max.bytes=50 MiB nobody waits.")
+    stated = replace(held_back, captured={**rows.captured, "client.billing.consumer_byte_rate": 1000})
+    assert sentence(stated, 7) == sentence(rows, 7)
 
 
 def test_waits_differ_only_if_their_ranges_do_not_meet() -> None:
