@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from schemas.tables import algorithms
 from schemas.tables.gold_aims import AIM_TABLES
-from schemas.tables.gold_columns import CLIENT_ADDRESS, MODE, OF_READER, RUN_ID, SCENARIO
+from schemas.tables.gold_columns import CLIENT_ADDRESS, MODE, OF_READER, RANGE, RUN_ID, SCENARIO
 from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.gold_limits import LIMIT_TABLES
 from schemas.tables.gold_memory import GOLD_MEMORY
@@ -247,6 +247,25 @@ PRODUCER_THROTTLES = table(
                                 "none", "bytes/s", nullable=True),
 )  # fmt: skip
 
+PRODUCER_THROTTLE_RANGES = table(
+    "producer_throttle_ranges", "gold",
+    "Ranges of a producer's results at a broker under quotas: each lane is replayed several times, each time with the "
+    "pace of the application, the client and the broker drawn anew from the capture. 80 % "
+    "of the results lie between p10 and p90. What follows from rules alone is the same each time. No rows if no lane "
+    "has a quota of producers.",
+    ("run_id", "scenario", "client_id", "client_address", "broker", "metric"), "run_id",
+    run_id=RUN_ID,
+    scenario=SCENARIO,
+    client_id=C("string", "client.id of the producer; empty for none"),
+    client_address=CLIENT_ADDRESS,
+    broker=C("string", "The broker's node id, otherwise its address and port"),
+    metric=C("string", "throttled_requests, throttle_time_ms, throttle_time_max_ms, sending_ms, behind_ms_max, "
+                       "blocked_ms and expired_requests, as in producer_throttles"),
+    **RANGE,
+    replications=C("int", "How often the lane was replayed: 20 times, fewer (down to 5) for producers with many "
+                          "requests, and 5 in a lane in which nobody is throttled"),
+)  # fmt: skip
+
 TABLES_OF_REPLAY: Mapping[str, tuple[Table, ...]] = {
     algorithms.FETCH_MAX_BYTES: (
         FETCH_FAIRNESS,
@@ -255,6 +274,7 @@ TABLES_OF_REPLAY: Mapping[str, tuple[Table, ...]] = {
         FETCH_TIMELINE,
         FETCH_MEMORY,
         PRODUCER_THROTTLES,
+        PRODUCER_THROTTLE_RANGES,
         RACK_READS,
     ),
     algorithms.CONSUMER_MEMORY: GOLD_MEMORY,

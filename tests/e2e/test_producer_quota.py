@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from jobs.ingest import ingest
 from jobs.replay import main
+from jobs.replays.fetch_max_bytes.producer_answers import RANGES_ARE_TOO_NARROW
 from jobs.run import Output, Run
 from jobs.scenarios.scenario_file import resolve_scenario
 from schemas.tables.gold import FETCH_CONSUMERS, FIDELITY, PRODUCER_THROTTLES
@@ -91,5 +93,8 @@ def test_screen_and_page_say_who_is_throttled_and_consumers_have_no_row_in_such_
     for said in ("producer_byte_rate=25 kB", "producer_byte_rate=100 kB", "none of 2 producers is throttled"):
         assert said in shown.screen
         assert said in shown.page
-    assert "captured 2 of 2 producers are throttled, burst for 30.1 s over its brokers; in all 59.1 s" in shown.screen
+    waits = r"burst for 30\.1 s \([\d.]+ to [\d.]+ s\) over its brokers; in all 59\.1 s"
+    assert re.search(f"captured 2 of 2 producers are throttled, {waits}", shown.screen)
+    assert RANGES_ARE_TOO_NARROW in shown.screen
+    assert RANGES_ARE_TOO_NARROW in " ".join(shown.page.split())
     assert queried(shown.run.lake, FETCH_CONSUMERS) == []

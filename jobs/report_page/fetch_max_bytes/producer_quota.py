@@ -6,7 +6,15 @@ from collections.abc import Iterator
 
 from pyspark.sql import Row
 
-from jobs.replays.fetch_max_bytes.producer_answers import producer_lanes_rows
+from jobs.replays.fetch_max_bytes.producer_answers import (
+    BLOCKED,
+    SENDS,
+    WAITS,
+    producer_caveats,
+    producer_lanes_rows,
+    whole,
+)
+from jobs.replays.ranged import range_column, time_with_range, value_with_range
 from jobs.report_page.fetch_max_bytes.growth import with_low_fidelity
 from jobs.report_page.fetch_max_bytes.quota import settings_of_lane, unknown_users
 from jobs.report_page.question import Findings
@@ -43,7 +51,7 @@ def producers_throttled_text(row: Row) -> str:
     if not row["throttled"]:
         return f"none of {producers} is throttled"
     are, longest = "is" if row["throttled"] == 1 else "are", row["longest"]
-    so_long = duration(longest[PRODUCER_THROTTLES.throttle_time_ms])
+    so_long = time_with_range(longest[PRODUCER_THROTTLES.throttle_time_ms], longest[WAITS])
     name = client_name(longest[PRODUCER_THROTTLES.client_id])
     return f"{row['throttled']:,} of {producers} {are} throttled, {name} for {so_long} over its brokers"
 
@@ -68,12 +76,14 @@ def delays(row: Row) -> Iterator[str]:
     t, blocked = PRODUCER_THROTTLES, row["blocked"]
     other = row["slowest"] if row["slowest"]["longer"] >= LEAST_LONGER_MS else row["quickest"]
     if abs(other["longer"]) >= LEAST_LONGER_MS:
-        name, long = client_name(other[t.client_id]), duration(other[t.sending_ms])
+        name, long = client_name(other[t.client_id]), time_with_range(other[t.sending_ms], other[SENDS])
         yield f"{name} sends for {long} instead of {duration(other[t.captured_sending_ms])}"
     if blocked[t.blocked_ms] >= LEAST_LONGER_MS:
-        yield f"{client_name(blocked[t.client_id])} waits {duration(blocked[t.blocked_ms])} for buffer.memory"
+        long = time_with_range(blocked[t.blocked_ms], blocked[BLOCKED])
+        yield f"{client_name(blocked[t.client_id])} waits {long} for buffer.memory"
     if row[t.expired_requests]:
-        yield f"{quantity(row[t.expired_requests], 'request')} would wait longer than delivery.timeout.ms"
+        expired = value_with_range(row[t.expired_requests], row[range_column(str(t.expired_requests))], whole)
+        yield f"{expired} {'request' if expired == '1' else 'requests'} would wait longer than delivery.timeout.ms"
 
 
 def shown_quota_text(row: Row) -> str:
@@ -88,4 +98,5 @@ def producers_sureness(findings: Findings) -> str:
     not known, if users have quotas.
     """
     rows = findings.by_lane(producer_lanes_rows, algorithms.FETCH_MAX_BYTES)
-    return with_low_fidelity(findings, [MADE_AS_CAPTURED, *unknown_users(findings, rows, PRODUCER_QUOTA, "producer")])
+    unknown = unknown_users(findings, rows, PRODUCER_QUOTA, "producer")
+    return with_low_fidelity(findings, [MADE_AS_CAPTURED, *producer_caveats(rows), *unknown])

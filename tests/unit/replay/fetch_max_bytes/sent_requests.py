@@ -23,7 +23,9 @@ EVERYBODY = QuotaOf(None, EACH)
 
 @dataclass(frozen=True)
 class Sent:
-    """A request: when it came (ms), its bytes, how long the broker took (ms), and what the response says (ms)."""
+    """A request: when it came (ms), its bytes, how long the broker took (ms), and what the response says (ms). batches:
+    how many it has, if it is known when they were made.
+    """
 
     at: int
     size: int
@@ -36,6 +38,7 @@ class Sent:
     version: int = 13
     is_answered: bool = True
     began_before: bool = False
+    batches: int = 1
 
 
 def rows_of(sent: Sequence[Sent], unit: str = "app at here") -> pa.RecordBatch:
@@ -53,7 +56,7 @@ def rows_of(sent: Sequence[Sent], unit: str = "app at here") -> pa.RecordBatch:
             }
         )  # fmt: skip
         if one.made is not None:
-            rows.append({**place, t.made_time: BEGIN + one.made * MS})
+            rows += [{**place, t.made_time: BEGIN + one.made * MS}] * one.batches
     rows.sort(key=lambda row: (row[t.time], row[t.connection_id], row[t.exchange_no]))
     names = [str(column) for column in t.columns]
     whole = pa.RecordBatch.from_pylist([dict.fromkeys(names) | row for row in rows])

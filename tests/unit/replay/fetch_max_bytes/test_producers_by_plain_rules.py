@@ -6,6 +6,7 @@ import heapq
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from statistics import median
 
 import numpy as np
 import pytest
@@ -45,7 +46,7 @@ def drawn(seed: int) -> Case:
         one = Sent(
             0, 0, client=client, connection=connection, broker=str(rng.integers(1, 3)),
             version=int(rng.choice([5, 6, 13])), is_answered=bool(rng.random() < 0.9),
-            began_before=bool(rng.random() < 0.3),
+            began_before=bool(rng.random() < 0.3), batches=int(rng.integers(1, 3)),
         )  # fmt: skip
         for _ in range(int(rng.integers(1, 9))):
             throttle = int(rng.choice([0, 0, 0, 200, 1000, 1001, 2500]))
@@ -71,6 +72,7 @@ class Request:
     ready: int = 0
     service: int = 0
     idle: int = 0
+    lingers: bool = False
     in_place_of: Request | None = None
     gate: Request | None = None
     made: int = 0
@@ -85,6 +87,10 @@ class Request:
 class Connection:
     requests: list[Request]
     waits: bool
+    most: int = 0
+    usual: int = 1
+    saved: int = 0
+    muted_client: int | None = None
     turnaround: int = 0
     unmuted: int = 0
     made: list[Request] = field(default_factory=list)
@@ -106,9 +112,16 @@ def request_of(sent: Sent) -> Request:
 
 
 def connection_of(sent: list[Sent]) -> Connection:
-    """What a connection's requests show: how many were under way at once, and what each of them waited for."""
+    """What a connection's requests show: how many were under way at once, what each of them waited for, and how large
+    they get.
+    """
     requests = [request_of(one) for one in sent]
     of = Connection(requests, sent[0].version >= 6)
+    batches = [0 if one.made is None else one.batches for one in sent]
+    if max(batches) > 1:
+        did_not_wait = [one.size for i, one in enumerate(sent) if i == 0 or requests[i - 1].throttle <= 0]
+        of.most, of.usual = max(one.size for one in sent), max(int(median(did_not_wait)), 1)
+        of.saved = 50 + round(70 * sum(batches) / len(batches))
     under_way = [
         i + 1 - sum(max(r.recorded for r in requests[: k + 1]) <= one.arrived for k in range(len(requests)))
         for i, one in enumerate(requests)
@@ -128,7 +141,8 @@ def connection_of(sent: list[Sent]) -> Connection:
         over = [r for k, r in enumerate(throttling) if max(t.unmuted for t in throttling[: k + 1]) <= one.arrived]
         one.gate = over[-1] if over else None
         turn = of.may_send(one.in_place_of) + of.turnaround if one.in_place_of else ALWAYS
-        one.idle = max(one.arrived - max(one.ready, turn, of.may_send(one.gate) if one.gate else ALWAYS), 0)
+        turn = max(turn, of.may_send(one.gate) if one.gate else ALWAYS)
+        one.idle, one.lingers = max(one.arrived - max(one.ready, turn), 0), one.ready >= turn
     return of
 
 
@@ -162,6 +176,7 @@ class Lane:
     buffer_bytes: int
     meter_of: Callable[[Sent], Meter | None]
     window: Window
+    is_captured: bool
     events: list[tuple[int, int]] = field(default_factory=list)
     outcomes: list[dict[str, int]] = field(default_factory=list)
     blocked: dict[str, int] = field(default_factory=dict)
@@ -187,31 +202,55 @@ class Lane:
         request = of.requests[of.answered]
         turn = request.in_place_of.open + of.turnaround if request.in_place_of else ALWAYS
         sent = max(request.made, turn, request.gate.open if request.gate else ALWAYS)
-        taken = max(sent + request.idle, of.unmuted)
+        came = max(sent, request.made + request.idle) if request.lingers else sent + request.idle
+        taken = max(came, of.unmuted)
         of.is_due = True
         heapq.heappush(self.events, (taken + request.service, self.connections.index(of)))
 
+    def counts(self, request: Request) -> bool:
+        return self.window.begin <= request.arrived < self.window.end
+
+    def sent_as_one(self, of: Connection) -> tuple[list[Request], int]:
+        """The next requests of a connection that its client sends as one, and their bytes."""
+        first, *others = of.made[of.answered :]
+        size, joined = first.sent.size, [first]
+        if self.is_captured:
+            return joined, size
+        if of.answered and of.requests[of.answered - 1].throttle > 0:
+            more = max(size // of.usual - 1, 0) * of.saved if of.muted_client is None else 0
+            return joined, size + more
+        for other in others:
+            together = size + max(other.sent.size - of.saved, 0)
+            was_made = of.muted_client is not None and other.made <= of.muted_client
+            if not was_made or together > of.most or self.counts(other) != self.counts(first):
+                break
+            joined.append(other)
+            size = together
+        return joined, size
+
     def answer(self, number: int, time: int, process: Process) -> None:
         of, outcome = self.connections[number], self.outcomes[number]
-        request = of.requests[of.answered]
-        meter = self.meter_of(request.sent)
-        throttle = meter.record(request.sent.size, time // MS)[0] if meter else 0
-        if self.window.begin <= request.arrived < self.window.end:
-            outcome.setdefault("first_us", request.arrived)
+        joined, size = self.sent_as_one(of)
+        meter = self.meter_of(joined[0].sent)
+        throttle = meter.record(size, time // MS)[0] if meter else 0
+        of.unmuted = time + throttle * MS
+        of.muted_client = of.unmuted if of.waits and throttle > 0 else None
+        if self.counts(joined[0]):
+            outcome.setdefault("first_us", joined[0].arrived)
             for name, more in (
-                ("requests", 1), ("bytes", request.sent.size), ("throttled", throttle > 0), ("throttle_ms", throttle),
-                ("expired", time - request.made > DELIVERY_TIMEOUT_US),
+                ("requests", 1), ("bytes", size), ("throttled", throttle > 0), ("throttle_ms", throttle)
             ):  # fmt: skip
                 outcome[name] = outcome.get(name, 0) + int(more)
-            for name, most in (
-                ("throttle_ms_max", throttle), ("last_us", time), ("behind_us", time - request.recorded)
-            ):  # fmt: skip
-                outcome[name] = max(outcome.get(name, 0), most)
-        of.answered += 1
-        of.unmuted = time + throttle * MS
-        request.open = of.unmuted if of.waits else time
+            outcome["throttle_ms_max"] = max(outcome.get("throttle_ms_max", 0), throttle)
+        for request in joined:
+            if self.counts(request):
+                outcome["expired"] = outcome.get("expired", 0) + int(time - request.made > DELIVERY_TIMEOUT_US)
+                for name, most in (("last_us", time), ("behind_us", time - request.recorded)):
+                    outcome[name] = max(outcome.get(name, 0), most)
+            of.answered += 1
+            request.open = of.unmuted if of.waits else time
+            process.held -= request.sent.size
         of.is_due = False
-        process.held -= request.sent.size
         self.go_on(of)
         self.make(process, time)
 
@@ -245,8 +284,10 @@ def rate_in(case: Case, lane: int) -> int | None:
 def played(case: Case, lane: int) -> Lane:
     rate = rate_in(case, lane)
     meters: dict[tuple[str, str], Meter] = defaultdict(lambda: Meter(rate or 0))
-    of = Lane(connections_of(case), case.lanes.buffer_bytes,
-              lambda sent: meters[sent.client, sent.broker] if rate else None, case.lanes.window)  # fmt: skip
+    of = Lane(
+        connections_of(case), case.lanes.buffer_bytes,
+        lambda sent: meters[sent.client, sent.broker] if rate else None, case.lanes.window, lane == 0,
+    )  # fmt: skip
     of.play()
     return of
 

@@ -22,6 +22,11 @@ _T = PRODUCE_EVENTS
 FIRST_THAT_WAITS = 6
 """From this version of Produce on, a throttled client itself waits (ProduceResponse.shouldClientThrottle)."""
 
+REQUEST_BYTES, BATCH_BYTES = 50, 70
+"""The bytes of a Produce request besides its batches, and those of a batch besides its records, about: the header of a
+batch has 61 bytes, and its partition 7 to 9; the header of a request and its topic have 40 to 60.
+"""
+
 
 @dataclass(frozen=True)
 class CapturedProducers:
@@ -52,7 +57,8 @@ def producers_of(rows: pa.RecordBatch, window: Window) -> CapturedProducers | No
     records = captured_requests(requests, of_row, window)
     connections = captured_connections(requests, records, edges)
     connections["process"], connections["broker"] = process[first], broker[first]
-    made = last_made_of(rows.filter(pa.array(~is_request)), requests)
+    made, batches = batches_of(rows.filter(pa.array(~is_request)), requests)
+    note_joined(connections, records, batches, edges)
     return CapturedProducers(
         unit_of(records, connections, edges, made),
         [client_of(key) for key in clients],
@@ -94,21 +100,38 @@ def captured_connections(rows: pa.RecordBatch, requests: Records, edges: Ints) -
         done = np.searchsorted(np.maximum.accumulate(recorded), arrived, "right")
         most = max(int((np.arange(1, end - begin + 1) - done).max()), 1) if answers[begin] else end - begin
         gaps = arrived[most:] - may_send[: end - begin - most]
-        connections[number] = (0, 0, most, gaps.min() if len(gaps) else 0, waits[begin])
+        connections[number] = (0, 0, most, gaps.min() if len(gaps) else 0, 0, 1, 0, waits[begin])
     return connections
 
 
-def last_made_of(batches: pa.RecordBatch, requests: pa.RecordBatch) -> Ints:
-    """When the last record of each request was made: int64[n], us, ALWAYS if that is not known.
+def batches_of(batches: pa.RecordBatch, requests: pa.RecordBatch) -> tuple[Ints, Ints]:
+    """(when the last record of each request was made, us, ALWAYS if that is not known; how many batches each has whose
+    records say when they were made), int64[n] each.
 
     batches: rows of batches. requests: rows of requests.
     """
     keys = [np.concatenate([int_column(rows, c, 0) for rows in (requests, batches)])
             for c in (_T.connection_id, _T.exchange_no)]  # fmt: skip
     _, number = np.unique(np.column_stack(keys), axis=0, return_inverse=True)
+    of_request, of_batch = np.split(number.ravel(), [requests.num_rows])
     last = np.full(int(number.max()) + 1, ALWAYS)
-    np.maximum.at(last, number.ravel()[requests.num_rows :], int_column(batches, _T.made_time, ALWAYS))
-    return last[number.ravel()[: requests.num_rows]]
+    np.maximum.at(last, of_batch, int_column(batches, _T.made_time, ALWAYS))
+    return last[of_request], np.bincount(of_batch, minlength=len(last))[of_request]
+
+
+def note_joined(connections: Records, requests: Records, batches: Ints, edges: Ints) -> None:
+    """Write how requests are joined that wait in a client which puts batches of several partitions into a request, as
+    Java's does. librdkafka does not, and it does not wait by itself either.
+
+    connections: PRODUCE_CONNECTION[connections]. requests: PRODUCE_REQUEST[n]. batches: int64[n], of each request.
+    edges: int64[connections + 1], where each connection's requests begin.
+    """
+    for of, (begin, end) in zip(connections, pairwise(edges.tolist()), strict=True):
+        if batches[begin:end].max() > 1:
+            sizes, waited = requests["size"][begin:end], requests["throttle_ms"][begin : end - 1] > 0
+            of["joined_bytes"] = sizes.max()
+            of["usual_bytes"] = max(np.median(sizes[np.append(True, ~waited)]), 1)
+            of["saved_bytes"] = REQUEST_BYTES + round(BATCH_BYTES * batches[begin:end].mean())
 
 
 def unit_of(requests: Records, connections: Records, edges: Ints, made: Ints) -> ProducerUnit:
@@ -119,7 +142,7 @@ def unit_of(requests: Records, connections: Records, edges: Ints, made: Ints) ->
     """
     arrived, recorded = requests["arrived_us"], requests["recorded_us"]
     unmuted = recorded + np.maximum(requests["throttle_ms"], 0) * US_PER_MS
-    service, idle, ready, gate = np.zeros((4, len(requests)), np.int64)
+    service, idle, lingers, ready, gate = np.zeros((5, len(requests)), np.int64)
     for number, (begin, end) in enumerate(pairwise(edges.tolist())):
         of, own = connections[number], slice(begin, end)
         before = np.append(ALWAYS, np.maximum.accumulate(unmuted[own])[:-1])
@@ -133,10 +156,11 @@ def unit_of(requests: Records, connections: Records, edges: Ints, made: Ints) ->
         gate[own] = np.where(gates == NONE, NONE, begin + gates)
         turn = np.where(gates == NONE, turn, np.maximum(turn, may_send[gates]))
         idle[own] = np.maximum(arrived[own] - np.maximum(ready[own], turn), 0)
+        lingers[own] = ready[own] >= turn
     process = connections["process"][requests["connection"]]
     by_process = np.lexsort((np.arange(len(requests)), ready, process))
     firsts = np.searchsorted(process[by_process], np.arange(int(process.max()) + 2))
-    return ProducerUnit(requests, connections, edges, service, idle, ready, gate, by_process, firsts)
+    return ProducerUnit(requests, connections, edges, service, idle, lingers, ready, gate, by_process, firsts)
 
 
 def last_throttled(throttle_ms: Ints, unmuted_us: Ints, arrived_us: Ints) -> Ints:

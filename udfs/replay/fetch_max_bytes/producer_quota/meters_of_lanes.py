@@ -48,7 +48,7 @@ def with_new_meters(
     rules = new_records(
         METER_RULES, len(rates), byte_rate=rates, quota_windows=windows, quota_window_ms=lanes.window_ms[lane]
     )
-    return QuotaLane(meter_of, rules, new_meters(len(rates), windows))
+    return QuotaLane(meter_of, rules, new_meters(len(rates), windows), lane == CAPTURED)
 
 
 def warm_times(captured: CapturedProducers, lane: QuotaLane) -> Ints:

@@ -37,17 +37,44 @@ def play_lane(
     while heap.events[0] > 0:
         time, connection = pop(heap)
         sending.due[connection] = 0
-        place = unit.first[connection] + sending.handled[connection]
-        request, process = unit.requests[place], unit.connections[connection].process
-        throttle = throttle_in_lane(lane, connection, request.size, time // US_PER_MS)
-        note_answer(outcomes[connection], request, time, throttle, sending.made_us[place])
-        sending.handled[connection] += 1
-        sending.unmuted_us[connection] = time + throttle * US_PER_MS
-        waits = unit.connections[connection].client_waits == 1
-        sending.open_us[place] = sending.unmuted_us[connection] if waits else time
-        sending.held_bytes[process] -= request.size
+        place, of = unit.first[connection] + sending.handled[connection], unit.connections[connection]
+        joined, size = requests_joined(unit, lane, sending, connection)
+        throttle = throttle_in_lane(lane, connection, size, time // US_PER_MS)
+        note_request(outcomes[connection], unit.requests[place], size, throttle)
+        unmuted = sending.unmuted_us[connection] = time + throttle * US_PER_MS
+        sending.waited_us[connection] = unmuted if throttle > 0 and of.client_waits == 1 else ALWAYS
+        for one in range(place, place + joined):
+            note_answer(outcomes[connection], unit.requests[one], time, sending.made_us[one])
+            sending.open_us[one] = unmuted if of.client_waits == 1 else time
+            sending.held_bytes[of.process] -= unit.requests[one].size
+        sending.handled[connection] += joined
         schedule_next(unit, sending, heap, connection)
-        make_requests(unit, sending, heap, process, buffer_bytes, time)
+        make_requests(unit, sending, heap, of.process, buffer_bytes, time)
+
+
+@kernel
+def requests_joined(unit: ProducerUnit, lane: QuotaLane, sending: Sending, connection: int) -> tuple[int, int]:
+    """(how many captured requests a connection sends as one, the bytes of that request).
+
+    While a client waits because it is throttled, the application fills its batches, up to the largest request that the
+    capture shows. After a request that is throttled in the capture as well, the capture shows how far they are filled.
+    If the client does not wait in the lane, what it waited for in the capture has the bytes of several requests. In the
+    captured lane, requests are as captured.
+    """
+    begin, of = unit.first[connection] + sending.handled[connection], unit.connections[connection]
+    size, place = unit.requests[begin].size, begin + 1
+    if lane.is_captured:
+        return 1, size
+    if sending.handled[connection] > 0 and unit.requests[begin - 1].throttle_ms > 0:
+        waits = sending.waited_us[connection] != ALWAYS
+        return 1, size if waits else size + max(size // of.usual_bytes - 1, 0) * of.saved_bytes
+    while place < unit.first[connection] + sending.made[connection]:
+        request, joined = unit.requests[place], size + max(unit.requests[place].size - of.saved_bytes, 0)
+        was_made = sending.made_us[place] <= sending.waited_us[connection]
+        if not was_made or joined > of.joined_bytes or request.counts != unit.requests[begin].counts:
+            break
+        size, place = joined, place + 1
+    return place - begin, size
 
 
 @kernel
@@ -60,17 +87,26 @@ def throttle_in_lane(lane: QuotaLane, connection: int, size: int, time_ms: int) 
 
 
 @kernel
-def note_answer(outcome: Record, request: Record, time: int, throttle: int, made_us: int) -> None:
-    """Count a request that is answered. made_us: when the application had made it."""
+def note_request(outcome: Record, request: Record, size: int, throttle: int) -> None:
+    """Count a request that a broker gets. request: the captured one, or the first of those that are sent as one. size:
+    its bytes in the lane.
+    """
     if request.counts == 0:
         return
     if outcome.requests == 0:
         outcome.first_us = request.arrived_us
     outcome.requests += 1
-    outcome.bytes += request.size
+    outcome.bytes += size
     outcome.throttled += throttle > 0
     outcome.throttle_ms += throttle
     outcome.throttle_ms_max = max(outcome.throttle_ms_max, throttle)
+
+
+@kernel
+def note_answer(outcome: Record, request: Record, time: int, made_us: int) -> None:
+    """Count a captured request that is answered. made_us: when the application had made it."""
+    if request.counts == 0:
+        return
     outcome.last_us = max(outcome.last_us, time)
     outcome.behind_us = max(outcome.behind_us, time - request.recorded_us)
     outcome.expired += time - made_us > DELIVERY_TIMEOUT_US
@@ -107,6 +143,7 @@ def schedule_next(unit: ProducerUnit, sending: Sending, heap: Heap, connection: 
         sent = max(sent, sending.open_us[place - of.in_flight] + of.turnaround_us)
     if unit.gate[place] != NONE:
         sent = max(sent, sending.open_us[unit.gate[place]])
-    taken = max(sent + unit.idle_us[place], sending.unmuted_us[connection])
-    push(heap, taken + unit.service_us[place], connection)
+    idle = unit.idle_us[place]
+    came = max(sent, sending.made_us[place] + idle) if unit.lingers[place] == 1 else sent + idle
+    push(heap, max(came, sending.unmuted_us[connection]) + unit.service_us[place], connection)
     sending.due[connection] = 1

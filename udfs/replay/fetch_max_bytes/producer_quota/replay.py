@@ -12,14 +12,13 @@ from schemas.tables.table import Table
 from udfs.columns.arrays import Ints, Records
 from udfs.columns.arrow_columns import concatenate_batches
 from udfs.facts.arrow_tables import pack_tables
+from udfs.replay.fetch_max_bytes.producer_quota.drawn_pace import replicated
 from udfs.replay.fetch_max_bytes.producer_quota.events import CapturedProducers, producers_of
 from udfs.replay.fetch_max_bytes.producer_quota.fidelity import judge_throttles
 from udfs.replay.fetch_max_bytes.producer_quota.meters_of_lanes import measured_lane, quota_lane, warm_times
-from udfs.replay.fetch_max_bytes.producer_quota.muted_channels import play_lane
+from udfs.replay.fetch_max_bytes.producer_quota.playing import play_lanes
 from udfs.replay.fetch_max_bytes.producer_quota.rows import Throttled, producer_tables
 from udfs.replay.fetch_max_bytes.producer_quota.settings import ProducerLanes
-from udfs.replay.fetch_max_bytes.producer_quota.state import THROTTLING, ProducerUnit, Sending
-from udfs.replay.shared.event_heap import Heap
 from udfs.replay.shared.rows_by_key import by_key
 
 
@@ -42,25 +41,10 @@ def rows_of_producers(
 
 def throttled(captured: CapturedProducers, lanes: ProducerLanes) -> Throttled:
     """The outcome of producers in every lane, and how the captured lane agrees with the capture."""
-    connections, processes = len(captured.unit.connections), len(captured.clients)
-    outcomes = np.zeros((len(lanes.names), connections), THROTTLING)
-    blocked = np.zeros((len(lanes.names), processes), np.int64)
-    for lane in range(len(lanes.names)):
-        sending = new_sending(captured.unit, processes)
-        heap = Heap(np.zeros(connections, np.int64), np.zeros(connections, np.int64), np.zeros(1, np.int64))
-        play_lane(captured.unit, quota_lane(captured, lanes, lane), sending, heap, outcomes[lane], lanes.buffer_bytes)
-        blocked[lane] = sending.blocked_us
-    return Throttled(captured, outcomes, blocked, *judged(captured, lanes))
-
-
-def new_sending(unit: ProducerUnit, processes: int) -> Sending:
-    """A lane before its first request."""
-    connections, requests = len(unit.connections), len(unit.requests)
-    handled, made, unmuted, due = np.zeros((4, connections), np.int64)
-    made_us, open_us = np.zeros((2, requests), np.int64)
-    held_bytes, late_us, blocked_us = np.zeros((3, processes), np.int64)
-    next_made = unit.process_first[:-1].copy()
-    return Sending(handled, made, unmuted, due, made_us, open_us, next_made, held_bytes, late_us, blocked_us)
+    of_lanes = [quota_lane(captured, lanes, lane) for lane in range(len(lanes.names))]
+    outcomes, blocked_us = play_lanes(captured.unit, of_lanes, lanes.buffer_bytes)
+    ranges = replicated(captured, of_lanes, lanes.buffer_bytes)
+    return Throttled(captured, outcomes, blocked_us, ranges, *judged(captured, lanes))
 
 
 def judged(captured: CapturedProducers, lanes: ProducerLanes) -> tuple[Ints, Ints, Ints]:
