@@ -68,7 +68,7 @@ FAMILIES = {
     "fetchers": Family((fetcher_traffic,), fetchers.compared, fetchers.covered),
     "fetches": Family((fetch_traffic, follow_traffic), fetches.compared, fetches.covered),
     "growth": Family((growth_traffic,), growth.compared, growth.covered),
-    "produce-rates": Family((produce_rate_traffic,), produce_rates.compared),
+    "produce-rates": Family((produce_rate_traffic,), produce_rates.compared, produce_rates.covered),
     "queued": Family((queued_request_traffic,), queued_requests.compared, queued_requests.covered),
     "quotas": Family((quota_traffic,), quotas.compared),
     "racks": Family((rack_traffic,), rack_reads.compared),
