@@ -27,7 +27,10 @@ from schemas.tables.values import CHANGE, OF_CLIENT, WITHHELD
 from udfs.replay.fetch_max_bytes.quotas import CONSUMER_QUOTA
 from udfs.replay.session_cache.settings import SLOTS
 
-QUOTA_NOT_STATED = f"A quota held this client's fetches back in the capture, and nobody stated it with --captured={CONSUMER_QUOTA}=...."
+QUOTA_NOT_STATED = (
+    f"A quota held this client's fetches back in the capture. State it with --captured={CONSUMER_QUOTA}=... to compare "
+    "limits under it."
+)
 UNCHECKED = "Nothing of the replay behind it could be checked against the capture."
 
 
