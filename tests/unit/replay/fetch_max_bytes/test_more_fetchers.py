@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.replay.fetch_max_bytes.closed_units import MS, Client, Part, Times, rules_of, unit_of
-from udfs.columns.arrays import Records
+from udfs.columns.arrays import Ints, Records
 from udfs.columns.records import join_records, new_records
 from udfs.columns.time_units import NEVER
 from udfs.replay.fetch_max_bytes.closed_loop.joined_units import (
@@ -168,6 +168,22 @@ def test_a_joined_fetcher_stands_still_while_all_its_captured_fetchers_do() -> N
     assert (begin.tolist(), end.tolist()) == ([7], [20])
     none = np.zeros(0, np.int64)
     assert [len(of) for of in stops_of_all(none, none, none, 2)] == [0, 0]
+
+
+def test_one_fetcher_that_stands_still_for_two_reasons_at_a_time_is_not_two_fetchers() -> None:
+    """A quota that empties several responses in a row stops a fetcher until its next request each time."""
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        count, nodes = int(rng.integers(1, 8)), int(rng.integers(1, 4))
+        begin, node = rng.integers(0, 30, count), rng.integers(0, nodes, count)
+        end = begin + rng.integers(1, 15, count)
+        stops = [times(begin[node == of], end[node == of]) for of in range(nodes)]
+        assert times(*stops_of_all(begin, end, node, nodes)) == set.intersection(*stops)
+
+
+def times(begin: Ints, end: Ints) -> set[int]:
+    """All times in some stretches."""
+    return {time for stretch in zip(begin.tolist(), end.tolist(), strict=True) for time in range(*stretch)}
 
 
 def test_fetchers_that_become_one_stop_while_both_stopped() -> None:

@@ -222,18 +222,32 @@ def changes_of_all(changes: Records, node: Ints, is_in: Bools) -> Iterator[Recor
 def stops_of_all(begin: Ints, end: Ints, node: Ints, nodes: int) -> tuple[Ints, Ints]:
     """The times at which all of `nodes` nodes stand still: int64[n] from when, int64[n] until when (us).
 
-    begin, end, node: int64[m], the times at which each single node stands still. Those of one node do not overlap, but
-    one may be given twice.
+    begin, end, node: int64[m], the times at which each single node stands still. Those of one node may overlap.
 
     >>> stops_of_all(np.array([5, 7]), np.array([20, 30]), np.array([0, 1]), 2)
     (array([7]), array([20]))
     """
-    begin, end, node = np.unique(np.stack([begin, end, node]), axis=1)
+    begin, end = without_overlaps(begin, end, node)
     time, change = np.concatenate([begin, end]), np.repeat([1, -1], len(begin))
     order = np.lexsort((change, time))
     stand = np.cumsum(change[order]) == nodes
     from_there = np.flatnonzero(stand[:-1])
     return time[order][from_there], time[order][from_there + 1]
+
+
+def without_overlaps(begin: Ints, end: Ints, node: Ints) -> tuple[Ints, Ints]:
+    """The times at which each node stands still, with those of a node that overlap or meet put together: int64[n] from
+    when, int64[n] until when (us).
+
+    begin, end, node: int64[m], as in `stops_of_all`.
+    """
+    order = np.lexsort((begin, node))
+    begin, end, node = begin[order], end[order], node[order]
+    ends, rank = np.unique(end, return_inverse=True)
+    # The latest end so far of each node: the node comes first, so no end of another node counts.
+    until = ends[np.maximum.accumulate(node * len(ends) + rank) - node * len(ends)]
+    apart = (node[1:] != node[:-1]) | (begin[1:] > until[:-1])
+    return begin[np.append(True, apart)[: len(begin)]], until[np.append(apart, True)[: len(begin)]]
 
 
 def joined_curves(unit: Unit, group: Ints, nodes: Records, name: str) -> Records:
