@@ -100,6 +100,11 @@ def percent(share: float | None) -> str:
     return f"{in_percent:.2f} %" if in_percent < 1 or in_percent > 99 else f"{in_percent:.1f} %"
 
 
+def whole_number_text(count: float) -> str:
+    """A count as text, without decimals."""
+    return f"{count:,.0f}"
+
+
 def quantity(count: int, one: str, many: str | None = None) -> str:
     """`1 fetch`, `2,345 fetches`."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"

@@ -212,15 +212,18 @@ FETCH_MEMORY = table(
                                   "because first batches come whole"),
 )  # fmt: skip
 
+_OF_PRODUCER = {
+    "run_id": RUN_ID,
+    "scenario": SCENARIO,
+    "client_id": C("string", "client.id of the producer; empty for none"),
+    "client_address": CLIENT_ADDRESS,
+    "broker": C("string", "The broker's node id, otherwise its address and port"),
+}
 PRODUCER_THROTTLES = table(
     "producer_throttles", "gold",
     "How a quota of bytes slows down a producer at a broker (KIP-13). No rows if no lane has such a quota.",
     ("run_id", "scenario", "client_id", "client_address", "broker"), "run_id",
-    run_id=RUN_ID,
-    scenario=SCENARIO,
-    client_id=C("string", "client.id of the producer; empty for none"),
-    client_address=CLIENT_ADDRESS,
-    broker=C("string", "The broker's node id, otherwise its address and port"),
+    **_OF_PRODUCER,
     user=C("string", "Name of the user as whom brokers know the producer, as in fetch_consumers",
            nullable=True, names="principal"),
     byte_rate=C("bigint", "The producer_byte_rate that applies to the producer, alone or shared with others; null for "
@@ -250,15 +253,10 @@ PRODUCER_THROTTLES = table(
 PRODUCER_THROTTLE_RANGES = table(
     "producer_throttle_ranges", "gold",
     "Ranges of a producer's results at a broker under quotas: each lane is replayed several times, each time with the "
-    "pace of the application, the client and the broker drawn anew from the capture. 80 % "
-    "of the results lie between p10 and p90. What follows from rules alone is the same each time. No rows if no lane "
-    "has a quota of producers.",
+    "pace of the application, the client and the broker drawn anew from the capture. 80 % of the results lie between "
+    "p10 and p90. What follows from rules alone is the same each time. No rows if no lane has a quota of producers.",
     ("run_id", "scenario", "client_id", "client_address", "broker", "metric"), "run_id",
-    run_id=RUN_ID,
-    scenario=SCENARIO,
-    client_id=C("string", "client.id of the producer; empty for none"),
-    client_address=CLIENT_ADDRESS,
-    broker=C("string", "The broker's node id, otherwise its address and port"),
+    **_OF_PRODUCER,
     metric=C("string", "throttled_requests, throttle_time_ms, throttle_time_max_ms, sending_ms, behind_ms_max, "
                        "blocked_ms and expired_requests, as in producer_throttles"),
     **RANGE,

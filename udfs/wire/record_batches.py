@@ -68,6 +68,8 @@ MAGIC_VALUE_V2 = 2
 """The magic of record batches, the format since Kafka 0.11 (RecordBatch.MAGIC_VALUE_V2); message sets have 0 or 1."""
 RECORD_BATCH_OVERHEAD = 61
 """Bytes of a record batch before its records (DefaultRecordBatch.RECORD_BATCH_OVERHEAD)."""
+MAX_RECORD_OVERHEAD = 21
+"""The most bytes of a record's length, attributes and deltas (DefaultRecord.MAX_RECORD_OVERHEAD)."""
 # Bytes of a whole header, by magic.
 HEADERS = (26, 34, RECORD_BATCH_OVERHEAD)
 

@@ -14,6 +14,7 @@ from jobs.replays.ranged import Ranged, range_column, value_with_range, with_ran
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.terminal.lane_rows import BETWEEN, grid_by_lane, settings_in_name
 from jobs.terminal.screen import grid_lines, rounded_size, size_text
+from jobs.terminal.wording import whole_number_text
 from jobs.units import parse_bytes
 from schemas.tables import algorithms
 from schemas.tables.gold import FIDELITY
@@ -137,11 +138,6 @@ def answer_row(row: Row) -> list[str]:
         share_or_dash(row["fill"], 0), f"{row['failed']:,}",
         share_or_dash(row["size_error"], 1),
     ]  # fmt: skip
-
-
-def whole_number_text(count: float) -> str:
-    """A count as text, without decimals."""
-    return f"{count:,.0f}"
 
 
 def rate_text(rate: float) -> str:

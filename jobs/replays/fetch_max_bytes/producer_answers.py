@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
@@ -11,7 +11,7 @@ from jobs.replays.algorithm import OwnRows
 from jobs.replays.ranged import range_column, range_ends, time_with_range, value_with_range
 from jobs.terminal.lane_rows import BETWEEN, grid_by_lane
 from jobs.terminal.screen import Grid
-from jobs.terminal.wording import client_name, duration
+from jobs.terminal.wording import client_name, duration, whole_number_text
 from schemas.tables.gold import PRODUCER_THROTTLE_RANGES, PRODUCER_THROTTLES
 
 PRODUCER_HEAD = ("lane", "throttled", "requests", "throttle time", "longest", "sending of", "takes", "captured")
@@ -98,22 +98,17 @@ def producer_cells(row: Row) -> list[str]:
     t, slowest, longest = PRODUCER_THROTTLES, row["slowest"], row["longest"]
     return [
         row[t.scenario].replace(",", BETWEEN), f"{row['throttled']:,} of {row['producers']:,}",
-        value_with_range(row[t.throttled_requests], row[range_column(str(t.throttled_requests))], whole),
+        value_with_range(row[t.throttled_requests], row[range_column(str(t.throttled_requests))], whole_number_text),
         time_with_range(row[t.throttle_time_ms], row[WAITS]),
         time_with_range(longest[t.throttle_time_ms], longest[WAITS]), client_name(slowest[t.client_id]),
         time_with_range(slowest[t.sending_ms], slowest[SENDS]), duration(slowest[t.captured_sending_ms]),
     ]  # fmt: skip
 
 
-def whole(count: float) -> str:
-    """A number of requests."""
-    return f"{count:,.0f}"
-
-
-def producer_caveats(rows: Iterable[Row]) -> list[str]:
+def producer_caveats(rows: Sequence[Row]) -> list[str]:
     """The remark on ranges, if one is shown. rows: from `producer_lanes_rows`."""
     t = PRODUCER_THROTTLES
-    shown = [time_with_range(row[t.throttle_time_ms], row[WAITS]) != duration(row[t.throttle_time_ms]) or
-             time_with_range(row["slowest"][t.sending_ms], row["slowest"][SENDS]) !=
-             duration(row["slowest"][t.sending_ms]) for row in rows]  # fmt: skip
-    return [RANGES_ARE_TOO_NARROW] if any(shown) else []
+    of_lanes = ((row[t.throttle_time_ms], row[WAITS]) for row in rows)
+    of_slowest = ((row["slowest"][t.sending_ms], row["slowest"][SENDS]) for row in rows)
+    has_range = any(time_with_range(ms, within) != duration(ms) for ms, within in (*of_lanes, *of_slowest))
+    return [RANGES_ARE_TOO_NARROW] if has_range else []

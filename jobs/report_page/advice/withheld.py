@@ -27,7 +27,7 @@ from schemas.tables.values import CHANGE, OF_CLIENT, WITHHELD
 from udfs.replay.fetch_max_bytes.quotas import CONSUMER_QUOTA
 from udfs.replay.session_cache.settings import SLOTS
 
-QUOTA_NOT_STATED = (
+HELD_BACK = (
     f"A quota held this client's fetches back in the capture. State it with --captured={CONSUMER_QUOTA}=... to compare "
     "limits under it."
 )
@@ -57,7 +57,7 @@ def reason_to_withhold(findings: Findings, recommendation: Recommendation) -> st
     if recommendation.verdict != CHANGE:
         return ""
     if is_for_client_under_quota(findings, recommendation):
-        return QUOTA_NOT_STATED
+        return HELD_BACK
     return "" if recommendation.sure.checked else UNCHECKED
 
 

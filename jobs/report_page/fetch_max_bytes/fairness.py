@@ -40,7 +40,7 @@ NO_RECORDS = (
     "packets (`tcpdump -s 0`)."
 )
 NO_OTHER_LIMITS = "only the captured limits were replayed"
-QUOTA_NOT_STATED = (
+ALSO_HELD_BACK = (
     ". A quota held this consumer back in the capture, too, and nobody stated it: with "
     f"--captured={CONSUMER_QUOTA}=... the replay can tell waits for the quota from waits for limits"
 )
@@ -97,16 +97,15 @@ def starving_answer(findings: Findings) -> str:
     captured = captured_row_with_records(rows)
     f, (waited, partition) = FETCH_FAIRNESS, captured["longest"][:2]
     within = time_with_range(waited, captured["longest_wait_ms_range"])
-    is_held_back = False
+    is_held_back = bool(captured["waiting"]) and held_back_by_unstated_quota(findings, captured["longest"][f.client_id])
     if not captured["waiting"]:
         text = "With the captured limits, no consumer partition came away empty from a fetch while it had records"
     else:
         whose = client_name(captured["longest"][f.client_id])
-        is_held_back = held_back_by_unstated_quota(findings, captured["longest"][f.client_id])
         text = (
             f"With the captured limits, {quantity(captured['waiting'], 'consumer partition')} came away empty from a "
             f"fetch although there were records. {partition} of {whose} waited longest, "
-            f"{within}.{skew_text(captured)}{QUOTA_NOT_STATED * is_held_back}"
+            f"{within}.{skew_text(captured)}{ALSO_HELD_BACK * is_held_back}"
         )
     return f"{text}{best_and_worst_text(rows, captured, is_held_back)}."
 

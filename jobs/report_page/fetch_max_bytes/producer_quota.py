@@ -12,7 +12,6 @@ from jobs.replays.fetch_max_bytes.producer_answers import (
     WAITS,
     producer_caveats,
     producer_lanes_rows,
-    whole,
 )
 from jobs.replays.ranged import range_column, time_with_range, value_with_range
 from jobs.report_page.fetch_max_bytes.growth import with_low_fidelity
@@ -20,7 +19,7 @@ from jobs.report_page.fetch_max_bytes.quota import settings_of_lane, unknown_use
 from jobs.report_page.question import Findings
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.terminal.screen import share_text
-from jobs.terminal.wording import changes_phrase, client_name, duration, quantity
+from jobs.terminal.wording import changes_phrase, client_name, duration, quantity, whole_number_text
 from jobs.units import format_bytes
 from schemas.tables import algorithms
 from schemas.tables.gold import PRODUCER_THROTTLES
@@ -82,7 +81,9 @@ def delays(row: Row) -> Iterator[str]:
         long = time_with_range(blocked[t.blocked_ms], blocked[BLOCKED])
         yield f"{client_name(blocked[t.client_id])} waits {long} for buffer.memory"
     if row[t.expired_requests]:
-        expired = value_with_range(row[t.expired_requests], row[range_column(str(t.expired_requests))], whole)
+        expired = value_with_range(
+            row[t.expired_requests], row[range_column(str(t.expired_requests))], whole_number_text
+        )
         yield f"{expired} {'request' if expired == '1' else 'requests'} would wait longer than delivery.timeout.ms"
 
 

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from jobs.replays.algorithm import OwnRows
 from jobs.report_page.question import Findings
 from jobs.report_page.row_caps import IN_ALL, first_rows
+from jobs.report_page.traffic import FETCH, PRODUCE
 from jobs.terminal.wording import client_name, duration
 from schemas.tables.silver import EXCHANGES
 from udfs.columns.time_units import MS_PER_S
@@ -23,11 +24,10 @@ from udfs.replay.fetch_max_bytes.quotas import CONSUMER_QUOTA, PRODUCER_QUOTA, h
 from udfs.replay.fetch_max_bytes.settings import QUOTA_WINDOW_SECONDS
 
 REQUEST_QUOTA = "request_percentage"
-FETCH = "FETCH"
 OTHER_QUOTAS: Mapping[str, str] = {
     FETCH: CONSUMER_QUOTA,
     "SHARE_FETCH": CONSUMER_QUOTA,
-    "PRODUCE": PRODUCER_QUOTA,
+    PRODUCE: PRODUCER_QUOTA,
     **dict.fromkeys(("CREATE_TOPICS", "CREATE_PARTITIONS", "DELETE_TOPICS"), "controller_mutation_rate"),
 }
 """The quota that applies to an API's requests in addition to that of request time, by API."""

@@ -11,10 +11,8 @@ import numpy as np
 from udfs.columns.arrays import Record
 from udfs.kernels.kernel import kernel
 from udfs.replay.batch_split.settings import DAMPED, KIP_TEXT
-from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
+from udfs.wire.record_batches import MAX_RECORD_OVERHEAD, RECORD_BATCH_OVERHEAD
 
-MAX_RECORD_OVERHEAD = 21
-"""The most bytes of a record's length, attributes and deltas (DefaultRecord.MAX_RECORD_OVERHEAD)."""
 INITIAL_RATIO = 1.0
 DAMPING_FACTOR = 0.9
 """The weight that the estimate kept before KIP-126 (Compressor.COMPRESSION_RATE_DAMPING_FACTOR of Kafka 0.10)."""

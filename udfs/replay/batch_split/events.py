@@ -21,7 +21,6 @@ from udfs.columns.records import int_fields, new_records
 from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER, US_PER_MS
 from udfs.kernels.kernel import kernel
-from udfs.replay.batch_split.estimate import MAX_RECORD_OVERHEAD
 from udfs.replay.batch_split.recompression import size_model
 from udfs.replay.batch_split.state import BATCH, PART, RECORD, SENT_PARTITION, Capture
 from udfs.replay.shared.columns import int_column
@@ -29,7 +28,7 @@ from udfs.replay.shared.key_numbers import key_numbers
 from udfs.replay.shared.requests_in_flight import before_requests
 from udfs.replay.shared.resent_batches import ProducedBatches, resendings
 from udfs.wire.compressed_sizes import CODEC_NUMBERS
-from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
+from udfs.wire.record_batches import MAX_RECORD_OVERHEAD, RECORD_BATCH_OVERHEAD
 
 SENDING = int_fields(
     "topic",

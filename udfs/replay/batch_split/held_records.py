@@ -21,11 +21,10 @@ from udfs.facts.exchanges import completed_exchanges
 from udfs.facts.hashed_names import HashedNames
 from udfs.facts.record_batch_rows import produced_fields
 from udfs.facts.record_sizes import read_records
-from udfs.replay.batch_split.estimate import MAX_RECORD_OVERHEAD
 from udfs.replay.batch_split.state import MODELLED, Capture
 from udfs.replay.shared.columns import int_column
 from udfs.wire.compressed_sizes import MovedRecords, compressed_size, encode_records
-from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD, walk_batches
+from udfs.wire.record_batches import MAX_RECORD_OVERHEAD, RECORD_BATCH_OVERHEAD, walk_batches
 from udfs.wire.records import Budget, RecordsError
 
 MOST_HELD = 256 << 20

@@ -17,10 +17,8 @@ from udfs.columns.arrays import Ints, Records
 from udfs.columns.time_units import NEVER, US_PER_MS
 from udfs.replay.shared.batch_size_ranges import UNBOUNDED, values_in_most_ranges
 from udfs.replay.shared.lanes import AS_CAPTURED
-from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
+from udfs.wire.record_batches import MAX_RECORD_OVERHEAD, RECORD_BATCH_OVERHEAD
 
-RECORD_OVERHEAD = 21
-"""How many bytes a record takes at most beside its contents (DefaultRecord.MAX_RECORD_OVERHEAD)."""
 LARGE_RECORD = 2
 """How many times the average size a record may have that a batch had no room for. Captured batches show averages."""
 
@@ -69,7 +67,7 @@ def next_records(batches: Records) -> Ints:
     content = batches["first_record_size"][following] - RECORD_BATCH_OVERHEAD
     found = np.zeros(len(batches), np.int64)
     found[order] = np.where(
-        begins_at + US_PER_MS <= sent_at(batches)[order], LARGE_RECORD * content + RECORD_OVERHEAD, 0
+        begins_at + US_PER_MS <= sent_at(batches)[order], LARGE_RECORD * content + MAX_RECORD_OVERHEAD, 0
     )
     return found
 

@@ -32,6 +32,8 @@ def play_lane(
 
     outcomes: THROTTLING[connections], written in place. buffer_bytes: buffer.memory of each process.
     """
+    for number in range(len(lane.meters.meters)):
+        lane.meters.meters[number].samples = 0
     for process in range(len(unit.process_first) - 1):
         make_requests(unit, sending, heap, process, buffer_bytes, ALWAYS)
     while heap.events[0] > 0:

@@ -11,7 +11,6 @@ from udfs.columns.arrays import Ints, Records
 from udfs.columns.time_units import ALWAYS
 from udfs.replay.fetch_max_bytes.producer_quota.muted_channels import play_lane
 from udfs.replay.fetch_max_bytes.producer_quota.state import THROTTLING, ProducerUnit, QuotaLane, Sending
-from udfs.replay.fetch_max_bytes.quota_meter import new_meters
 from udfs.replay.shared.event_heap import Heap
 
 
@@ -40,9 +39,7 @@ def play_lanes(unit: ProducerUnit, lanes: Sequence[QuotaLane], buffer_bytes: int
     for outcomes, blocked_us, lane in zip(*played, lanes, strict=True):
         sending, connections = new_sending(unit), len(unit.connections)
         heap = Heap(np.zeros(connections, np.int64), np.zeros(connections, np.int64), np.zeros(1, np.int64))
-        meters, windows = lane.meters.samples.shape
-        unused = lane._replace(meters=new_meters(meters, windows - 1))
-        play_lane(unit, unused, sending, heap, outcomes, buffer_bytes)
+        play_lane(unit, lane, sending, heap, outcomes, buffer_bytes)
         blocked_us[:] = sending.blocked_us
     return played
 
